@@ -147,31 +147,31 @@ func writeChanged(out *strings.Builder, source []byte, from, to int, exprs []cha
 }
 
 // check says what the compiler has against the code; nil when it is a program.
-func (s *mutantSchema) check() error {
+func (m *mutantSchema) check() error {
 	imports := importerFunc(func(path string) (*types.Package, error) {
-		for _, p := range append(s.pkg.Types.Imports(), types.Unsafe) {
+		for _, p := range append(m.pkg.Types.Imports(), types.Unsafe) {
 			if p.Path() == path {
 				return p, nil
 			}
 		}
-		return nil, fmt.Errorf("%s doesn't import %s", s.pkg.PkgPath, path)
+		return nil, fmt.Errorf("%s doesn't import %s", m.pkg.PkgPath, path)
 	})
-	chooser := fmt.Sprintf("package %s\n\nfunc mutantAmong(...int) int { return 0 }\n", s.pkg.Name) + zeroFunc
-	parsed, err := parser.ParseFile(s.pkg.Fset, "", chooser, parser.SkipObjectResolution)
+	chooser := fmt.Sprintf("package %s\n\nfunc mutantAmong(...int) int { return 0 }\n", m.pkg.Name) + zeroFunc
+	parsed, err := parser.ParseFile(m.pkg.Fset, "", chooser, parser.SkipObjectResolution)
 	if err != nil {
 		return fmt.Errorf("parse what chooses among mutants: %w", err)
 	}
 	files := []*ast.File{parsed}
-	for _, file := range s.pkg.Syntax {
-		path := s.pkg.Fset.Position(file.Package).Filename
-		if source, changed := s.files[path]; changed {
-			if file, err = parser.ParseFile(s.pkg.Fset, path, source, parser.SkipObjectResolution); err != nil {
+	for _, file := range m.pkg.Syntax {
+		path := m.pkg.Fset.Position(file.Package).Filename
+		if source, changed := m.files[path]; changed {
+			if file, err = parser.ParseFile(m.pkg.Fset, path, source, parser.SkipObjectResolution); err != nil {
 				return fmt.Errorf("parse a mutated file: %w", err)
 			}
 		}
 		files = append(files, file)
 	}
-	if _, err := (&types.Config{Importer: imports}).Check(s.pkg.PkgPath, s.pkg.Fset, files, nil); err != nil {
+	if _, err := (&types.Config{Importer: imports}).Check(m.pkg.PkgPath, m.pkg.Fset, files, nil); err != nil {
 		return fmt.Errorf("check a mutated package: %w", err)
 	}
 	return nil
@@ -179,7 +179,7 @@ func (s *mutantSchema) check() error {
 
 type importerFunc func(path string) (*types.Package, error)
 
-func (f importerFunc) Import(path string) (*types.Package, error) { return f(path) }
+func (i importerFunc) Import(path string) (*types.Package, error) { return i(path) }
 
 // pickMutations takes the first mutations that compile, and says how many it passed over.
 func pickMutations(pkg *packages.Package, all []mutation, wanted int) (picked []mutation, uncompiled int) {
@@ -197,9 +197,9 @@ func pickMutations(pkg *packages.Package, all []mutation, wanted int) (picked []
 }
 
 // build makes the tests of a package into a binary, with the mutated code in it.
-func (s *mutantSchema) build(ctx context.Context, folder, tests string) (binary []byte, err error) {
+func (m *mutantSchema) build(ctx context.Context, folder, tests string) (binary []byte, err error) {
 	replaced := map[string]string{}
-	for path, source := range s.files {
+	for path, source := range m.files {
 		planted := filepath.Join(folder, fmt.Sprintf("planted%d.go", len(replaced)))
 		if err := os.WriteFile(planted, source, 0o600); err != nil {
 			return nil, fmt.Errorf("write the mutants: %w", err)

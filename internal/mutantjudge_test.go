@@ -82,25 +82,25 @@ var testName = regexp.MustCompile(`(?m)^(Test|Example|Fuzz)\w*$`)
 
 // prepare builds the tests with the mutants, and runs each with the code as it is: it must
 // pass, and only it is shown the mutants that it comes by.
-func (j *mutantJudge) prepare(ctx context.Context, schema *mutantSchema) error {
+func (m *mutantJudge) prepare(ctx context.Context, schema *mutantSchema) error {
 	var err error
-	if j.scratch, err = os.MkdirTemp(j.scratch, "judge"); err != nil {
+	if m.scratch, err = os.MkdirTemp(m.scratch, "judge"); err != nil {
 		return fmt.Errorf("make room for mutants: %w", err)
 	}
-	if j.binary, err = schema.build(ctx, j.scratch, j.pkg); err != nil {
+	if m.binary, err = schema.build(ctx, m.scratch, m.pkg); err != nil {
 		return err
 	}
-	unchanged, output := filepath.Join(j.scratch, "unchanged.test"), filepath.Join(j.scratch, "evaluated")
-	if err := writeMutant(unchanged, j.binary, 0, output); err != nil {
+	unchanged, output := filepath.Join(m.scratch, "unchanged.test"), filepath.Join(m.scratch, "evaluated")
+	if err := writeMutant(unchanged, m.binary, 0, output); err != nil {
 		return err
 	}
-	names := []string{j.only}
-	if j.only == "" {
+	names := []string{m.only}
+	if m.only == "" {
 		cmd := exec.CommandContext(ctx, unchanged, "-test.list", ".")
-		cmd.Dir = j.folder
+		cmd.Dir = m.folder
 		listed, err := cmd.Output()
 		if err != nil {
-			return fmt.Errorf("list the tests of %s: %w", j.pkg, err)
+			return fmt.Errorf("list the tests of %s: %w", m.pkg, err)
 		}
 		names = testName.FindAllString(string(listed), -1)
 	}
@@ -110,28 +110,28 @@ func (j *mutantJudge) prepare(ctx context.Context, schema *mutantSchema) error {
 			return fmt.Errorf("forget what the test before came by: %w", err)
 		}
 		start := time.Now()
-		passed, used, err := j.runTests(ctx, unchanged, []judgingTest{test}, stage{}, io.Discard)
+		passed, used, err := m.runTests(ctx, unchanged, []judgingTest{test}, stage{}, io.Discard)
 		if err == nil && !passed {
 			err = errors.New("it doesn't pass as the code is")
 		}
 		if err != nil {
-			return fmt.Errorf("%s of %s: %w", name, j.pkg, err)
+			return fmt.Errorf("%s of %s: %w", name, m.pkg, err)
 		}
 		test.cpu, test.took = used, time.Since(start)
 		if test.evaluated, err = os.ReadFile(output); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("read what %s of %s came by: %w", name, j.pkg, err)
+			return fmt.Errorf("read what %s of %s came by: %w", name, m.pkg, err)
 		}
-		j.tests = append(j.tests, test)
+		m.tests = append(m.tests, test)
 	}
-	slices.SortStableFunc(j.tests, func(a, b judgingTest) int { return cmp.Compare(a.cpu, b.cpu) })
+	slices.SortStableFunc(m.tests, func(a, b judgingTest) int { return cmp.Compare(a.cpu, b.cpu) })
 	return nil
 }
 
 // show shows the tests a mutant by its number: the quick ones that come by it together, and
 // then the others one by one.
-func (j *mutantJudge) show(ctx context.Context, number int) (fate, error) {
+func (m *mutantJudge) show(ctx context.Context, number int) (fate, error) {
 	var batches [][]judgingTest
-	for _, test := range j.tests {
+	for _, test := range m.tests {
 		switch {
 		case number >= len(test.evaluated) || test.evaluated[number] != '1':
 		case test.cpu < slowTest && len(batches) > 0:
@@ -143,20 +143,20 @@ func (j *mutantJudge) show(ctx context.Context, number int) (fate, error) {
 	if len(batches) == 0 {
 		return unevaluated, nil
 	}
-	path := filepath.Join(j.scratch, fmt.Sprintf("mutant%d.test", j.runs.Add(1)))
-	if err := writeMutant(path, j.binary, number, ""); err != nil {
+	path := filepath.Join(m.scratch, fmt.Sprintf("mutant%d.test", m.runs.Add(1)))
+	if err := writeMutant(path, m.binary, number, ""); err != nil {
 		return survived, err
 	}
 	defer os.Remove(path)
-	stages := j.stages
+	stages := m.stages
 	if len(stages) == 0 {
 		stages = []stage{{times: 1}}
 	}
 	for _, s := range stages {
 		for _, batch := range batches {
 			var said bytes.Buffer
-			if passed, _, err := j.runTests(ctx, path, batch, s, &said); err != nil || !passed {
-				j.noticed.Store(number, cmp.Or(noticedPattern.FindString(said.String()), "it doesn't end, or dies"))
+			if passed, _, err := m.runTests(ctx, path, batch, s, &said); err != nil || !passed {
+				m.noticed.Store(number, cmp.Or(noticedPattern.FindString(said.String()), "it doesn't end, or dies"))
 				return killed, err
 			}
 		}
@@ -167,9 +167,9 @@ func (j *mutantJudge) show(ctx context.Context, number int) (fate, error) {
 // runTests runs tests of a binary, each at most once, and says whether they passed and how
 // much of the processor they used. They get a multiple of what they use with the code as it
 // is, where that is known.
-func (j *mutantJudge) runTests(ctx context.Context, binary string, tests []judgingTest, s stage, said io.Writer) (passed bool, used time.Duration, err error) {
+func (m *mutantJudge) runTests(ctx context.Context, binary string, tests []judgingTest, s stage, said io.Writer) (passed bool, used time.Duration, err error) {
 	var names []string
-	timeout, cpu, flags := j.leastTimeout, j.leastCPU, append(slices.Clone(j.flags), s.flags...)
+	timeout, cpu, flags := m.leastTimeout, m.leastCPU, append(slices.Clone(m.flags), s.flags...)
 	for _, test := range tests {
 		names = append(names, test.name)
 		timeout += 10 * test.took * time.Duration(s.times)
@@ -178,10 +178,10 @@ func (j *mutantJudge) runTests(ctx context.Context, binary string, tests []judgi
 			timeout, cpu = unlimited, unlimited
 		}
 	}
-	limited := fmt.Sprintf(`ulimit -d %d; ulimit -t %d; exec "$@"`, j.memory, int((cpu + time.Second - 1).Seconds()))
+	limited := fmt.Sprintf(`ulimit -d %d; ulimit -t %d; exec "$@"`, m.memory, int((cpu + time.Second - 1).Seconds()))
 	cmd := exec.CommandContext(ctx, "sh", append([]string{"-c", limited, "mutant", binary,
 		"-test.run", "^(" + strings.Join(names, "|") + ")$", "-test.failfast", "-test.timeout", timeout.String()}, flags...)...)
-	cmd.Dir, cmd.Stdout = j.folder, said
+	cmd.Dir, cmd.Stdout = m.folder, said
 	cmd.WaitDelay = time.Second
 	err = cmd.Run()
 	if cmd.ProcessState != nil {
@@ -194,7 +194,7 @@ func (j *mutantJudge) runTests(ctx context.Context, binary string, tests []judgi
 	case errors.As(err, &failed):
 		return false, used, nil
 	case err != nil && !errors.Is(err, exec.ErrWaitDelay):
-		return false, used, fmt.Errorf("run the tests of %s: %w", j.pkg, err)
+		return false, used, fmt.Errorf("run the tests of %s: %w", m.pkg, err)
 	}
 	return true, used, nil
 }

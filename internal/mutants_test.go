@@ -54,14 +54,14 @@ func loadPackage(t *testing.T, name string) *packages.Package {
 }
 
 // describe says where a mutation is and what it changes.
-func (c mutation) describe() string {
-	path := c.path
+func (m mutation) describe() string {
+	path := m.path
 	if here, err := os.Getwd(); err == nil {
 		if below, err := filepath.Rel(filepath.Dir(here), path); err == nil {
 			path = below
 		}
 	}
-	return fmt.Sprintf("%s:%d: %s became %s", path, c.line, c.was, c.becomes)
+	return fmt.Sprintf("%s:%d: %s became %s", path, m.line, m.was, m.becomes)
 }
 
 // ownTests is a package as the judge of its own mutants.
@@ -195,10 +195,10 @@ func drawMutations(t *testing.T, names []string, wanted int) []packageMutants {
 
 // showTo shows mutants to judges, to each what those before didn't notice. It reports how many any of
 // them came by, and how many were noticed.
-func (m *packageMutants) showTo(t *testing.T, judges []*mutantJudge) (reached, noticed int) {
-	schema := newMutantSchema(m.pkg, m.planted)
+func (p *packageMutants) showTo(t *testing.T, judges []*mutantJudge) (reached, noticed int) {
+	schema := newMutantSchema(p.pkg, p.planted)
 	var left []int
-	for i := range m.planted {
+	for i := range p.planted {
 		left = append(left, i+1)
 	}
 	met := map[int]bool{} // which mutants any test came by
@@ -216,7 +216,7 @@ func (m *packageMutants) showTo(t *testing.T, judges []*mutantJudge) (reached, n
 			}
 			if became == killed {
 				if how, said := judge.noticed.Load(n); said && judge.only != "" {
-					fmt.Printf("noticed: %s: %s\n", m.planted[n-1].describe(), how)
+					fmt.Printf("noticed: %s: %s\n", p.planted[n-1].describe(), how)
 				}
 				return
 			}
@@ -224,15 +224,15 @@ func (m *packageMutants) showTo(t *testing.T, judges []*mutantJudge) (reached, n
 			switch {
 			case i < len(judges)-1: // the next may notice
 			case met[n]:
-				fmt.Println(m.planted[n-1].describe())
+				fmt.Println(p.planted[n-1].describe())
 			default:
-				fmt.Println(m.planted[n-1].describe() + " (no test comes by)")
+				fmt.Println(p.planted[n-1].describe() + " (no test comes by)")
 			}
 		})
 		fmt.Printf("%d of %d killed by %s\n", len(left)-len(notKilled), len(left), judge.name)
 		left = notKilled
 	}
-	return len(met), len(m.planted) - len(left)
+	return len(met), len(p.planted) - len(left)
 }
 
 // TestMutationsOfSample holds which mutations are found, and that they are told apart: who

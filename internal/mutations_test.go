@@ -54,28 +54,28 @@ func findMutations(pkg *packages.Package) ([]mutation, error) {
 	return found, nil
 }
 
-func (f *mutationFinder) visit(n ast.Node, stack []ast.Node) {
+func (m *mutationFinder) visit(n ast.Node, stack []ast.Node) {
 	switch n := n.(type) {
 	case *ast.BinaryExpr:
-		if f.info.Types[n].Value == nil { // constants are what they are
-			f.mutateBinary(n)
+		if m.info.Types[n].Value == nil { // constants are what they are
+			m.mutateBinary(n)
 		}
 	case *ast.CallExpr:
-		f.mutateTimeComparison(n)
+		m.mutateTimeComparison(n)
 	case *ast.IfStmt:
-		f.negateCondition(n.Cond)
+		m.negateCondition(n.Cond)
 	case *ast.ForStmt:
-		f.negateCondition(n.Cond)
+		m.negateCondition(n.Cond)
 	case *ast.SwitchStmt:
 		if n.Tag == nil {
 			for _, clause := range n.Body.List {
 				for _, cond := range clause.(*ast.CaseClause).List {
-					f.negateCondition(cond)
+					m.negateCondition(cond)
 				}
 			}
 		}
 	case *ast.ReturnStmt:
-		f.mutateReturn(n, stack)
+		m.mutateReturn(n, stack)
 	}
 }
 
@@ -85,93 +85,93 @@ var (
 	negations  = map[token.Token]token.Token{token.LSS: token.GEQ, token.GEQ: token.LSS, token.GTR: token.LEQ, token.LEQ: token.GTR, token.EQL: token.NEQ, token.NEQ: token.EQL}
 )
 
-func (f *mutationFinder) mutateBinary(n *ast.BinaryExpr) {
-	x, y := f.text(n.X), f.text(n.Y)
+func (m *mutationFinder) mutateBinary(n *ast.BinaryExpr) {
+	x, y := m.text(n.X), m.text(n.Y)
 	for _, by := range []map[token.Token]token.Token{boundaries, negations} {
 		if op, ok := by[n.Op]; ok {
-			code := f.textBetween(n.Pos(), n.OpPos) + op.String() + f.textBetween(n.OpPos+token.Pos(len(n.Op.String())), n.End())
-			f.add(n, n, "bool", code, x+" "+op.String()+" "+y)
+			code := m.textBetween(n.Pos(), n.OpPos) + op.String() + m.textBetween(n.OpPos+token.Pos(len(n.Op.String())), n.End())
+			m.add(n, n, "bool", code, x+" "+op.String()+" "+y)
 		}
 	}
 	if n.Op != token.LAND && n.Op != token.LOR {
 		return
 	}
 	ignored := map[token.Token]string{token.LAND: " || true)", token.LOR: " && false)"}[n.Op]
-	f.add(n, n.X, "bool", "(("+x+")"+ignored, y)
-	f.add(n, n.Y, "bool", "(("+y+")"+ignored, x)
-	f.negateCondition(n.X)
-	f.negateCondition(n.Y)
+	m.add(n, n.X, "bool", "(("+x+")"+ignored, y)
+	m.add(n, n.Y, "bool", "(("+y+")"+ignored, x)
+	m.negateCondition(n.X)
+	m.negateCondition(n.Y)
 }
 
 // mutateTimeComparison changes what becomes of two times that are the same.
-func (f *mutationFinder) mutateTimeComparison(n *ast.CallExpr) {
+func (m *mutationFinder) mutateTimeComparison(n *ast.CallExpr) {
 	called, ok := n.Fun.(*ast.SelectorExpr)
 	if !ok || len(n.Args) != 1 {
 		return
 	}
-	method, ok := f.info.Uses[called.Sel].(*types.Func)
+	method, ok := m.info.Uses[called.Sel].(*types.Func)
 	if !ok {
 		return
 	}
 	other := map[string]string{"(time.Time).Before": "After", "(time.Time).After": "Before"}[method.FullName()]
 	if other != "" {
-		code := "!" + f.text(called.X) + "." + other + "(" + f.text(n.Args[0]) + ")"
-		f.add(n, n, "bool", code, code)
+		code := "!" + m.text(called.X) + "." + other + "(" + m.text(n.Args[0]) + ")"
+		m.add(n, n, "bool", code, code)
 	}
 }
 
 // negateCondition negates what isn't a comparison and has no parts, which are looked at
 // by themselves.
-func (f *mutationFinder) negateCondition(cond ast.Expr) {
-	if cond == nil || f.isCompound(cond) {
+func (m *mutationFinder) negateCondition(cond ast.Expr) {
+	if cond == nil || m.isCompound(cond) {
 		return
 	}
-	code := "!(" + f.text(cond) + ")"
-	f.add(cond, cond, "bool", code, code)
+	code := "!(" + m.text(cond) + ")"
+	m.add(cond, cond, "bool", code, code)
 }
 
-func (f *mutationFinder) isCompound(e ast.Expr) bool {
+func (m *mutationFinder) isCompound(e ast.Expr) bool {
 	n, ok := ast.Unparen(e).(*ast.BinaryExpr)
 	return ok && (negations[n.Op] != 0 || n.Op == token.LAND || n.Op == token.LOR)
 }
 
 // mutateReturn negates booleans, and returns nothing instead of something.
-func (f *mutationFinder) mutateReturn(n *ast.ReturnStmt, stack []ast.Node) {
-	results := f.resultTypes(stack)
+func (m *mutationFinder) mutateReturn(n *ast.ReturnStmt, stack []ast.Node) {
+	results := m.resultTypes(stack)
 	switch {
 	case len(n.Results) == len(results):
 		for i, e := range n.Results {
-			if code, what := f.changeResult(results[i], f.text(e)); f.isBool(results[i]) && !f.isComparison(e) || !f.isBool(results[i]) && !f.isZero(e) {
-				f.add(n, e, f.text(results[i]), code, f.textBetween(n.Pos(), e.Pos())+what+f.textBetween(e.End(), n.End()))
+			if code, what := m.changeResult(results[i], m.text(e)); m.isBool(results[i]) && !m.isComparison(e) || !m.isBool(results[i]) && !m.isZero(e) {
+				m.add(n, e, m.text(results[i]), code, m.textBetween(n.Pos(), e.Pos())+what+m.textBetween(e.End(), n.End()))
 			}
 		}
 	case len(n.Results) == 1: // a call with several results
 		var wanted, given []string
 		for i, r := range results {
-			wanted = append(wanted, f.text(r))
+			wanted = append(wanted, m.text(r))
 			given = append(given, fmt.Sprintf("mutantResult%d", i))
 		}
 		all, gives := strings.Join(given, ", "), "("+strings.Join(wanted, ", ")+")"
 		for i, r := range results {
-			code, what := f.changeResult(r, given[i])
+			code, what := m.changeResult(r, given[i])
 			changed := strings.Replace(all, given[i], code, 1)
-			f.add(n, n.Results[0], gives, fmt.Sprintf("func() %s { %s := %s; return %s }()", gives, all, f.text(n.Results[0]), changed),
-				f.textBetween(n.Pos(), n.End())+", of which the result "+fmt.Sprint(i+1)+" is "+strings.Replace(what, given[i], "it", 1))
+			m.add(n, n.Results[0], gives, fmt.Sprintf("func() %s { %s := %s; return %s }()", gives, all, m.text(n.Results[0]), changed),
+				m.textBetween(n.Pos(), n.End())+", of which the result "+fmt.Sprint(i+1)+" is "+strings.Replace(what, given[i], "it", 1))
 		}
 	}
 }
 
 // changeResult is another result than an expression: its negation, or the zero value. That
 // what is dropped is still computed keeps its variables in use, so that the file compiles.
-func (f *mutationFinder) changeResult(result ast.Expr, expr string) (code, becomes string) {
-	if f.isBool(result) {
+func (m *mutationFinder) changeResult(result ast.Expr, expr string) (code, becomes string) {
+	if m.isBool(result) {
 		return "!(" + expr + ")", "!(" + expr + ")"
 	}
-	return "mutantZero[" + f.text(result) + "](" + expr + ")", "zero"
+	return "mutantZero[" + m.text(result) + "](" + expr + ")", "zero"
 }
 
 // resultTypes are the types that the innermost function returns, one for each value.
-func (f *mutationFinder) resultTypes(stack []ast.Node) []ast.Expr {
+func (m *mutationFinder) resultTypes(stack []ast.Node) []ast.Expr {
 	var signature *ast.FuncType
 	for _, n := range stack {
 		switch n := n.(type) {
@@ -193,20 +193,20 @@ func (f *mutationFinder) resultTypes(stack []ast.Node) []ast.Expr {
 	return out
 }
 
-func (f *mutationFinder) isBool(e ast.Expr) bool {
-	basic, ok := f.info.TypeOf(e).Underlying().(*types.Basic)
+func (m *mutationFinder) isBool(e ast.Expr) bool {
+	basic, ok := m.info.TypeOf(e).Underlying().(*types.Basic)
 	return ok && basic.Info()&types.IsBoolean != 0
 }
 
 // isComparison is true for what is negated as a comparison already.
-func (f *mutationFinder) isComparison(e ast.Expr) bool {
+func (m *mutationFinder) isComparison(e ast.Expr) bool {
 	n, ok := ast.Unparen(e).(*ast.BinaryExpr)
 	return ok && negations[n.Op] != 0
 }
 
 // isZero is true for an expression that is the zero value already.
-func (f *mutationFinder) isZero(e ast.Expr) bool {
-	value := f.info.Types[e]
+func (m *mutationFinder) isZero(e ast.Expr) bool {
+	value := m.info.Types[e]
 	if value.IsNil() {
 		return true
 	}
@@ -228,19 +228,19 @@ func (f *mutationFinder) isZero(e ast.Expr) bool {
 }
 
 // add notes a mutation of an expression in a node.
-func (f *mutationFinder) add(n ast.Node, expr ast.Expr, gives, code, becomes string) {
-	f.found = append(f.found, mutation{
-		path: f.path, source: f.source, line: f.fset.Position(expr.Pos()).Line, from: f.offset(expr.Pos()), to: f.offset(expr.End()),
-		gives: gives, code: code, was: describeCode(f.text(n)), becomes: describeCode(becomes),
+func (m *mutationFinder) add(n ast.Node, expr ast.Expr, gives, code, becomes string) {
+	m.found = append(m.found, mutation{
+		path: m.path, source: m.source, line: m.fset.Position(expr.Pos()).Line, from: m.offset(expr.Pos()), to: m.offset(expr.End()),
+		gives: gives, code: code, was: describeCode(m.text(n)), becomes: describeCode(becomes),
 	})
 }
 
-func (f *mutationFinder) offset(p token.Pos) int { return f.fset.Position(p).Offset }
+func (m *mutationFinder) offset(p token.Pos) int { return m.fset.Position(p).Offset }
 
-func (f *mutationFinder) text(n ast.Node) string { return f.textBetween(n.Pos(), n.End()) }
+func (m *mutationFinder) text(n ast.Node) string { return m.textBetween(n.Pos(), n.End()) }
 
-func (f *mutationFinder) textBetween(from, to token.Pos) string {
-	return string(f.source[f.offset(from):f.offset(to)])
+func (m *mutationFinder) textBetween(from, to token.Pos) string {
+	return string(m.source[m.offset(from):m.offset(to)])
 }
 
 // describeCode is code on one line that isn't too long to read.

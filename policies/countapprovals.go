@@ -82,23 +82,23 @@ func IsApproved(gates []Gate, f Facts) bool {
 }
 
 // explainUncounted explain the approvals that were given and don't count.
-func (t approvalTally) explainUncounted() []string {
+func (a approvalTally) explainUncounted() []string {
 	var notes []string
-	if n := len(t.older); n > 0 {
+	if n := len(a.older); n > 0 {
 		notes = append(notes, fmt.Sprintf("%s given on an older diff (%s) and must be given again",
-			wording.Plural(n, "approval was", "approvals were"), strings.Join(t.older, ", ")))
+			wording.Plural(n, "approval was", "approvals were"), strings.Join(a.older, ", ")))
 	}
-	if len(t.expired) > 0 {
-		notes = append(notes, "older than maxAge, and to be given again: "+strings.Join(t.expired, ", "))
+	if len(a.expired) > 0 {
+		notes = append(notes, "older than maxAge, and to be given again: "+strings.Join(a.expired, ", "))
 	}
-	if len(t.authors) > 0 {
-		notes = append(notes, "authors of the release don't count ("+strings.Join(t.authors, ", ")+")")
+	if len(a.authors) > 0 {
+		notes = append(notes, "authors of the release don't count ("+strings.Join(a.authors, ", ")+")")
 	}
-	if len(t.noWrite) > 0 {
-		notes = append(notes, "approvals without write permission don't count ("+strings.Join(t.noWrite, ", ")+")")
+	if len(a.noWrite) > 0 {
+		notes = append(notes, "approvals without write permission don't count ("+strings.Join(a.noWrite, ", ")+")")
 	}
-	if len(t.notEligible) > 0 {
-		notes = append(notes, "approvals by people who aren't asked don't count ("+strings.Join(t.notEligible, ", ")+")")
+	if len(a.notEligible) > 0 {
+		notes = append(notes, "approvals by people who aren't asked don't count ("+strings.Join(a.notEligible, ", ")+")")
 	}
 	return notes
 }

@@ -25,8 +25,8 @@ var (
 type expressionSizes struct{ entries uint64 }
 
 // EstimateSize is the most that a value is taken to have.
-func (s expressionSizes) EstimateSize(node checker.AstNode) *checker.SizeEstimate {
-	size := checker.SizeEstimate{Max: s.entries}
+func (e expressionSizes) EstimateSize(node checker.AstNode) *checker.SizeEstimate {
+	size := checker.SizeEstimate{Max: e.entries}
 	switch node.Type().Kind() {
 	case types.StringKind, types.BytesKind:
 		size.Max = estimatedText

@@ -38,12 +38,12 @@ func boundPatterns() cel.ProgramOption {
 type boundedMatch struct{ interpreter.InterpretableCall }
 
 // Exec evaluates the call as CEL does those of two arguments.
-func (m boundedMatch) Exec(frame *interpreter.ExecutionFrame) ref.Val {
-	text := m.Args()[0].Exec(frame)
+func (b boundedMatch) Exec(frame *interpreter.ExecutionFrame) ref.Val {
+	text := b.Args()[0].Exec(frame)
 	if types.IsError(text) {
 		return text
 	}
-	pattern := m.Args()[1].Exec(frame)
+	pattern := b.Args()[1].Exec(frame)
 	if types.IsError(pattern) {
 		return pattern
 	}
@@ -67,8 +67,8 @@ func (m boundedMatch) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 }
 
 // Eval implements interpreter.Interpretable.
-func (m boundedMatch) Eval(vars interpreter.Activation) ref.Val {
-	return m.Exec(interpreter.AsFrame(vars))
+func (b boundedMatch) Eval(vars interpreter.Activation) ref.Val {
+	return b.Exec(interpreter.AsFrame(vars))
 }
 
 // matchBounded says whether a text has a match of a pattern.

@@ -89,17 +89,17 @@ func (s *Settled) evaluate(f Facts) Result {
 }
 
 // describe says of a target that isn't in sync how it is.
-func (d *TargetDrift) describe() string {
-	if d.Differs == "" {
-		why := d.Err
+func (t *TargetDrift) describe() string {
+	if t.Differs == "" {
+		why := t.Err
 		if why == "" {
 			why = "nobody has looked yet"
 		}
-		return fmt.Sprintf("whether %s is as Git says can't be told: %s", d.Target, wording.ClipLine(why, maxDriftText))
+		return fmt.Sprintf("whether %s is as Git says can't be told: %s", t.Target, wording.ClipLine(why, maxDriftText))
 	}
-	said := d.Target + " " + wording.ClipLine(d.Differs, maxDriftText)
-	if !d.Since.IsZero() {
-		said += ", since " + formatInstant(d.Since, time.UTC)
+	said := t.Target + " " + wording.ClipLine(t.Differs, maxDriftText)
+	if !t.Since.IsZero() {
+		said += ", since " + formatInstant(t.Since, time.UTC)
 	}
 	return said
 }

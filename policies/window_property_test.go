@@ -49,22 +49,22 @@ func drawFields(rnd *rand.Rand) (expression string, sets fieldSets) {
 	return strings.Join([]string{minute, hour, dom, month, dow}, " "), sets
 }
 
-func (s *fieldSets) startsOn(day time.Time) bool {
+func (f *fieldSets) startsOn(day time.Time) bool {
 	in := func(set map[int]bool, v int) bool { return set == nil || set[v] }
-	return in(s.dom, day.Day()) && in(s.month, int(day.Month())) && in(s.dow, int(day.Weekday()))
+	return in(f.dom, day.Day()) && in(f.month, int(day.Month())) && in(f.dow, int(day.Weekday()))
 }
 
 // openMinutes says of every minute of days on a clock that never jumps whether a window
 // is open. The days before the first, as many as a window may last, count too.
-func (s *fieldSets) openMinutes(first time.Time, days, duration int) []bool {
+func (f *fieldSets) openMinutes(first time.Time, days, duration int) []bool {
 	const day = 24 * 60
 	open := make([]bool, days*day)
 	for d := -7; d < days; d++ {
-		if !s.startsOn(first.AddDate(0, 0, d)) {
+		if !f.startsOn(first.AddDate(0, 0, d)) {
 			continue
 		}
-		for hour := range s.hour {
-			for minute := range s.minute {
+		for hour := range f.hour {
+			for minute := range f.minute {
 				for i := range duration {
 					if at := d*day + hour*60 + minute + i; at >= 0 && at < len(open) {
 						open[at] = true

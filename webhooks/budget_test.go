@@ -18,8 +18,8 @@ func newTestClock() *testClock {
 	return &testClock{now: time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)}
 }
 
-func (c *testClock) read() time.Time         { return c.now }
-func (c *testClock) advance(d time.Duration) { c.now = c.now.Add(d) }
+func (t *testClock) read() time.Time         { return t.now }
+func (t *testClock) advance(d time.Duration) { t.now = t.now.Add(d) }
 
 func newTestBudget(t testing.TB, o BudgetOptions) *Budget {
 	t.Helper()

@@ -156,10 +156,10 @@ func parseGitHub(name string, body []byte) (*Event, error) {
 
 // formerName is what a repository that was renamed or transferred was called; empty where it
 // wasn't, or that isn't said.
-func (p *githubPayload) formerName() string {
-	owner, name, ok := strings.Cut(p.Repository.FullName, "/")
-	from := p.Changes.Owner.From
-	formerOwner, formerName := cmp.Or(from.Organization.Login, from.User.Login, owner), cmp.Or(p.Changes.Repository.Name.From, name)
+func (g *githubPayload) formerName() string {
+	owner, name, ok := strings.Cut(g.Repository.FullName, "/")
+	from := g.Changes.Owner.From
+	formerOwner, formerName := cmp.Or(from.Organization.Login, from.User.Login, owner), cmp.Or(g.Changes.Repository.Name.From, name)
 	if !ok || formerOwner == owner && formerName == name {
 		return ""
 	}

@@ -83,9 +83,9 @@ func newRecordedHandler(t testing.TB, forgeType string, secrets ...string) *reco
 	return w
 }
 
-func (w *recordedHandler) serve(req *http.Request) *httptest.ResponseRecorder {
+func (r *recordedHandler) serve(req *http.Request) *httptest.ResponseRecorder {
 	rec := httptest.NewRecorder()
-	w.handler.ServeHTTP(rec, req)
+	r.handler.ServeHTTP(rec, req)
 	return rec
 }
 

@@ -165,12 +165,12 @@ func (p *pruner) copyMember(keep *fieldSet, seen *uint64) bool {
 }
 
 // find looks a field up by its name as it stands in the document, in quotes.
-func (s *fieldSet) find(raw []byte) (keptField, bool) {
-	f, ok := s.fields[string(raw[1:len(raw)-1])]
+func (fs *fieldSet) find(raw []byte) (keptField, bool) {
+	f, ok := fs.fields[string(raw[1:len(raw)-1])]
 	if !ok && bytes.IndexByte(raw, '\\') >= 0 {
 		var name string
 		if json.Unmarshal(raw, &name) == nil {
-			f, ok = s.fields[name]
+			f, ok = fs.fields[name]
 		}
 	}
 	return f, ok

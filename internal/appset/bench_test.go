@@ -138,10 +138,10 @@ func benchRepository(b *testing.B, n, commits int, shapes []benchShape) (m *git.
 	return m, revisions
 }
 
-func (s *benchShape) input(m *git.Mirror, revision string) Input {
-	p := shop("argocd/" + s.name + ".yaml")
+func (bs *benchShape) input(m *git.Mirror, revision string) Input {
+	p := shop("argocd/" + bs.name + ".yaml")
 	p.Spec.Component, p.Spec.Environment = "web", "dev"
-	clusters := s.clusters
+	clusters := bs.clusters
 	if clusters == nil {
 		clusters = []Cluster{}
 	}
@@ -155,12 +155,12 @@ type libraryRepos struct {
 	folders []string
 }
 
-func (r *libraryRepos) GetFiles(_ context.Context, _, _, pattern string, _, _ bool) (map[string][]byte, error) {
-	return r.files[pattern], nil
+func (l *libraryRepos) GetFiles(_ context.Context, _, _, pattern string, _, _ bool) (map[string][]byte, error) {
+	return l.files[pattern], nil
 }
 
-func (r *libraryRepos) GetDirectories(context.Context, string, string, bool, bool) ([]string, error) {
-	return r.folders, nil
+func (l *libraryRepos) GetDirectories(context.Context, string, string, bool, bool) ([]string, error) {
+	return l.folders, nil
 }
 
 // library is Argo CD's way from a set to Applications.
@@ -171,9 +171,9 @@ type library struct {
 	made  []argov1alpha1.Application // by the last generate
 }
 
-func (s *benchShape) library(b *testing.B, m *git.Mirror, revision string) *library {
+func (bs *benchShape) library(b *testing.B, m *git.Mirror, revision string) *library {
 	b.Helper()
-	in := s.input(m, revision)
+	in := bs.input(m, revision)
 	sets, problems, _ := findSets(b.Context(), &in)
 	if len(sets) != 1 || len(problems) > 0 {
 		b.Fatal(problems)
@@ -228,10 +228,10 @@ func (l *library) sameAs(b *testing.B, f *TargetSet) {
 }
 
 // fast is the shape with fasttemplate in place of Go templates.
-func (s benchShape) fast() benchShape {
-	s.set = strings.NewReplacer("  goTemplate: true\n  goTemplateOptions: [missingkey=error]\n", "", "{{ index .path.segments 0 }}", "{{path[0]}}", "{{ .path.path }}", "{{path}}",
-		"{{ .path.basename }}", "{{path.basename}}", "{{ .path }}", "{{path}}", "{{ .app }}", "{{app}}", "{{ .env }}", "{{env}}", "{{ .server }}", "{{server}}").Replace(s.set)
-	return s
+func (bs benchShape) fast() benchShape {
+	bs.set = strings.NewReplacer("  goTemplate: true\n  goTemplateOptions: [missingkey=error]\n", "", "{{ index .path.segments 0 }}", "{{path[0]}}", "{{ .path.path }}", "{{path}}",
+		"{{ .path.basename }}", "{{path.basename}}", "{{ .path }}", "{{path}}", "{{ .app }}", "{{app}}", "{{ .env }}", "{{env}}", "{{ .server }}", "{{server}}").Replace(bs.set)
+	return bs
 }
 
 // BenchmarkResolve resolves fleets of all shapes cold: library/… generates
@@ -270,13 +270,13 @@ func milliseconds(total time.Duration, n int) float64 { return float64(total) / 
 
 // manifestTime is what reading the set from the mirror and decoding it takes, in
 // milliseconds of the processors.
-func (s *benchShape) manifestTime(b *testing.B, m *git.Mirror, revision string) float64 {
+func (bs *benchShape) manifestTime(b *testing.B, m *git.Mirror, revision string) float64 {
 	b.Helper()
 	const times = 10
 	runtime.GC()
 	began := processorTime(b)
 	for range times {
-		in := s.input(m, revision)
+		in := bs.input(m, revision)
 		if sets, problems, _ := findSets(b.Context(), &in); len(sets) != 1 || len(problems) > 0 {
 			b.Fatal(problems)
 		}

@@ -140,10 +140,10 @@ type clusterData struct {
 	Project string `json:"project"`
 }
 
-func (s *clusterSecret) toCluster() (Cluster, error) {
+func (cs *clusterSecret) toCluster() (Cluster, error) {
 	c := Cluster{
-		Secret: s.Metadata.Name, Namespace: s.Metadata.Namespace,
-		Labels: s.Metadata.Labels, Annotations: maps.Clone(s.Metadata.Annotations),
+		Secret: cs.Metadata.Name, Namespace: cs.Metadata.Namespace,
+		Labels: cs.Metadata.Labels, Annotations: maps.Clone(cs.Metadata.Annotations),
 	}
 	// kubectl's own annotation repeats the Secret, credentials included.
 	delete(c.Annotations, corev1.LastAppliedConfigAnnotation)
@@ -152,9 +152,9 @@ func (s *clusterSecret) toCluster() (Cluster, error) {
 		data, string string
 		to           *string
 	}{
-		{"name", s.Data.Name, s.StringData.Name, &c.Name},
-		{"server", s.Data.Server, s.StringData.Server, &c.Server},
-		{"project", s.Data.Project, s.StringData.Project, &c.Project},
+		{"name", cs.Data.Name, cs.StringData.Name, &c.Name},
+		{"server", cs.Data.Server, cs.StringData.Server, &c.Server},
+		{"project", cs.Data.Project, cs.StringData.Project, &c.Project},
 	} {
 		*f.to = f.string
 		if f.string != "" || f.data == "" {
@@ -162,12 +162,12 @@ func (s *clusterSecret) toCluster() (Cluster, error) {
 		}
 		raw, err := base64.StdEncoding.DecodeString(f.data)
 		if err != nil {
-			return Cluster{}, fmt.Errorf("the Secret %q: data.%s is not base64", s.Metadata.Name, f.key)
+			return Cluster{}, fmt.Errorf("the Secret %q: data.%s is not base64", cs.Metadata.Name, f.key)
 		}
 		*f.to = string(raw)
 	}
 	if c.Server == "" {
-		return Cluster{}, fmt.Errorf("the Secret %q: data.server is missing", s.Metadata.Name)
+		return Cluster{}, fmt.Errorf("the Secret %q: data.server is missing", cs.Metadata.Name)
 	}
 	return c, nil
 }

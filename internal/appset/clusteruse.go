@@ -32,8 +32,8 @@ type ClusterSelector struct {
 }
 
 // Equal says that two selectors are of one set and the same.
-func (s ClusterSelector) Equal(other ClusterSelector) bool {
-	return s.Set == other.Set && slices.EqualFunc(s.Requirements, other.Requirements, func(a, b ClusterRequirement) bool {
+func (c ClusterSelector) Equal(other ClusterSelector) bool {
+	return c.Set == other.Set && slices.EqualFunc(c.Requirements, other.Requirements, func(a, b ClusterRequirement) bool {
 		return a.Word == b.Word && a.Operator == b.Operator && slices.Equal(a.Values, b.Values)
 	})
 }
@@ -116,7 +116,7 @@ func (r *Resolver) FindClusterUse(ctx context.Context, in Input) (*ClusterUse, e
 
 // clusterSelectors are the selectors of a set's clusters generators, as they are written; uses says that
 // there is such a generator.
-func (s *appSet) clusterSelectors() (out []ClusterSelector, uses bool) {
+func (as *appSet) clusterSelectors() (out []ClusterSelector, uses bool) {
 	add := func(prefix string, selector *metav1.LabelSelector) {
 		if selector == nil {
 			return
@@ -129,11 +129,11 @@ func (s *appSet) clusterSelectors() (out []ClusterSelector, uses bool) {
 			return
 		}
 		if found, ok := parsedSelector(parsed.String(), prefix); ok {
-			found.Set = s.spec.Name
+			found.Set = as.spec.Name
 			out = append(out, found)
 		}
 	}
-	walkGenerators(&s.spec, func(g *argov1alpha1.ApplicationSetGenerator, _ bool) {
+	walkGenerators(&as.spec, func(g *argov1alpha1.ApplicationSetGenerator, _ bool) {
 		if g.Clusters != nil {
 			uses = true
 			add("metadata.labels.", &g.Clusters.Selector)
@@ -178,13 +178,13 @@ func parsedSelector(text, prefix string) (ClusterSelector, bool) {
 }
 
 // clusterReads are the texts of a set that read something of a cluster.
-func (s *appSet) clusterReads() []ClusterRead {
-	raw, err := json.Marshal(s.spec.Spec)
+func (as *appSet) clusterReads() []ClusterRead {
+	raw, err := json.Marshal(as.spec.Spec)
 	var spec any
 	if err != nil || json.Unmarshal(raw, &spec) != nil {
 		return nil // it was decoded from JSON
 	}
-	w := &readWalker{set: s.spec.Name, goTemplate: s.spec.Spec.GoTemplate, values: map[string][]TextPart{}}
+	w := &readWalker{set: as.spec.Name, goTemplate: as.spec.Spec.GoTemplate, values: map[string][]TextPart{}}
 	w.walk(spec, "", "")
 	for i := range w.reads {
 		w.reads[i].Parts = w.insertValues(w.reads[i].Parts)
@@ -218,32 +218,32 @@ type readWalker struct {
 	reads      []ClusterRead
 }
 
-func (w *readWalker) walk(value any, key, above string) {
+func (r *readWalker) walk(value any, key, above string) {
 	switch value := value.(type) {
 	case string:
 		if !strings.Contains(value, "{{") {
 			return
 		}
-		read := ClusterRead{Set: w.set, Field: key, Parts: w.splitText(value), Words: w.wordsOf(value)}
+		read := ClusterRead{Set: r.set, Field: key, Parts: r.splitText(value), Words: r.wordsOf(value)}
 		if above == "values" && len(read.Words) > 0 && isClusterField(read.Words[0]) {
-			w.values["values."+key] = read.Parts
+			r.values["values."+key] = read.Parts
 		}
-		w.reads = append(w.reads, read)
+		r.reads = append(r.reads, read)
 	case []any:
 		for _, v := range value {
-			w.walk(v, key, above)
+			r.walk(v, key, above)
 		}
 	case map[string]any:
 		for _, k := range slices.Sorted(maps.Keys(value)) {
-			w.walk(value[k], k, key)
+			r.walk(value[k], k, key)
 		}
 	}
 }
 
 // wordsOf are the words of a text, those of a list of clusters as of each.
-func (w *readWalker) wordsOf(text string) []string {
+func (r *readWalker) wordsOf(text string) []string {
 	words := plainWords(text)
-	if w.goTemplate {
+	if r.goTemplate {
 		words = fieldWords(text)
 	}
 	for i, word := range words {
@@ -261,7 +261,7 @@ var (
 )
 
 // splitText splits a text at its actions.
-func (w *readWalker) splitText(text string) []TextPart {
+func (r *readWalker) splitText(text string) []TextPart {
 	var out []TextPart
 	rest := text
 	for {
@@ -271,7 +271,7 @@ func (w *readWalker) splitText(text string) []TextPart {
 		}
 		out = append(out, literalPart(rest[:at[0]])...)
 		action := rest[at[2]:at[3]]
-		words := w.wordsOf("{{" + action + "}}")
+		words := r.wordsOf("{{" + action + "}}")
 		switch {
 		case blockAction.MatchString(action):
 			return []TextPart{{}}
@@ -292,10 +292,10 @@ func literalPart(text string) []TextPart {
 }
 
 // insertValues puts what values blocks say into the place of the words for them.
-func (w *readWalker) insertValues(parts []TextPart) []TextPart {
+func (r *readWalker) insertValues(parts []TextPart) []TextPart {
 	var out []TextPart
 	for _, p := range parts {
-		if made, ok := w.values[p.Word]; ok {
+		if made, ok := r.values[p.Word]; ok {
 			out = append(out, made...)
 			continue
 		}

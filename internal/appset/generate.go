@@ -100,17 +100,17 @@ type applicationSink interface {
 	readsMetadata() bool
 }
 
-func (r *generatedApps) beginGenerator(*argov1alpha1.ApplicationSetTemplate, int) {}
+func (ga *generatedApps) beginGenerator(*argov1alpha1.ApplicationSetTemplate, int) {}
 
-func (r *generatedApps) isKnown(map[string]any, []string) bool { return false }
+func (ga *generatedApps) isKnown(map[string]any, []string) bool { return false }
 
-func (r *generatedApps) addApplication(g *generatedApp) {
+func (ga *generatedApps) addApplication(g *generatedApp) {
 	own, app := *g, *g.app
 	own.app = &app
-	r.apps = append(r.apps, own)
+	ga.apps = append(ga.apps, own)
 }
 
-func (r *generatedApps) readsMetadata() bool { return true }
+func (ga *generatedApps) readsMetadata() bool { return true }
 
 // runGenerators runs the generators and templates. With an error, what was taken counts
 // for nothing, as in the controller.

@@ -57,11 +57,11 @@ func newGeneratorCache(group *cache.Group, now func() time.Time) *generatorCache
 // library gives no way to end its calls, so a question that isn't answered in
 // time goes on by itself: it isn't put a second time meanwhile, and its
 // answer counts when it comes.
-func (r *generatorCache) fetchParams(ctx context.Context, key string, every time.Duration, question func() ([]map[string]any, error)) (params []map[string]any, left time.Duration, err error) {
+func (g *generatorCache) fetchParams(ctx context.Context, key string, every time.Duration, question func() ([]map[string]any, error)) (params []map[string]any, left time.Duration, err error) {
 	select {
-	case done := <-r.pending.DoChan(key, func() (any, error) { return r.reuseOrRequest(key, every, question), nil }):
+	case done := <-g.pending.DoChan(key, func() (any, error) { return g.reuseOrRequest(key, every, question), nil }):
 		answer, _ := done.Val.(*cachedAnswer)
-		return copyParams(answer.params), max(minAnswerAge, answer.until.Sub(r.now())), answer.err
+		return copyParams(answer.params), max(minAnswerAge, answer.until.Sub(g.now())), answer.err
 	case <-time.After(answerTimeout):
 		return nil, retryInterval, fmt.Errorf("%w: no answer within %s", errTimedOut, answerTimeout)
 	case <-ctx.Done():
@@ -69,8 +69,8 @@ func (r *generatorCache) fetchParams(ctx context.Context, key string, every time
 	}
 }
 
-func (r *generatorCache) reuseOrRequest(key string, every time.Duration, question func() ([]map[string]any, error)) (answer *cachedAnswer) {
-	if known, ok := r.answers.Get(key); ok && r.now().Before(known.until) {
+func (g *generatorCache) reuseOrRequest(key string, every time.Duration, question func() ([]map[string]any, error)) (answer *cachedAnswer) {
+	if known, ok := g.answers.Get(key); ok && g.now().Before(known.until) {
 		return known
 	}
 	answer = &cachedAnswer{}
@@ -81,8 +81,8 @@ func (r *generatorCache) reuseOrRequest(key string, every time.Duration, questio
 		if answer.err != nil {
 			every = min(every, retryInterval)
 		}
-		answer.until = r.now().Add(every)
-		r.answers.Put(key, answer)
+		answer.until = g.now().Add(every)
+		g.answers.Put(key, answer)
 	}()
 	answer.params, answer.err = question()
 	return answer
@@ -100,10 +100,10 @@ type generatorAccess struct {
 }
 
 // nextRefresh is when another answer may be had; 0: nothing was asked.
-func (a *generatorAccess) nextRefresh() time.Duration {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.refreshAfter
+func (g *generatorAccess) nextRefresh() time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.refreshAfter
 }
 
 // cachedGenerator is a generator of the library that asks the network.
@@ -114,37 +114,37 @@ type cachedGenerator struct {
 }
 
 // GenerateParams returns what the generator was answered, requesting it if it is time to.
-func (g *cachedGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
+func (cg *cachedGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
 	if spec == nil {
 		return nil, generators.EmptyAppSetGeneratorError
 	}
 	if err := withoutOurToken(spec); err != nil {
-		return nil, fmt.Errorf("asking %s: %w", g.kind, err)
+		return nil, fmt.Errorf("asking %s: %w", cg.kind, err)
 	}
 	// What is asked is all that the answer depends on: a matrix asks the same
 	// generator with other parameters, and a values block is part of it.
 	key, err := json.Marshal([]any{
-		g.kind, g.argocd, set.Namespace, set.Name, set.Spec.GoTemplate, set.Spec.GoTemplateOptions,
+		cg.kind, cg.argocd, set.Namespace, set.Name, set.Spec.GoTemplate, set.Spec.GoTemplateOptions,
 		spec.SCMProvider, spec.PullRequest, spec.Plugin, spec.ClusterDecisionResource,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("asking %s: %w", g.kind, err)
+		return nil, fmt.Errorf("asking %s: %w", cg.kind, err)
 	}
 	// They outlive the call if the answer is late.
 	spec, set = spec.DeepCopy(), set.DeepCopy()
-	every := max(minAnswerAge, cmp.Or(g.GetRequeueAfter(spec), defaultAnswerAge))
+	every := max(minAnswerAge, cmp.Or(cg.GetRequeueAfter(spec), defaultAnswerAge))
 	var params []map[string]any
 	var left time.Duration
-	g.access.waitIdle(func() {
-		params, left, err = g.access.cache.fetchParams(g.access.ctx, string(key), every, func() ([]map[string]any, error) {
-			return g.Generator.GenerateParams(spec, set, c)
+	cg.access.waitIdle(func() {
+		params, left, err = cg.access.cache.fetchParams(cg.access.ctx, string(key), every, func() ([]map[string]any, error) {
+			return cg.Generator.GenerateParams(spec, set, c)
 		})
 	})
-	g.access.mu.Lock()
-	g.access.refreshAfter = earliestNonZero(g.access.refreshAfter, left)
-	g.access.mu.Unlock()
+	cg.access.mu.Lock()
+	cg.access.refreshAfter = earliestNonZero(cg.access.refreshAfter, left)
+	cg.access.mu.Unlock()
 	if err != nil && !errors.Is(err, generators.EmptyAppSetGeneratorError) {
-		return nil, fmt.Errorf("asking %s: %w", g.kind, err)
+		return nil, fmt.Errorf("asking %s: %w", cg.kind, err)
 	}
 	return params, err
 }

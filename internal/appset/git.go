@@ -207,11 +207,11 @@ type singleFileRepos struct {
 }
 
 // GetFiles returns the file.
-func (o *singleFileRepos) GetFiles(context.Context, string, string, string, bool, bool) (map[string][]byte, error) {
-	if o.name == "" {
+func (s *singleFileRepos) GetFiles(context.Context, string, string, string, bool, bool) (map[string][]byte, error) {
+	if s.name == "" {
 		return nil, nil
 	}
-	return map[string][]byte{o.name: o.data}, nil
+	return map[string][]byte{s.name: s.data}, nil
 }
 
 // folderRepos are a repository's folders, those that some paths can match: the
@@ -259,21 +259,21 @@ type clustersGenerator struct {
 }
 
 // GenerateParams gives the parameters of clusters.
-func (g *clustersGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
+func (cg *clustersGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
 	if spec == nil || spec.Clusters == nil {
 		return nil, generators.EmptyAppSetGeneratorError
 	}
-	usable, err := g.scope.requestClusters(spec.Clusters, spec.Selector)
+	usable, err := cg.scope.requestClusters(spec.Clusters, spec.Selector)
 	if err != nil {
 		return nil, err
 	}
 	clusters := *spec.Clusters
 	clusters.Values = nil
-	out, err := g.Generator.GenerateParams(&argov1alpha1.ApplicationSetGenerator{Clusters: &clusters}, set, c)
+	out, err := cg.Generator.GenerateParams(&argov1alpha1.ApplicationSetGenerator{Clusters: &clusters}, set, c)
 	if err != nil {
 		return nil, err
 	}
-	if g.version.listsClustersOnce() {
+	if cg.version.listsClustersOnce() {
 		out = listClustersOnce(out, clusters.FlatList)
 	}
 	if clusters.FlatList {
@@ -286,7 +286,7 @@ func (g *clustersGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGene
 		}
 		for j := range each {
 			each[j] = usable.apply(each[j])
-			if err := g.render.renderValues(spec.Clusters.Values, each[j]); err != nil {
+			if err := cg.render.renderValues(spec.Clusters.Values, each[j]); err != nil {
 				return nil, err
 			}
 		}

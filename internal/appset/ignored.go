@@ -96,7 +96,7 @@ func NewIgnoreRules(own Ignores, settings map[string]string) (*IgnoreRules, erro
 }
 
 // Strip is an object without what is ignored of it. namespace is where it goes, where it doesn't say so.
-func (r *IgnoreRules) Strip(object json.RawMessage, namespace string) (json.RawMessage, error) {
+func (i *IgnoreRules) Strip(object json.RawMessage, namespace string) (json.RawMessage, error) {
 	u := &unstructured.Unstructured{}
 	if err := u.UnmarshalJSON(object); err != nil {
 		return nil, fmt.Errorf("strip an object of what is ignored: %w", err)
@@ -105,7 +105,7 @@ func (r *IgnoreRules) Strip(object json.RawMessage, namespace string) (json.RawM
 	if own == "" {
 		u.SetNamespace(namespace)
 	}
-	if err := r.normalizer.Normalize(u); err != nil {
+	if err := i.normalizer.Normalize(u); err != nil {
 		return nil, fmt.Errorf("strip an object of what is ignored: %w", err)
 	}
 	if own == "" && u.Object != nil {
@@ -122,13 +122,13 @@ func (r *IgnoreRules) Strip(object json.RawMessage, namespace string) (json.RawM
 }
 
 // Managers are the field managers whose fields of an object are ignored: which those are only the cluster knows.
-func (r *IgnoreRules) Managers(apiVersion, kind, namespace, name string) []string {
+func (i *IgnoreRules) Managers(apiVersion, kind, namespace, name string) []string {
 	group, _, grouped := strings.Cut(apiVersion, "/")
 	if !grouped {
 		group = ""
 	}
 	var out []string
-	for _, d := range r.rules {
+	for _, d := range i.rules {
 		fits := glob.Match(d.Group, group) && glob.Match(d.Kind, kind) && (d.Name == "" || d.Name == name)
 		if fits && (d.Namespace == "" || d.Namespace == namespace) {
 			out = append(out, d.ManagedFieldsManagers...)

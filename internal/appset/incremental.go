@@ -41,23 +41,23 @@ type cachedOutcome struct {
 }
 
 // recordQuery notes a question and its answer.
-func (t *queryLog) recordQuery(q repoQuery, files []fileAt, folders []string, err error) {
-	if t.incomparable = t.incomparable || err != nil || len(t.queries) == maxQueries; t.incomparable {
+func (ql *queryLog) recordQuery(q repoQuery, files []fileAt, folders []string, err error) {
+	if ql.incomparable = ql.incomparable || err != nil || len(ql.queries) == maxQueries; ql.incomparable {
 		return
 	}
-	t.queries = append(t.queries, q)
+	ql.queries = append(ql.queries, q)
 	line := make([]byte, 0, 128)
 	note := func(texts ...string) {
 		line = line[:0]
 		for _, text := range texts {
 			line = append(append(line, text...), 0)
 		}
-		_, _ = t.answers.Write(line) // a hash doesn't fail
+		_, _ = ql.answers.Write(line) // a hash doesn't fail
 	}
 	note("?") // neither a path nor an id
 	for i := range files {
 		if files[i].id == "" {
-			t.incomparable = true
+			ql.incomparable = true
 			return
 		}
 		note(files[i].name, files[i].id)
@@ -68,18 +68,18 @@ func (t *queryLog) recordQuery(q repoQuery, files []fileAt, folders []string, er
 }
 
 // toCachedOutcome is what a later commit is compared with; nil: it can't be.
-func (t *queryLog) toCachedOutcome(like string, repos *commitRepos, o setOutcome) *cachedOutcome {
-	if t.incomparable || o.transient {
+func (ql *queryLog) toCachedOutcome(like string, repos *commitRepos, o setOutcome) *cachedOutcome {
+	if ql.incomparable || o.transient {
 		return nil
 	}
-	return &cachedOutcome{inputs: like, queries: t.queries, commits: repos.commitsOf(t.queries), answers: string(t.answers.Sum(nil)), outcome: o}
+	return &cachedOutcome{inputs: like, queries: ql.queries, commits: repos.commitsOf(ql.queries), answers: string(ql.answers.Sum(nil)), outcome: o}
 }
 
 // commitsOf are those that questions are answered at.
-func (r *commitRepos) commitsOf(questions []repoQuery) []string {
+func (c *commitRepos) commitsOf(questions []repoQuery) []string {
 	out := make([]string, len(questions))
 	for i, q := range questions {
-		if at, err := r.resolveRef(q.url, q.revision); err == nil {
+		if at, err := c.resolveRef(q.url, q.revision); err == nil {
 			out[i] = at.revision
 		}
 	}
@@ -88,9 +88,9 @@ func (r *commitRepos) commitsOf(questions []repoQuery) []string {
 
 // rebasedOn is what was settled as it is at another commit that gives the same
 // answers: the next is compared with that one.
-func (s *cachedOutcome) rebasedOn(repos *commitRepos) *cachedOutcome {
-	out := *s
-	out.commits = repos.commitsOf(s.queries)
+func (c *cachedOutcome) rebasedOn(repos *commitRepos) *cachedOutcome {
+	out := *c
+	out.commits = repos.commitsOf(c.queries)
 	return &out
 }
 
@@ -126,28 +126,28 @@ func (a *answerChanges) none() bool { return a.known && !a.other && len(a.files)
 
 // isUnchanged says that no file that differs could change an answer. False is
 // also that this can't be told.
-func (s *cachedOutcome) isUnchanged(repos *commitRepos) bool {
-	changes := s.findChanges(repos)
+func (c *cachedOutcome) isUnchanged(repos *commitRepos) bool {
+	changes := c.findChanges(repos)
 	return changes.none()
 }
 
 // findChanges says what of the answers the files that differ could change.
-func (s *cachedOutcome) findChanges(repos *commitRepos) (out answerChanges) {
+func (c *cachedOutcome) findChanges(repos *commitRepos) (out answerChanges) {
 	type pair struct {
 		at     *commit
 		before string
 	}
 	known := map[pair][]changedFile{}
 	compared := 0
-	for i, q := range s.queries {
+	for i, q := range c.queries {
 		at, err := repos.resolveRef(q.url, q.revision)
-		if err != nil || s.commits[i] == "" || at.revision == "" {
+		if err != nil || c.commits[i] == "" || at.revision == "" {
 			return answerChanges{}
 		}
-		if at.revision == s.commits[i] {
+		if at.revision == c.commits[i] {
 			continue
 		}
-		key := pair{at, s.commits[i]}
+		key := pair{at, c.commits[i]}
 		list, ok := known[key]
 		if !ok {
 			if list, ok = listChangedFiles(repos.ctx, at.tree, key.before); !ok {
@@ -189,28 +189,28 @@ var errTooManyChanged = errors.New("too many files differ")
 
 // isAffectedBy says that the answer may be another one because of a file. What a
 // folder is called is in the paths of its files.
-func (q *repoQuery) isAffectedBy(d changedFile, globbing string) bool {
-	if q.folders {
-		return !d.both && slices.ContainsFunc(strings.Split(q.path, "\x00"), func(prefix string) bool { return strings.HasPrefix(d.path, prefix) })
+func (r *repoQuery) isAffectedBy(d changedFile, globbing string) bool {
+	if r.folders {
+		return !d.both && slices.ContainsFunc(strings.Split(r.path, "\x00"), func(prefix string) bool { return strings.HasPrefix(d.path, prefix) })
 	}
 	if globbing == GlobbingDoublestar {
-		pattern := strings.TrimPrefix(q.path, "./")
+		pattern := strings.TrimPrefix(r.path, "./")
 		prefix, _, _ := strings.Cut(literalPrefix(pattern), "{")
 		// A pattern that is written otherwise than its files' paths matches by its clean form.
 		// A file where it looks for a folder is an error.
 		return path.Clean(pattern) != pattern || strings.HasPrefix(d.path, prefix) || strings.HasPrefix(prefix, d.path+"/")
 	}
-	spec, err := cleanPathspec(q.path)
+	spec, err := cleanPathspec(r.path)
 	return err != nil || matchPathspec(spec, d.path)
 }
 
 // repeatQueries asks all questions once more.
-func (s *cachedOutcome) repeatQueries(repos *commitRepos) bool {
-	if s.answers == "" { // nobody knows what they were
+func (c *cachedOutcome) repeatQueries(repos *commitRepos) bool {
+	if c.answers == "" { // nobody knows what they were
 		return false
 	}
 	again := newQueryLog()
-	for _, q := range s.queries {
+	for _, q := range c.queries {
 		var files []fileAt
 		var folders []string
 		var err error
@@ -223,5 +223,5 @@ func (s *cachedOutcome) repeatQueries(repos *commitRepos) bool {
 			return false
 		}
 	}
-	return string(again.answers.Sum(nil)) == s.answers
+	return string(again.answers.Sum(nil)) == c.answers
 }

@@ -38,9 +38,9 @@ func withFileIDs(contents map[string]string) identifiedTree {
 	return t
 }
 
-func (t identifiedTree) List(_ context.Context, do func(path string, mode fs.FileMode, id string) error) error {
-	for _, name := range slices.Sorted(maps.Keys(t.MapFS)) {
-		f := t.MapFS[name]
+func (i identifiedTree) List(_ context.Context, do func(path string, mode fs.FileMode, id string) error) error {
+	for _, name := range slices.Sorted(maps.Keys(i.MapFS)) {
+		f := i.MapFS[name]
 		if err := do(name, f.Mode, fmt.Sprintf("%x", sha256.Sum256(f.Data))); err != nil {
 			return err
 		}
@@ -55,24 +55,24 @@ type countingTree struct {
 	lists   *atomic.Int32 // how often one was listed
 }
 
-func (t countingTree) List(ctx context.Context, do func(path string, mode fs.FileMode, id string) error) error {
-	t.lists.Add(1)
-	return t.identifiedTree.List(ctx, do)
+func (c countingTree) List(ctx context.Context, do func(path string, mode fs.FileMode, id string) error) error {
+	c.lists.Add(1)
+	return c.identifiedTree.List(ctx, do)
 }
 
-func (t countingTree) Differing(_ context.Context, commit string, do func(path string, both bool) error) error {
-	before, ok := t.commits[commit]
+func (c countingTree) Differing(_ context.Context, commit string, do func(path string, both bool) error) error {
+	before, ok := c.commits[commit]
 	if !ok {
 		return errors.New("no such commit")
 	}
 	for _, name := range slices.Sorted(maps.Keys(before.MapFS)) {
-		if now, there := t.MapFS[name]; there && string(now.Data) == string(before.MapFS[name].Data) && now.Mode == before.MapFS[name].Mode {
+		if now, there := c.MapFS[name]; there && string(now.Data) == string(before.MapFS[name].Data) && now.Mode == before.MapFS[name].Mode {
 			continue
 		} else if err := do(name, there && now.Mode == before.MapFS[name].Mode); err != nil {
 			return err
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.MapFS)) {
+	for _, name := range slices.Sorted(maps.Keys(c.MapFS)) {
 		if before.MapFS[name] == nil {
 			if err := do(name, false); err != nil {
 				return err
@@ -82,14 +82,14 @@ func (t countingTree) Differing(_ context.Context, commit string, do func(path s
 	return nil
 }
 
-func (t identifiedTree) ReadFile(name string) ([]byte, error) {
-	t.reads.Store(name, true)
-	return t.MapFS.ReadFile(name)
+func (i identifiedTree) ReadFile(name string) ([]byte, error) {
+	i.reads.Store(name, true)
+	return i.MapFS.ReadFile(name)
 }
 
-func (t identifiedTree) read(prefix string) int {
+func (i identifiedTree) read(prefix string) int {
 	n := 0
-	t.reads.Range(func(name, _ any) bool {
+	i.reads.Range(func(name, _ any) bool {
 		if strings.HasPrefix(name.(string), prefix) {
 			n++
 		}

@@ -15,8 +15,8 @@ var leftoverPattern = regexp.MustCompile(`\{\{\s*([\w.\-/\[\]]+)\s*\}\}`)
 
 // noteLeftovers says which parameters nothing filled in: Argo CD creates such Applications all the
 // same, and they never sync.
-func (s *appSet) noteLeftovers(kept []*builtTarget) []Problem {
-	if s.spec.Spec.GoTemplate {
+func (as *appSet) noteLeftovers(kept []*builtTarget) []Problem {
+	if as.spec.Spec.GoTemplate {
 		return nil // there a parameter that is missing is an error, or <no value>
 	}
 	applications := map[string][]string{} // by parameter
@@ -27,7 +27,7 @@ func (s *appSet) noteLeftovers(kept []*builtTarget) []Problem {
 	}
 	var out []Problem
 	for _, name := range slices.Sorted(maps.Keys(applications)) {
-		out = append(out, s.newProblem("", fmt.Sprintf("no generator gives the parameter {{%s}}, so that it stays as it is written in %s",
+		out = append(out, as.newProblem("", fmt.Sprintf("no generator gives the parameter {{%s}}, so that it stays as it is written in %s",
 			wording.Clip(name, maxQuoted), wording.JoinFew(applications[name], 5))))
 	}
 	return out

@@ -243,7 +243,7 @@ func ownedBySet(raw json.RawMessage) bool {
 
 // liveTargets describes live Applications as targets of a set, or of none. known is
 // what could be generated of the set.
-func (e *pipelineEntry) liveTargets(in *Input, s *appSet, raws []json.RawMessage, known *generatedApps, c *commit, o *setOutcome) {
+func (p *pipelineEntry) liveTargets(in *Input, s *appSet, raws []json.RawMessage, known *generatedApps, c *commit, o *setOutcome) {
 	generated := map[string]*generatedApp{}
 	for i := range known.apps {
 		generated[known.apps[i].app.Name] = &known.apps[i]
@@ -261,7 +261,7 @@ func (e *pipelineEntry) liveTargets(in *Input, s *appSet, raws []json.RawMessage
 			g.params, g.files = same.params, same.files
 		}
 		before := len(o.problems)
-		t := e.buildTarget(in, s, g, c.isThisRepository, o)
+		t := p.buildTarget(in, s, g, c.isThisRepository, o)
 		for i := before; i < len(o.problems) && g.params == nil; i++ {
 			o.problems[i].Message += liveParamsHint
 		}

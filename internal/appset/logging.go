@@ -38,11 +38,11 @@ func (zapHook) Levels() []logrus.Level {
 	return []logrus.Level{logrus.PanicLevel, logrus.FatalLevel, logrus.ErrorLevel, logrus.WarnLevel}
 }
 
-func (f zapHook) Fire(e *logrus.Entry) error {
+func (z zapHook) Fire(e *logrus.Entry) error {
 	line, _, _ := strings.Cut(e.Message, "\n")
 	if len(line) > maxLibraryLine {
 		line = line[:maxLibraryLine]
 	}
-	f.log.Debug("Argo CD library", zap.String("message", line))
+	z.log.Debug("Argo CD library", zap.String("message", line))
 	return nil
 }

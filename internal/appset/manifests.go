@@ -48,8 +48,8 @@ type appSet struct {
 	words func() []string // templateWords, once
 }
 
-func (s *appSet) newProblem(application, message string) Problem {
-	return Problem{File: s.file, ApplicationSet: s.spec.Name, Application: application, Message: message}
+func (as *appSet) newProblem(application, message string) Problem {
+	return Problem{File: as.file, ApplicationSet: as.spec.Name, Application: application, Message: message}
 }
 
 // findSets reads the ApplicationSets that the pipeline's entries name. A file
@@ -253,49 +253,49 @@ func decodeObject(file string, raw []byte) ([]appSet, []Problem) {
 	return []appSet{s}, nil
 }
 
-func (s *appSet) decodeSpec(version string) error {
+func (as *appSet) decodeSpec(version string) error {
 	if version != apiVersion {
 		return fmt.Errorf("its apiVersion is %q; only %s is known", version, apiVersion)
 	}
-	wrong, err := s.decodeKnown(s.raw)
+	wrong, err := as.decodeKnown(as.raw)
 	if err != nil {
 		return err
 	}
 	if wrong != nil {
 		m := fieldMover{}
-		moved, err := m.moveFields(s.raw)
+		moved, err := m.moveFields(as.raw)
 		if err == nil && len(m.moved) > 0 {
-			s.spec, s.moved, s.dropped = argov1alpha1.ApplicationSet{}, m.moved, nil
-			wrong, err = s.decodeKnown(moved)
+			as.spec, as.moved, as.dropped = argov1alpha1.ApplicationSet{}, m.moved, nil
+			wrong, err = as.decodeKnown(moved)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if s.spec.Name == "" {
+	if as.spec.Name == "" {
 		return errors.New("metadata.name is missing")
 	}
-	if err := s.checkDropped(); err != nil {
+	if err := as.checkDropped(); err != nil {
 		return err
 	}
-	s.unknown, s.policy = wrong, policyOf(&s.spec)
+	as.unknown, as.policy = wrong, policyOf(&as.spec)
 	return nil
 }
 
 // decodeKnown decodes what 2.14's types know; the first of what they don't is its first
 // result.
-func (s *appSet) decodeKnown(raw []byte) (unknown, err error) {
-	wrong, err := s.decodeStrictly(raw, &s.spec, "")
+func (as *appSet) decodeKnown(raw []byte) (unknown, err error) {
+	wrong, err := as.decodeStrictly(raw, &as.spec, "")
 	if err != nil {
 		return nil, err
 	}
-	for i := range s.spec.Spec.Generators {
-		g, at := &s.spec.Spec.Generators[i], fmt.Sprintf("spec.generators[%d]", i)
+	for i := range as.spec.Spec.Generators {
+		g, at := &as.spec.Spec.Generators[i], fmt.Sprintf("spec.generators[%d]", i)
 		if g.Matrix != nil {
-			err = s.checkNested(g.Matrix.Generators, at+".matrix", &wrong)
+			err = as.checkNested(g.Matrix.Generators, at+".matrix", &wrong)
 		}
 		if g.Merge != nil {
-			err = cmp.Or(err, s.checkNested(g.Merge.Generators, at+".merge", &wrong))
+			err = cmp.Or(err, as.checkNested(g.Merge.Generators, at+".merge", &wrong))
 		}
 		if err != nil {
 			return nil, err
@@ -307,7 +307,7 @@ func (s *appSet) decodeKnown(raw []byte) (unknown, err error) {
 // decodeStrictly decodes as the API server does, names by letter case. What it
 // would drop is the first of its results: a field that a newer Argo CD
 // understands changes which Applications there are. Fields of templates that no Argo CD has are kept by name.
-func (s *appSet) decodeStrictly(raw []byte, into any, at string) (unknown, err error) {
+func (as *appSet) decodeStrictly(raw []byte, into any, at string) (unknown, err error) {
 	wrong, err := kjson.UnmarshalStrict(raw, into)
 	if err != nil {
 		return nil, fmt.Errorf("%s%w", locationPrefix(at), explainType(err))
@@ -317,7 +317,7 @@ func (s *appSet) decodeStrictly(raw []byte, into any, at string) (unknown, err e
 			if at != "" {
 				field = at + "." + field
 			}
-			s.dropped = append(s.dropped, field)
+			as.dropped = append(as.dropped, field)
 		} else if unknown == nil {
 			unknown = fmt.Errorf("%s%w: this version of the resolver doesn't know it, so the set is not half-understood", locationPrefix(at), explainUnknown(w))
 		}
@@ -348,7 +348,7 @@ func locationPrefix(at string) string {
 // checkNested decodes nested combining generators strictly: the library
 // decodes them leniently, from raw JSON. What those nest in turn is typed.
 // The first field that isn't known goes into unknown.
-func (s *appSet) checkNested(nested []argov1alpha1.ApplicationSetNestedGenerator, at string, unknown *error) error {
+func (as *appSet) checkNested(nested []argov1alpha1.ApplicationSetNestedGenerator, at string, unknown *error) error {
 	for i := range nested {
 		here := fmt.Sprintf("%s.generators[%d]", at, i)
 		for _, c := range []struct {
@@ -362,7 +362,7 @@ func (s *appSet) checkNested(nested []argov1alpha1.ApplicationSetNestedGenerator
 			if c.raw == nil {
 				continue
 			}
-			wrong, err := s.decodeStrictly(c.raw.Raw, c.into, c.at)
+			wrong, err := as.decodeStrictly(c.raw.Raw, c.into, c.at)
 			if err != nil {
 				return err
 			}

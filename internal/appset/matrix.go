@@ -303,12 +303,12 @@ type fixedGenerator struct {
 }
 
 // GenerateParams returns the parameters.
-func (g *fixedGenerator) GenerateParams(*argov1alpha1.ApplicationSetGenerator, *argov1alpha1.ApplicationSet, client.Client) ([]map[string]any, error) {
-	return g.params, nil
+func (f *fixedGenerator) GenerateParams(*argov1alpha1.ApplicationSetGenerator, *argov1alpha1.ApplicationSet, client.Client) ([]map[string]any, error) {
+	return f.params, nil
 }
 
 // GetTemplate is the entry's own.
-func (g *fixedGenerator) GetTemplate(entry *argov1alpha1.ApplicationSetGenerator) *argov1alpha1.ApplicationSetTemplate {
+func (f *fixedGenerator) GetTemplate(entry *argov1alpha1.ApplicationSetGenerator) *argov1alpha1.ApplicationSetTemplate {
 	return &entry.List.Template
 }
 

@@ -43,7 +43,7 @@ type mergeGroup struct {
 }
 
 // GenerateParams gives the merged parameters.
-func (g *mergeGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
+func (m *mergeGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
 	if spec == nil || spec.Merge == nil {
 		return nil, generators.EmptyAppSetGeneratorError
 	}
@@ -53,22 +53,22 @@ func (g *mergeGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerat
 	}
 	// Children that combine others share maps among what they give, which the
 	// controller's merge writes into one after the other, and so must this one.
-	inPlace := g.inner || slices.ContainsFunc(all, func(n argov1alpha1.ApplicationSetNestedGenerator) bool { return n.Matrix != nil || n.Merge != nil })
-	children := g.children
+	inPlace := m.inner || slices.ContainsFunc(all, func(n argov1alpha1.ApplicationSetNestedGenerator) bool { return n.Matrix != nil || n.Merge != nil })
+	children := m.children
 	if inPlace {
-		children = g.fresh
+		children = m.fresh
 	}
 	given := make([][]map[string]any, len(all))
 	for i := range all {
 		child, err := newChildGenerator(&all[i], set)
 		if err == nil {
-			given[i], err = childParams(child, children, set, g.version, c)
+			given[i], err = childParams(child, children, set, m.version, c)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("error getting param sets from generators: error getting params from generator %d of %d: %w", i+1, len(all), err)
 		}
 		if !inPlace && child.Git == nil {
-			given[i] = g.cache.reuseParams(given[i])
+			given[i] = m.cache.reuseParams(given[i])
 		}
 	}
 	groups, err := groupParams(given, spec.Merge.MergeKeys, set.Spec.GoTemplate)
@@ -77,15 +77,15 @@ func (g *mergeGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerat
 	}
 	out := make([]map[string]any, 0, len(groups))
 	for _, one := range groups {
-		if old := g.cache.findGroup(one); old != nil {
+		if old := m.cache.findGroup(one); old != nil {
 			one = old
-		} else if err := one.mergeParts(set.Spec.GoTemplate, g.version.mergesTyped(), inPlace); err != nil {
+		} else if err := one.mergeParts(set.Spec.GoTemplate, m.version.mergesTyped(), inPlace); err != nil {
 			return nil, err
 		}
 		if !inPlace {
-			g.cache.storeGroup(one)
+			m.cache.storeGroup(one)
 		}
-		g.origins.recordJoined(one.merged, one.parts...)
+		m.origins.recordJoined(one.merged, one.parts...)
 		out = append(out, one.merged)
 	}
 	return out, nil

@@ -76,10 +76,10 @@ func newRecordingServer(t *testing.T) *recordingServer {
 	return s
 }
 
-func (s *recordingServer) questions() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.requests)
+func (r *recordingServer) questions() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.requests)
 }
 
 // networkObjects are the Secrets and ConfigMaps that generators read.

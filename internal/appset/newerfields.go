@@ -97,12 +97,12 @@ func templateField(err error) (string, bool) {
 }
 
 // checkDropped says that without what is dropped something is missing that the API server asks for.
-func (s *appSet) checkDropped() error {
-	if len(s.dropped) == 0 {
+func (as *appSet) checkDropped() error {
+	if len(as.dropped) == 0 {
 		return nil
 	}
 	missing := ""
-	switch spec := &s.spec.Spec.Template.Spec; {
+	switch spec := &as.spec.Spec.Template.Spec; {
 	case spec.Project == "":
 		missing = "project"
 	case spec.Destination == argov1alpha1.ApplicationDestination{}:
@@ -110,30 +110,30 @@ func (s *appSet) checkDropped() error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("spec.template.spec.%s is missing, and %s is no field of Argo CD's: Kubernetes refuses the object", missing, s.dropped[0])
+	return fmt.Errorf("spec.template.spec.%s is missing, and %s is no field of Argo CD's: Kubernetes refuses the object", missing, as.dropped[0])
 }
 
 // refuseDropped refuses to drop fields for an Argo CD that may know them: one that is newer than all that
 // is known here, or that runs the set and isn't known.
-func (s *appSet) refuseDropped(of Version, isLive bool) {
+func (as *appSet) refuseDropped(of Version, isLive bool) {
 	mayKnow := of.Major > newestLine.Major || of.Major == newestLine.Major && of.Minor > newestLine.Minor
 	if !of.IsKnown() {
 		mayKnow = isLive
 	}
-	if len(s.dropped) > 0 && mayKnow && s.unknown == nil {
-		s.unknown = fmt.Errorf("unknown field %q: this version of the resolver knows those of Argo CD up to %s, so the set is not half-understood", s.dropped[0], newestLine)
+	if len(as.dropped) > 0 && mayKnow && as.unknown == nil {
+		as.unknown = fmt.Errorf("unknown field %q: this version of the resolver knows those of Argo CD up to %s, so the set is not half-understood", as.dropped[0], newestLine)
 	}
 }
 
 // droppedNotes name the fields that the API server drops.
-func (s *appSet) droppedNotes(of Version) []Problem {
+func (as *appSet) droppedNotes(of Version) []Problem {
 	var out []Problem
-	for _, field := range s.dropped {
+	for _, field := range as.dropped {
 		message := fmt.Sprintf("no Argo CD has its field %s, which Kubernetes drops: the Applications are generated without it", field)
 		if !of.IsKnown() {
 			message = fmt.Sprintf("no Argo CD up to %s has its field %s, which Kubernetes drops: the Applications are generated without it", newestLine, field)
 		}
-		out = append(out, s.newProblem("", message))
+		out = append(out, as.newProblem("", message))
 	}
 	return out
 }
@@ -147,12 +147,12 @@ type movedField struct {
 // fieldMover moves the newer fields that are understood to where 2.14's types keep them.
 type fieldMover struct{ moved []movedField }
 
-func (m *fieldMover) recordMoved(path string) {
-	m.moved = append(m.moved, movedField{path, sinceWhen(path)})
+func (f *fieldMover) recordMoved(path string) {
+	f.moved = append(f.moved, movedField{path, sinceWhen(path)})
 }
 
 // moveFields rewrites a set's manifest; without a newer field it is returned as it is.
-func (m *fieldMover) moveFields(raw []byte) ([]byte, error) {
+func (f *fieldMover) moveFields(raw []byte) ([]byte, error) {
 	var set map[string]any
 	if err := json.Unmarshal(raw, &set); err != nil {
 		return nil, err
@@ -161,38 +161,38 @@ func (m *fieldMover) moveFields(raw []byte) ([]byte, error) {
 	if strategy, _ := spec["strategy"].(map[string]any); strategy["deletionOrder"] != nil {
 		// It orders deletions: which Applications there are doesn't depend on it.
 		delete(strategy, "deletionOrder")
-		m.recordMoved("spec.strategy.deletionOrder")
+		f.recordMoved("spec.strategy.deletionOrder")
 	}
-	m.moveTemplateFields(spec["template"], "spec.template")
-	m.moveGeneratorFields(spec["generators"], "spec.generators")
-	if len(m.moved) == 0 {
+	f.moveTemplateFields(spec["template"], "spec.template")
+	f.moveGeneratorFields(spec["generators"], "spec.generators")
+	if len(f.moved) == 0 {
 		return raw, nil
 	}
-	slices.SortFunc(m.moved, func(a, b movedField) int { return strings.Compare(a.path, b.path) })
+	slices.SortFunc(f.moved, func(a, b movedField) int { return strings.Compare(a.path, b.path) })
 	return json.Marshal(set)
 }
 
 // moveGeneratorFields goes through generators, and those that they combine.
-func (m *fieldMover) moveGeneratorFields(list any, at string) {
+func (f *fieldMover) moveGeneratorFields(list any, at string) {
 	generators, _ := list.([]any)
 	for i := range generators {
 		generator, _ := generators[i].(map[string]any)
 		for kind, value := range generator {
 			inner, _ := value.(map[string]any)
 			here := fmt.Sprintf("%s[%d].%s", at, i, kind)
-			m.moveTemplateFields(inner["template"], here+".template")
+			f.moveTemplateFields(inner["template"], here+".template")
 			switch kind {
 			case "matrix", "merge":
-				m.moveGeneratorFields(inner["generators"], here+".generators")
+				f.moveGeneratorFields(inner["generators"], here+".generators")
 			case "git":
-				m.moveExclusions(inner["files"], here+".files")
+				f.moveExclusions(inner["files"], here+".files")
 			}
 		}
 	}
 }
 
 // moveExclusions marks the paths that exclude files.
-func (m *fieldMover) moveExclusions(list any, at string) {
+func (f *fieldMover) moveExclusions(list any, at string) {
 	files, _ := list.([]any)
 	for i := range files {
 		file, _ := files[i].(map[string]any)
@@ -205,7 +205,7 @@ func (m *fieldMover) moveExclusions(list any, at string) {
 		if exclude {
 			file["path"] = excludedPath + path
 		}
-		m.recordMoved(fmt.Sprintf("%s[%d].exclude", at, i))
+		f.recordMoved(fmt.Sprintf("%s[%d].exclude", at, i))
 	}
 }
 
@@ -228,7 +228,7 @@ func understoodValue(path []string, value any) (string, bool) {
 
 // moveTemplateFields moves the fields of an Application's template, or of a patch of
 // one, to its annotations.
-func (m *fieldMover) moveTemplateFields(template any, at string) {
+func (f *fieldMover) moveTemplateFields(template any, at string) {
 	object, _ := template.(map[string]any)
 	spec, _ := object["spec"].(map[string]any)
 	for _, path := range understoodFields {
@@ -239,7 +239,7 @@ func (m *fieldMover) moveTemplateFields(template any, at string) {
 		}
 		delete(parent, path[len(path)-1])
 		setAnnotation(object, newerField+strings.Join(path, "."), value)
-		m.recordMoved(at + ".spec." + strings.Join(path, "."))
+		f.recordMoved(at + ".spec." + strings.Join(path, "."))
 	}
 }
 
@@ -359,42 +359,42 @@ func (g *generatedApp) asMap() (map[string]any, error) {
 
 // settleVersion says for which version a set is resolved: for that of the Argo CD that
 // runs it, or, where that isn't known, for the oldest one that knows the set's fields.
-func (s *appSet) settleVersion(of Version) {
-	s.version = of
-	for _, f := range s.moved {
+func (as *appSet) settleVersion(of Version) {
+	as.version = of
+	for _, f := range as.moved {
 		switch {
-		case !of.IsKnown() && !s.version.atLeast(f.since):
-			s.version = f.since
-		case of.IsKnown() && !of.atLeast(f.since) && s.unknown == nil:
-			s.unknown = fmt.Errorf("its field %s came with Argo CD %s, and this one is %s: it doesn't know it", f.path, f.since, of)
+		case !of.IsKnown() && !as.version.atLeast(f.since):
+			as.version = f.since
+		case of.IsKnown() && !of.atLeast(f.since) && as.unknown == nil:
+			as.unknown = fmt.Errorf("its field %s came with Argo CD %s, and this one is %s: it doesn't know it", f.path, f.since, of)
 		}
 	}
 }
 
 // versionNotes say what of a set depends on an Argo CD's version that isn't known, and what no version knows.
-func (s *appSet) versionNotes(of Version) []Problem {
-	out := s.droppedNotes(of)
-	if s.unknown != nil {
+func (as *appSet) versionNotes(of Version) []Problem {
+	out := as.droppedNotes(of)
+	if as.unknown != nil {
 		out = nil
 	}
 	if of.IsKnown() {
 		return out
 	}
 	note := func(format string, args ...any) {
-		out = append(out, s.newProblem("", fmt.Sprintf(format, args...)+"; say which Argo CD it is: --argocd-version, or argocd[].version in the server's file"))
+		out = append(out, as.newProblem("", fmt.Sprintf(format, args...)+"; say which Argo CD it is: --argocd-version, or argocd[].version in the server's file"))
 	}
-	for _, f := range s.moved {
-		note("its field %s came with Argo CD %s, so it is resolved as %s does", f.path, f.since, s.version)
+	for _, f := range as.moved {
+		note("its field %s came with Argo CD %s, so it is resolved as %s does", f.path, f.since, as.version)
 	}
-	if !s.version.appliesNestedSelectors() && s.hasDisabledSelectors() {
+	if !as.version.appliesNestedSelectors() && as.hasDisabledSelectors() {
 		note("it has selectors within a nested matrix or merge, which Argo CD applies since 3.0 and older ones don't; they are not applied here")
 	}
 	return out
 }
 
 // hasDisabledSelectors says that it depends on the version whether a selector counts.
-func (s *appSet) hasDisabledSelectors() bool {
-	if s.spec.Spec.ApplyNestedSelectors {
+func (as *appSet) hasDisabledSelectors() bool {
+	if as.spec.Spec.ApplyNestedSelectors {
 		return false
 	}
 	all := &argov1alpha1.ApplicationSet{}
@@ -417,7 +417,7 @@ func (s *appSet) hasDisabledSelectors() bool {
 			}
 		}
 	}
-	for _, g := range s.spec.Spec.Generators {
+	for _, g := range as.spec.Spec.Generators {
 		if g.Matrix != nil {
 			inspect(g.Matrix.Generators)
 		}

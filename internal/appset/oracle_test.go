@@ -81,18 +81,18 @@ type checkoutRepos struct {
 	listed     *sync.Map // what git answered, by pattern
 }
 
-func (r checkoutRepos) GetFiles(_ context.Context, _, _, pattern string, _, _ bool) (map[string][]byte, error) {
-	names, ok := r.listed.Load(pattern)
+func (c checkoutRepos) GetFiles(_ context.Context, _, _, pattern string, _, _ bool) (map[string][]byte, error) {
+	names, ok := c.listed.Load(pattern)
 	if !ok {
-		list, err := r.list(pattern)
+		list, err := c.list(pattern)
 		if err != nil {
 			return nil, err
 		}
-		names, _ = r.listed.LoadOrStore(pattern, list)
+		names, _ = c.listed.LoadOrStore(pattern, list)
 	}
 	files := map[string][]byte{}
 	for _, name := range names.([]string) {
-		data, err := os.ReadFile(filepath.Join(r.dir, name))
+		data, err := os.ReadFile(filepath.Join(c.dir, name))
 		if err != nil {
 			return nil, err
 		}
@@ -101,13 +101,13 @@ func (r checkoutRepos) GetFiles(_ context.Context, _, _, pattern string, _, _ bo
 	return files, nil
 }
 
-func (r checkoutRepos) list(pattern string) ([]string, error) {
-	if !r.doublestar {
-		return lsFiles(r.dir, pattern)
+func (c checkoutRepos) list(pattern string) ([]string, error) {
+	if !c.doublestar {
+		return lsFiles(c.dir, pattern)
 	}
-	found, err := doublestar.FilepathGlob(r.dir + "/" + pattern)
+	found, err := doublestar.FilepathGlob(c.dir + "/" + pattern)
 	for i := range found {
-		found[i] = strings.TrimPrefix(found[i], r.dir+"/")
+		found[i] = strings.TrimPrefix(found[i], c.dir+"/")
 	}
 	return found, err
 }
@@ -123,16 +123,16 @@ func lsFiles(dir, pattern string) ([]string, error) {
 	return strings.FieldsFunc(string(out), func(r rune) bool { return r == 0 }), nil
 }
 
-func (r checkoutRepos) GetDirectories(context.Context, string, string, bool, bool) ([]string, error) {
+func (c checkoutRepos) GetDirectories(context.Context, string, string, bool, bool) ([]string, error) {
 	var out []string
-	err := filepath.WalkDir(r.dir, func(p string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(c.dir, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
 			return err
 		}
 		if strings.HasPrefix(d.Name(), ".") {
 			return filepath.SkipDir
 		}
-		if rel, _ := filepath.Rel(r.dir, p); rel != "." {
+		if rel, _ := filepath.Rel(c.dir, p); rel != "." {
 			out = append(out, rel)
 		}
 		return nil

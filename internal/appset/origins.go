@@ -27,8 +27,8 @@ type origin struct {
 // commit's; with the branch in front, and a NUL between, where it is of another
 // branch of this repository; and with nothing before the NUL where it is of
 // another repository. A NUL is in no path and no branch.
-func (r *commitRepos) originOf(f *fileAt) string {
-	if f.at == r.commit {
+func (c *commitRepos) originOf(f *fileAt) string {
+	if f.at == c.commit {
 		return f.name
 	}
 	return f.at.branch + "\x00" + f.name

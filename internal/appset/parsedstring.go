@@ -80,25 +80,25 @@ func unknownOption(options []string) (err error) {
 }
 
 // render gives the string for one set of parameters.
-func (t *parsedString) render(params map[string]any) (string, error) {
+func (p *parsedString) render(params map[string]any) (string, error) {
 	switch {
-	case t.plain:
-		return t.raw, nil
-	case t.err != nil:
-		return "", t.err
-	case t.fast != nil:
-		return fillFast(t.fast, params), nil
+	case p.plain:
+		return p.raw, nil
+	case p.err != nil:
+		return "", p.err
+	case p.fast != nil:
+		return fillFast(p.fast, params), nil
 	}
-	if out, ok := fillParts(t.parts, params); ok {
+	if out, ok := fillParts(p.parts, params); ok {
 		return out, nil
 	}
-	if err := t.limits.checkParams(params); err != nil {
-		return "", fmt.Errorf("failed to execute go template %s: its parameters: %w", wording.Clip(t.raw, maxQuoted), err)
+	if err := p.limits.checkParams(params); err != nil {
+		return "", fmt.Errorf("failed to execute go template %s: its parameters: %w", wording.Clip(p.raw, maxQuoted), err)
 	}
-	t.limits.depth = 0
-	w := &boundedBuffer{ctx: t.limits.ctx, most: maxRendered}
-	if err := t.tmpl.Execute(w, params); err != nil {
-		return "", fmt.Errorf("failed to execute go template %s: %w", wording.Clip(t.raw, maxQuoted), err)
+	p.limits.depth = 0
+	w := &boundedBuffer{ctx: p.limits.ctx, most: maxRendered}
+	if err := p.tmpl.Execute(w, params); err != nil {
+		return "", fmt.Errorf("failed to execute go template %s: %w", wording.Clip(p.raw, maxQuoted), err)
 	}
 	return w.String(), nil
 }

@@ -161,12 +161,12 @@ type placementGenerator struct {
 }
 
 // GenerateParams gives the parameters of the clusters that were decided on.
-func (g *placementGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
+func (p *placementGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
 	if spec == nil || spec.ClusterDecisionResource == nil {
 		return nil, generators.EmptyAppSetGeneratorError
 	}
-	key := cmp.Or(g.placements.config(spec.ClusterDecisionResource.ConfigMapRef)["statusListKey"], "clusters")
-	own := generators.NewDuckTypeGenerator(g.ctx, &placementClient{placements: g.placements, listKey: key}, g.clientset, g.namespace)
+	key := cmp.Or(p.placements.config(spec.ClusterDecisionResource.ConfigMapRef)["statusListKey"], "clusters")
+	own := generators.NewDuckTypeGenerator(p.ctx, &placementClient{placements: p.placements, listKey: key}, p.clientset, p.namespace)
 	return own.GenerateParams(spec, set, c)
 }
 
@@ -178,8 +178,8 @@ type placementClient struct {
 	listKey    string
 }
 
-func (c *placementClient) Resource(kind schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
-	return &placementResource{placements: c.placements, kind: kind, listKey: c.listKey}
+func (p *placementClient) Resource(kind schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
+	return &placementResource{placements: p.placements, kind: kind, listKey: p.listKey}
 }
 
 type placementResource struct {
@@ -190,9 +190,9 @@ type placementResource struct {
 }
 
 // Namespace is any: the file has those that are meant.
-func (r *placementResource) Namespace(string) dynamic.ResourceInterface { return r }
+func (pr *placementResource) Namespace(string) dynamic.ResourceInterface { return pr }
 
-func (r *placementResource) List(_ context.Context, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+func (pr *placementResource) List(_ context.Context, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	byLabel, err := labels.Parse(opts.LabelSelector)
 	if err != nil {
 		return nil, fmt.Errorf("selecting placements by %q: %w", opts.LabelSelector, err)
@@ -202,9 +202,9 @@ func (r *placementResource) List(_ context.Context, opts metav1.ListOptions) (*u
 		return nil, fmt.Errorf("selecting placements by %q: %w", opts.FieldSelector, err)
 	}
 	out := &unstructured.UnstructuredList{}
-	for i := range r.placements.Items {
-		p := &r.placements.Items[i]
-		isKind := p.Group == r.kind.Group && slices.Contains([]string{strings.ToLower(p.Kind), strings.ToLower(p.Kind) + "s"}, strings.ToLower(r.kind.Resource))
+	for i := range pr.placements.Items {
+		p := &pr.placements.Items[i]
+		isKind := p.Group == pr.kind.Group && slices.Contains([]string{strings.ToLower(p.Kind), strings.ToLower(p.Kind) + "s"}, strings.ToLower(pr.kind.Resource))
 		if !isKind || !byLabel.Matches(labels.Set(p.Labels)) || !byField.Matches(fields.Set{"metadata.name": p.Name}) {
 			continue
 		}
@@ -220,8 +220,8 @@ func (r *placementResource) List(_ context.Context, opts metav1.ListOptions) (*u
 			}
 			status[key] = items
 		}
-		if _, has := status[r.listKey]; !has { // the library would fail on it
-			status[r.listKey] = []any{}
+		if _, has := status[pr.listKey]; !has { // the library would fail on it
+			status[pr.listKey] = []any{}
 		}
 		object := map[string]any{"metadata": map[string]any{"name": p.Name}, "status": status}
 		out.Items = append(out.Items, unstructured.Unstructured{Object: object})
@@ -235,6 +235,6 @@ type placementConfigMaps struct {
 	placements *Placements
 }
 
-func (c *placementConfigMaps) Get(_ context.Context, name string, _ metav1.GetOptions) (*corev1.ConfigMap, error) {
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: c.placements.config(name)}, nil
+func (p *placementConfigMaps) Get(_ context.Context, name string, _ metav1.GetOptions) (*corev1.ConfigMap, error) {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: p.placements.config(name)}, nil
 }

@@ -33,41 +33,41 @@ func readPlainJSON(data []byte) (any, bool) {
 	return v, ok
 }
 
-func (r *plainReader) skipSpace() {
-	for r.at < len(r.text) && (r.text[r.at] == ' ' || r.text[r.at] == '\n') {
-		r.at++
+func (p *plainReader) skipSpace() {
+	for p.at < len(p.text) && (p.text[p.at] == ' ' || p.text[p.at] == '\n') {
+		p.at++
 	}
 }
 
 // skipByte skips spaces, and the byte if it comes next.
-func (r *plainReader) skipByte(c byte) bool {
-	r.skipSpace()
-	if r.at == len(r.text) || r.text[r.at] != c {
+func (p *plainReader) skipByte(c byte) bool {
+	p.skipSpace()
+	if p.at == len(p.text) || p.text[p.at] != c {
 		return false
 	}
-	r.at++
+	p.at++
 	return true
 }
 
-func (r *plainReader) readValue(depth int) (any, bool) {
-	if r.skipSpace(); r.at == len(r.text) || depth > maxPlainDepth {
+func (p *plainReader) readValue(depth int) (any, bool) {
+	if p.skipSpace(); p.at == len(p.text) || depth > maxPlainDepth {
 		return nil, false
 	}
-	switch c := r.text[r.at]; c {
+	switch c := p.text[p.at]; c {
 	case '{':
-		r.at++
-		return r.readObject(depth + 1)
+		p.at++
+		return p.readObject(depth + 1)
 	case '[':
-		r.at++
-		return r.readList(depth + 1)
+		p.at++
+		return p.readList(depth + 1)
 	case '"':
-		return r.readString()
+		return p.readString()
 	}
-	word := r.text[r.at:]
+	word := p.text[p.at:]
 	if end := strings.IndexAny(word, ",]} \n"); end >= 0 {
 		word = word[:end]
 	}
-	r.at += len(word)
+	p.at += len(word)
 	switch word {
 	case "null":
 		return nil, true
@@ -83,51 +83,51 @@ func (r *plainReader) readValue(depth int) (any, bool) {
 	return n, err == nil
 }
 
-func (r *plainReader) readString() (string, bool) {
-	if !r.skipByte('"') {
+func (p *plainReader) readString() (string, bool) {
+	if !p.skipByte('"') {
 		return "", false
 	}
-	length := strings.IndexByte(r.text[r.at:], '"')
+	length := strings.IndexByte(p.text[p.at:], '"')
 	if length < 0 {
 		return "", false
 	}
-	s := r.text[r.at : r.at+length]
-	r.at += length + 1
+	s := p.text[p.at : p.at+length]
+	p.at += length + 1
 	return s, true
 }
 
 // readObject reads on after the bracket. Of equal keys the last one wins.
-func (r *plainReader) readObject(depth int) (map[string]any, bool) {
+func (p *plainReader) readObject(depth int) (map[string]any, bool) {
 	out := map[string]any{}
-	if r.skipByte('}') {
+	if p.skipByte('}') {
 		return out, true
 	}
 	for {
-		key, ok := r.readString()
-		if !ok || !r.skipByte(':') {
+		key, ok := p.readString()
+		if !ok || !p.skipByte(':') {
 			return nil, false
 		}
-		if out[key], ok = r.readValue(depth); !ok {
+		if out[key], ok = p.readValue(depth); !ok {
 			return nil, false
 		}
-		if !r.skipByte(',') {
-			return out, r.skipByte('}')
+		if !p.skipByte(',') {
+			return out, p.skipByte('}')
 		}
 	}
 }
 
-func (r *plainReader) readList(depth int) ([]any, bool) {
+func (p *plainReader) readList(depth int) ([]any, bool) {
 	out := []any{}
-	if r.skipByte(']') {
+	if p.skipByte(']') {
 		return out, true
 	}
 	for {
-		v, ok := r.readValue(depth)
+		v, ok := p.readValue(depth)
 		if !ok {
 			return nil, false
 		}
-		if out = append(out, v); !r.skipByte(',') {
-			return out, r.skipByte(']')
+		if out = append(out, v); !p.skipByte(',') {
+			return out, p.skipByte(']')
 		}
 	}
 }
@@ -180,14 +180,14 @@ type listGenerator struct{ generators.Generator }
 
 // GenerateParams gives the elements' parameters; the library's own where an element is
 // empty, or, without Go templates, holds anything but strings.
-func (g *listGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
+func (l *listGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
 	if spec == nil || spec.List == nil || spec.List.ElementsYaml != "" {
-		return g.Generator.GenerateParams(spec, set, c)
+		return l.Generator.GenerateParams(spec, set, c)
 	}
 	out := make([]map[string]any, len(spec.List.Elements))
 	for i := range out {
 		if out[i] = readElement(spec.List.Elements[i].Raw, set.Spec.GoTemplate); out[i] == nil {
-			return g.Generator.GenerateParams(spec, set, c)
+			return l.Generator.GenerateParams(spec, set, c)
 		}
 	}
 	return out, nil

@@ -35,13 +35,13 @@ type ControllerPolicy struct {
 
 // applyController has the controller's policy count, where it has one, as the controller does
 // (applicationset/utils.DefaultPolicy): it doesn't look at a set's own then, unless it is told to.
-func (s *appSet) applyController(c ControllerPolicy) {
-	own := s.spec.Spec.SyncPolicy
+func (as *appSet) applyController(c ControllerPolicy) {
+	own := as.spec.Spec.SyncPolicy
 	if c.Sync == "" || c.Override && own != nil && own.ApplicationsSync != nil {
 		return
 	}
 	sync := argov1alpha1.ApplicationsSyncPolicy(c.Sync)
-	s.policy.NoUpdate, s.policy.NoDelete = !sync.AllowUpdate(), !sync.AllowDelete()
+	as.policy.NoUpdate, as.policy.NoDelete = !sync.AllowUpdate(), !sync.AllowDelete()
 }
 
 // policyOf reads a set's policy, as it is where the controller has none of its own.

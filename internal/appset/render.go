@@ -78,21 +78,21 @@ func newGeneratorPlan(r *renderer, copied *argov1alpha1.ApplicationSetGenerator)
 }
 
 // render makes a value for one set of parameters. Only its top level is its own.
-func (p *renderPlan[T]) render(params map[string]any) (*T, error) {
+func (r *renderPlan[T]) render(params map[string]any) (*T, error) {
 	out := new(T)
-	if err := p.renderInto(out, params); err != nil {
+	if err := r.renderInto(out, params); err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
 // renderInto is render into a value of the caller's, whatever that was before.
-func (p *renderPlan[T]) renderInto(out *T, params map[string]any) error {
-	*out = *p.value
-	if p.fill == nil {
+func (r *renderPlan[T]) renderInto(out *T, params map[string]any) error {
+	*out = *r.value
+	if r.fill == nil {
 		return nil
 	}
-	return p.fill(reflect.ValueOf(out).Elem(), params)
+	return r.fill(reflect.ValueOf(out).Elem(), params)
 }
 
 // RenderTemplateParams renders an Application from a template and one set of

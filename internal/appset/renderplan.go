@@ -32,26 +32,26 @@ type renderPlanner struct {
 
 // planValue prepares a value: it normalizes what lies below it as rendering does
 // (raw JSON, that is), and returns how to fill in its templates.
-func (p *renderPlanner) planValue(v reflect.Value) templateFiller {
+func (r *renderPlanner) planValue(v reflect.Value) templateFiller {
 	switch v.Kind() {
 	case reflect.Pointer:
-		return p.planPointer(v)
+		return r.planPointer(v)
 	case reflect.Struct:
-		return p.planStruct(v)
+		return r.planStruct(v)
 	case reflect.Slice:
-		return p.planSlice(v)
+		return r.planSlice(v)
 	case reflect.Map:
-		return p.planMap(v)
+		return r.planMap(v)
 	case reflect.String:
-		return p.planString(v)
+		return r.planString(v)
 	case reflect.Interface:
-		return p.planInterface(v)
+		return r.planInterface(v)
 	}
 	return nil
 }
 
-func (p *renderPlanner) planString(v reflect.Value) templateFiller {
-	t := p.parse(v.String())
+func (r *renderPlanner) planString(v reflect.Value) templateFiller {
+	t := r.parse(v.String())
 	if t.plain {
 		return nil
 	}
@@ -65,11 +65,11 @@ func (p *renderPlanner) planString(v reflect.Value) templateFiller {
 	}
 }
 
-func (p *renderPlanner) planPointer(v reflect.Value) templateFiller {
+func (r *renderPlanner) planPointer(v reflect.Value) templateFiller {
 	if v.IsNil() {
 		return nil
 	}
-	inner := p.planValue(v.Elem())
+	inner := r.planValue(v.Elem())
 	if inner == nil {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (p *renderPlanner) planPointer(v reflect.Value) templateFiller {
 
 // planStruct goes through the exported fields; unexported ones of the API's
 // types hold no text. Raw JSON is rendered string by string, keys included.
-func (p *renderPlanner) planStruct(v reflect.Value) templateFiller {
+func (r *renderPlanner) planStruct(v reflect.Value) templateFiller {
 	type field struct {
 		index int
 		fill  templateFiller
@@ -97,11 +97,11 @@ func (p *renderPlanner) planStruct(v reflect.Value) templateFiller {
 		}
 		var fill templateFiller
 		if v.Type().Field(i).Name == "Raw" && v.Field(i).Type() == reflect.TypeFor[[]byte]() {
-			fill = p.planRawJSON(v.Field(i))
-		} else if values, ok := v.Field(i).Interface().(map[string]string); ok && p.parseOwn != nil && v.Type().Field(i).Name == "Values" {
-			fill = p.planOwnValues(values)
+			fill = r.planRawJSON(v.Field(i))
+		} else if values, ok := v.Field(i).Interface().(map[string]string); ok && r.parseOwn != nil && v.Type().Field(i).Name == "Values" {
+			fill = r.planOwnValues(values)
 		} else {
-			fill = p.planValue(v.Field(i))
+			fill = r.planValue(v.Field(i))
 		}
 		if fill != nil {
 			fields = append(fields, field{i, fill})
@@ -122,11 +122,11 @@ func (p *renderPlanner) planStruct(v reflect.Value) templateFiller {
 
 // planOwnValues renders what the parameters fill in and keeps the rest as it is. Keys
 // are no templates.
-func (p *renderPlanner) planOwnValues(values map[string]string) templateFiller {
+func (r *renderPlanner) planOwnValues(values map[string]string) templateFiller {
 	parsed := make(map[string]*parsedString, len(values))
 	some := false
 	for key, raw := range values {
-		parsed[key] = p.parseOwn(raw)
+		parsed[key] = r.parseOwn(raw)
 		some = some || !parsed[key].plain
 	}
 	if !some {
@@ -156,14 +156,14 @@ func isMissingParameter(err error) bool {
 	return strings.Contains(text, "map has no entry for key") || strings.Contains(text, "can't evaluate field")
 }
 
-func (p *renderPlanner) planSlice(v reflect.Value) templateFiller {
+func (r *renderPlanner) planSlice(v reflect.Value) templateFiller {
 	if v.Type().Elem().Kind() == reflect.Uint8 {
 		return nil
 	}
 	fillers := make([]templateFiller, v.Len())
 	some := false
 	for i := range fillers {
-		fillers[i] = p.planValue(v.Index(i))
+		fillers[i] = r.planValue(v.Index(i))
 		some = some || fillers[i] != nil
 	}
 	if !some {
@@ -187,9 +187,9 @@ func (p *renderPlanner) planSlice(v reflect.Value) templateFiller {
 
 // planMap renders values and string keys. Which value wins when two keys
 // render to the same is random in the controller, and the last by name here.
-func (p *renderPlanner) planMap(v reflect.Value) templateFiller {
+func (r *renderPlanner) planMap(v reflect.Value) templateFiller {
 	if texts, ok := v.Interface().(map[string]string); ok {
-		return p.planTexts(texts)
+		return r.planTexts(texts)
 	}
 	type entry struct {
 		key   reflect.Value
@@ -205,9 +205,9 @@ func (p *renderPlanner) planMap(v reflect.Value) templateFiller {
 			v.SetMapIndex(iter.Key(), reflect.Value{})
 			continue
 		}
-		e := entry{key: iter.Key(), value: value, fill: p.planValue(value)}
+		e := entry{key: iter.Key(), value: value, fill: r.planValue(value)}
 		if e.key.Kind() == reflect.String {
-			e.name = p.parse(e.key.String())
+			e.name = r.parse(e.key.String())
 			some = some || !e.name.plain
 		}
 		some = some || e.fill != nil
@@ -242,12 +242,12 @@ func (p *renderPlanner) planMap(v reflect.Value) templateFiller {
 }
 
 // planTexts is planMap for the most common of them.
-func (p *renderPlanner) planTexts(texts map[string]string) templateFiller {
+func (r *renderPlanner) planTexts(texts map[string]string) templateFiller {
 	type entry struct{ key, value *parsedString }
 	entries := make([]entry, 0, len(texts))
 	some := false
 	for _, key := range slices.Sorted(maps.Keys(texts)) {
-		e := entry{p.parse(key), p.parse(texts[key])}
+		e := entry{r.parse(key), r.parse(texts[key])}
 		some = some || !e.key.plain || !e.value.plain
 		entries = append(entries, e)
 	}
@@ -273,7 +273,7 @@ func (p *renderPlanner) planTexts(texts map[string]string) templateFiller {
 }
 
 // planRawJSON renders JSON that the API's types don't describe.
-func (p *renderPlanner) planRawJSON(v reflect.Value) templateFiller {
+func (r *renderPlanner) planRawJSON(v reflect.Value) templateFiller {
 	broken := func(err error) templateFiller {
 		return func(reflect.Value, map[string]any) error { return err }
 	}
@@ -294,7 +294,7 @@ func (p *renderPlanner) planRawJSON(v reflect.Value) templateFiller {
 		return nil
 	}
 	tree := reflect.ValueOf(&decoded).Elem()
-	fill := p.planValue(tree)
+	fill := r.planValue(tree)
 	if fill == nil {
 		if err := write(v, tree); err != nil {
 			return broken(err)
@@ -311,11 +311,11 @@ func (p *renderPlanner) planRawJSON(v reflect.Value) templateFiller {
 }
 
 // planInterface prepares what is in decoded JSON.
-func (p *renderPlanner) planInterface(v reflect.Value) templateFiller {
+func (r *renderPlanner) planInterface(v reflect.Value) templateFiller {
 	if v.IsNil() {
 		return nil
 	}
-	fill := p.planValue(copyOf(v.Elem()))
+	fill := r.planValue(copyOf(v.Elem()))
 	if fill == nil {
 		return nil
 	}

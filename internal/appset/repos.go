@@ -150,8 +150,8 @@ func (c *commit) externalCommits() []refCommit {
 
 // externalsCurrent says that the other repositories that the targets were resolved from are
 // where they were.
-func (f *TargetSet) externalsCurrent(ctx context.Context, other func(ctx context.Context, repoURL, revision string) (*ExternalRef, error)) bool {
-	for _, a := range f.externals {
+func (t *TargetSet) externalsCurrent(ctx context.Context, other func(ctx context.Context, repoURL, revision string) (*ExternalRef, error)) bool {
+	for _, a := range t.externals {
 		e, err := other(ctx, a.url, a.revision)
 		if err != nil || e.Commit != a.commit {
 			return false
@@ -183,12 +183,12 @@ type fileAt struct {
 }
 
 // locateFiles lists the files that match pattern, sorted.
-func (r *commitRepos) locateFiles(repoURL, revision, pattern string) ([]fileAt, error) {
-	at, err := r.resolveRef(repoURL, revision)
+func (c *commitRepos) locateFiles(repoURL, revision, pattern string) ([]fileAt, error) {
+	at, err := c.resolveRef(repoURL, revision)
 	if err != nil {
 		return nil, err
 	}
-	found, err := r.globFiles(at, pattern)
+	found, err := c.globFiles(at, pattern)
 	if err != nil {
 		return nil, fmt.Errorf("listing the files of %s: %w", withoutCredentials(repoURL), err)
 	}
@@ -197,12 +197,12 @@ func (r *commitRepos) locateFiles(repoURL, revision, pattern string) ([]fileAt, 
 
 // listFolders lists the folders that begin like one of some paths, but hidden
 // ones, in the controller's order.
-func (r *commitRepos) listFolders(repoURL, revision string, prefixes []string) ([]string, error) {
-	at, err := r.resolveRef(repoURL, revision)
+func (c *commitRepos) listFolders(repoURL, revision string, prefixes []string) ([]string, error) {
+	at, err := c.resolveRef(repoURL, revision)
 	if err != nil {
 		return nil, err
 	}
-	l, err := at.listFiles(r.ctx)
+	l, err := at.listFiles(c.ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -211,11 +211,11 @@ func (r *commitRepos) listFolders(repoURL, revision string, prefixes []string) (
 
 // identifyFile gives what stands for what a file says, and the file itself if
 // that took reading it.
-func (r *commitRepos) identifyFile(f *fileAt) (id string, data []byte, err error) {
+func (c *commitRepos) identifyFile(f *fileAt) (id string, data []byte, err error) {
 	if f.id != "" {
 		return f.id, nil, nil
 	}
-	if data, err = r.readFile(f); err != nil {
+	if data, err = c.readFile(f); err != nil {
 		return "", nil, err
 	}
 	sum := sha256.Sum256(data)
@@ -234,7 +234,7 @@ type blobReader interface {
 
 // prefetchFiles reads those of some files that are wanted, if that is faster than one
 // by one. What it can't read is left out: reading it alone says why.
-func (r *commitRepos) prefetchFiles(files []fileAt, wanted func(f *fileAt) bool) map[string][]byte {
+func (c *commitRepos) prefetchFiles(files []fileAt, wanted func(f *fileAt) bool) map[string][]byte {
 	if len(files) == 0 {
 		return nil
 	}
@@ -252,12 +252,12 @@ func (r *commitRepos) prefetchFiles(files []fileAt, wanted func(f *fileAt) bool)
 		return nil
 	}
 	out := make(map[string][]byte, len(ids))
-	err := tree.ReadBlobs(r.ctx, ids, maxFile, func(i int, data []byte, err error) error {
+	err := tree.ReadBlobs(c.ctx, ids, maxFile, func(i int, data []byte, err error) error {
 		if err == nil {
 			out[ids[i]] = data
-			r.bytes += len(data)
+			c.bytes += len(data)
 		}
-		if r.bytes > maxGeneratorBytes {
+		if c.bytes > maxGeneratorBytes {
 			return errTree // reading one more says why
 		}
 		return nil
@@ -269,37 +269,37 @@ func (r *commitRepos) prefetchFiles(files []fileAt, wanted func(f *fileAt) bool)
 }
 
 // readFile reads a file.
-func (r *commitRepos) readFile(f *fileAt) ([]byte, error) {
-	if r.ctx.Err() != nil {
-		return nil, r.ctx.Err()
+func (c *commitRepos) readFile(f *fileAt) ([]byte, error) {
+	if c.ctx.Err() != nil {
+		return nil, c.ctx.Err()
 	}
 	data, err := readFile(f.at.tree, f.name)
 	if err != nil {
 		return nil, err
 	}
-	if r.bytes += len(data); r.bytes > maxGeneratorBytes {
+	if c.bytes += len(data); c.bytes > maxGeneratorBytes {
 		return nil, fmt.Errorf("the git file generators read more than %d bytes", maxGeneratorBytes)
 	}
 	return data, nil
 }
 
-func (r *commitRepos) resolveRef(repoURL, revision string) (*commit, error) {
-	if r.ctx.Err() != nil {
-		return nil, r.ctx.Err()
+func (c *commitRepos) resolveRef(repoURL, revision string) (*commit, error) {
+	if c.ctx.Err() != nil {
+		return nil, c.ctx.Err()
 	}
-	return r.commit.resolveRef(r.ctx, repoURL, revision)
+	return c.commit.resolveRef(c.ctx, repoURL, revision)
 }
 
-func (r *commitRepos) globFiles(at *commit, pattern string) ([]fileAt, error) {
-	if r.only != nil && at == r.commit {
-		return r.matchOnly(pattern)
+func (c *commitRepos) globFiles(at *commit, pattern string) ([]fileAt, error) {
+	if c.only != nil && at == c.commit {
+		return c.matchOnly(pattern)
 	}
-	l, err := at.listFiles(r.ctx)
+	l, err := at.listFiles(c.ctx)
 	if err != nil {
 		return nil, err
 	}
 	var out []fileAt
-	if r.globbing == GlobbingDoublestar {
+	if c.globbing == GlobbingDoublestar {
 		names, err := globDoublestar(at.tree, pattern)
 		for _, name := range names {
 			out = append(out, fileAt{at, name, l.fileID(name)})
@@ -320,15 +320,15 @@ func (r *commitRepos) globFiles(at *commit, pattern string) ([]fileAt, error) {
 }
 
 // matchOnly are those of r.only that match.
-func (r *commitRepos) matchOnly(pattern string) ([]fileAt, error) {
+func (c *commitRepos) matchOnly(pattern string) ([]fileAt, error) {
 	spec, err := cleanPathspec(pattern)
 	if err != nil {
 		return nil, err
 	}
 	var out []fileAt
-	for _, name := range r.only {
+	for _, name := range c.only {
 		if matchPathspec(spec, name) {
-			out = append(out, fileAt{at: r.commit, name: name})
+			out = append(out, fileAt{at: c.commit, name: name})
 		}
 	}
 	return out, nil

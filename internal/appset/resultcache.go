@@ -65,8 +65,8 @@ func newSetResults(targetKey string) *setResults {
 }
 
 // countEntries counts what is remembered, once nothing more is added.
-func (m *setResults) countEntries() {
-	m.entries = int64(len(m.files) + len(m.joins) + len(m.groups) + len(m.byHash) + 1)
+func (s *setResults) countEntries() {
+	s.entries = int64(len(s.files) + len(s.joins) + len(s.groups) + len(s.byHash) + 1)
 }
 
 // resultCache is one resolution's view of a set's memory: what it finds or makes
@@ -170,9 +170,9 @@ func (r *resultCache) expectTargets(n int) {
 }
 
 // keepBuilt remembers what was built. What takes a target's place later has the same files.
-func (m *setResults) keepBuilt(built []*builtTarget) {
-	m.built = built
-	m.byFile = sync.OnceValue(func() map[string][]int {
+func (s *setResults) keepBuilt(built []*builtTarget) {
+	s.built = built
+	s.byFile = sync.OnceValue(func() map[string][]int {
 		out := make(map[string][]int, len(built))
 		for i, b := range built {
 			for _, f := range b.files {
@@ -184,8 +184,8 @@ func (m *setResults) keepBuilt(built []*builtTarget) {
 }
 
 // placesOf are the places of what came of some of the files, in order.
-func (m *setResults) placesOf(files []string) []int {
-	byFile := m.byFile()
+func (s *setResults) placesOf(files []string) []int {
+	byFile := s.byFile()
 	var out []int
 	for _, f := range files {
 		out = append(out, byFile[f]...)

@@ -238,8 +238,8 @@ const notEvaluated = "not evaluated: "
 // words: not whether what it asks for is there.
 type scopeError struct{ reads string }
 
-func (e *scopeError) Error() string {
-	return notEvaluated + "it reads " + e.reads + ", and no ApplicationSet of the branch does; " +
+func (s *scopeError) Error() string {
+	return notEvaluated + "it reads " + s.reads + ", and no ApplicationSet of the branch does; " +
 		"a change is evaluated with no more than those read"
 }
 
@@ -271,11 +271,11 @@ func newScopeRun(s *appSet, c *commit, snap *snapshot) *scopeRun {
 type readWords map[string]bool
 
 // requestRepository is called before a git generator asks.
-func (r *scopeRun) requestRepository(git *argov1alpha1.GitGenerator, selector *metav1.LabelSelector) (readWords, error) {
-	here, known := r.here[git.RepoURL]
+func (s *scopeRun) requestRepository(git *argov1alpha1.GitGenerator, selector *metav1.LabelSelector) (readWords, error) {
+	here, known := s.here[git.RepoURL]
 	if !known {
-		here = r.commit.isThisRepository(git.RepoURL)
-		r.here[git.RepoURL] = here
+		here = s.commit.isThisRepository(git.RepoURL)
+		s.here[git.RepoURL] = here
 	}
 	if here { // whoever may read a repository may read its other branches
 		return nil, nil
@@ -292,11 +292,11 @@ func (r *scopeRun) requestRepository(git *argov1alpha1.GitGenerator, selector *m
 	if key.Place != "" {
 		at = fmt.Sprintf(" at %q", git.Revision)
 	}
-	return r.request(key, repositoryName(git.RepoURL)+at, func(string) bool { return true })
+	return s.request(key, repositoryName(git.RepoURL)+at, func(string) bool { return true })
 }
 
 // requestClusters is called before a clusters generator asks.
-func (r *scopeRun) requestClusters(g *argov1alpha1.ClusterGenerator, selector *metav1.LabelSelector) (readWords, error) {
+func (s *scopeRun) requestClusters(g *argov1alpha1.ClusterGenerator, selector *metav1.LabelSelector) (readWords, error) {
 	selected, err := metav1.LabelSelectorAsSelector(&g.Selector)
 	if err != nil {
 		return nil, fmt.Errorf("selecting clusters: %w", err)
@@ -305,22 +305,22 @@ func (r *scopeRun) requestClusters(g *argov1alpha1.ClusterGenerator, selector *m
 	if text := selected.String(); text != "" {
 		what += " with " + text
 	}
-	key := ScopeKey{Kind: scopeClusters, ArgoCD: r.argocd, Name: selected.String(), Selected: selectorText(selector)}
-	return r.request(key, what, isClusterWord)
+	key := ScopeKey{Kind: scopeClusters, ArgoCD: s.argocd, Name: selected.String(), Selected: selectorText(selector)}
+	return s.request(key, what, isClusterWord)
 }
 
 // request records a question and says what may be used of its answer. counts says which of the
 // set's words can be about it.
-func (r *scopeRun) request(key ScopeKey, what string, counts func(word string) bool) (readWords, error) {
-	if len(r.keys) < maxQueries {
-		r.keys[key] = true
+func (s *scopeRun) request(key ScopeKey, what string, counts func(word string) bool) (readWords, error) {
+	if len(s.keys) < maxQueries {
+		s.keys[key] = true
 	}
-	if r.only == nil {
+	if s.only == nil {
 		return nil, nil
 	}
-	allowed, found := r.only.find(key)
+	allowed, found := s.only.find(key)
 	if found && !allowed[everyWord] {
-		for _, w := range r.words() {
+		for _, w := range s.words() {
 			if counts(w) && !allowed[w] {
 				found, what = false, what+": "+cmp.Or(w, "all that there is")
 				break
@@ -328,26 +328,26 @@ func (r *scopeRun) request(key ScopeKey, what string, counts func(word string) b
 		}
 	}
 	if !found {
-		r.refused = cmp.Or[error](r.refused, &scopeError{what})
-		return nil, r.refused
+		s.refused = cmp.Or[error](s.refused, &scopeError{what})
+		return nil, s.refused
 	}
 	return allowed, nil
 }
 
 // refusal is the first thing that is not in the scope; nil: there was none.
-func (r *scopeRun) refusal() error {
-	if r == nil {
+func (s *scopeRun) refusal() error {
+	if s == nil {
 		return nil
 	}
-	return r.refused
+	return s.refused
 }
 
 // result is what was read.
-func (r *scopeRun) result() *setScope {
-	if r == nil || len(r.keys) == 0 {
+func (s *scopeRun) result() *setScope {
+	if s == nil || len(s.keys) == 0 {
 		return nil
 	}
-	return &setScope{words: r.words(), keys: slices.Collect(maps.Keys(r.keys))}
+	return &setScope{words: s.words(), keys: slices.Collect(maps.Keys(s.keys))}
 }
 
 // withKeys adds what another run of the same set read.
@@ -361,33 +361,33 @@ func (s *setScope) withKeys(other *setScope) *setScope {
 }
 
 // apply leaves of parameters what may be used.
-func (w readWords) apply(params map[string]any) map[string]any {
-	if w == nil || w[everyWord] {
+func (r readWords) apply(params map[string]any) map[string]any {
+	if r == nil || r[everyWord] {
 		return params
 	}
-	out, _ := w.applyBelow("", params).(map[string]any)
+	out, _ := r.applyBelow("", params).(map[string]any)
 	return out
 }
 
 // digest identifies the words, for what is remembered of an answer.
-func (w readWords) digest() string {
-	if w == nil {
+func (r readWords) digest() string {
+	if r == nil {
 		return ""
 	}
-	return "\x00" + strings.Join(slices.Sorted(maps.Keys(w)), "\x00")
+	return "\x00" + strings.Join(slices.Sorted(maps.Keys(r)), "\x00")
 }
 
 // applyBelow is apply for what is found under the name above.
-func (w readWords) applyBelow(above string, value any) any {
+func (r readWords) applyBelow(above string, value any) any {
 	switch value := value.(type) {
 	case map[string]any:
 		out := make(map[string]any, len(value))
 		for key, v := range value {
 			name := above + key
-			if w[name] || w.hasSegment(name) {
+			if r[name] || r.hasSegment(name) {
 				out[key] = v
-			} else if w.reachesBelow(name) {
-				if rest := w.applyBelow(name+".", v); rest != nil {
+			} else if r.reachesBelow(name) {
+				if rest := r.applyBelow(name+".", v); rest != nil {
 					out[key] = rest
 				}
 			}
@@ -396,13 +396,13 @@ func (w readWords) applyBelow(above string, value any) any {
 	case []any:
 		out := make([]any, len(value))
 		for i, v := range value {
-			out[i] = w.applyBelow(above, v)
+			out[i] = r.applyBelow(above, v)
 		}
 		return out
 	case map[string]string:
 		out := make(map[string]string, len(value))
 		for key, v := range value {
-			if w[above+key] {
+			if r[above+key] {
 				out[key] = v
 			}
 		}
@@ -413,18 +413,18 @@ func (w readWords) applyBelow(above string, value any) any {
 
 // hasSegment says that a name is a part of a path, all of which is used: without Go templates
 // each part is a parameter of its own, and the pipeline's templates see them as a list.
-func (w readWords) hasSegment(name string) bool {
+func (r readWords) hasSegment(name string) bool {
 	path, _, indexed := strings.Cut(name, "[")
-	return indexed && w[path+".segments"]
+	return indexed && r[path+".segments"]
 }
 
 // ofElements are the words for each of a list of clusters.
-func (w readWords) ofElements() readWords {
-	if w == nil {
+func (r readWords) ofElements() readWords {
+	if r == nil {
 		return nil
 	}
 	out := readWords{}
-	for word := range w {
+	for word := range r {
 		out[word] = true
 		if word == "clusters" {
 			out[everyWord] = true
@@ -436,8 +436,8 @@ func (w readWords) ofElements() readWords {
 }
 
 // reachesBelow says that a word is about something under a name.
-func (w readWords) reachesBelow(name string) bool {
-	for word := range w {
+func (r readWords) reachesBelow(name string) bool {
+	for word := range r {
 		if strings.HasPrefix(word, name+".") {
 			return true
 		}

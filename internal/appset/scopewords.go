@@ -23,9 +23,9 @@ func isClusterWord(word string) bool {
 // templateWords are the names of parameters that a set uses, in its templates and generators
 // and in the pipeline's templates over it, sorted. A name without its keys stands for all that
 // is under it.
-func (s *appSet) templateWords(e *pipelineEntry) []string {
+func (as *appSet) templateWords(e *pipelineEntry) []string {
 	var out []string
-	raw, err := json.Marshal(s.spec.Spec)
+	raw, err := json.Marshal(as.spec.Spec)
 	var spec any
 	if err == nil {
 		err = json.Unmarshal(raw, &spec)
@@ -33,7 +33,7 @@ func (s *appSet) templateWords(e *pipelineEntry) []string {
 	if err != nil {
 		return []string{everyWord} // it was decoded from JSON
 	}
-	collectWords(spec, "", s.spec.Spec.GoTemplate, &out)
+	collectWords(spec, "", as.spec.Spec.GoTemplate, &out)
 	for _, a := range []*assigner{e.component, e.environment} {
 		out = append(out, fieldWords(a.String())...)
 	}
@@ -108,55 +108,55 @@ func fieldWords(text string) []string {
 // gone into; elsewhere it came of something that counts as a whole.
 type wordCollector struct{ words []string }
 
-func (c *wordCollector) add(dot string, known bool, fields ...string) {
+func (w *wordCollector) add(dot string, known bool, fields ...string) {
 	if !known {
 		return
 	}
 	if dot != "" {
 		fields = append([]string{dot}, fields...)
 	}
-	c.words = append(c.words, strings.Join(fields, "."))
+	w.words = append(w.words, strings.Join(fields, "."))
 }
 
-func (c *wordCollector) walk(node parse.Node, dot string, known bool) {
+func (w *wordCollector) walk(node parse.Node, dot string, known bool) {
 	switch n := node.(type) {
 	case *parse.ListNode:
 		if n == nil {
 			return
 		}
 		for _, child := range n.Nodes {
-			c.walk(child, dot, known)
+			w.walk(child, dot, known)
 		}
 	case *parse.ActionNode:
-		c.walkPipe(n.Pipe, dot, known)
+		w.walkPipe(n.Pipe, dot, known)
 	case *parse.IfNode:
-		c.walkPipe(n.Pipe, dot, known)
-		c.walk(n.List, dot, known)
-		c.walk(n.ElseList, dot, known)
+		w.walkPipe(n.Pipe, dot, known)
+		w.walk(n.List, dot, known)
+		w.walk(n.ElseList, dot, known)
 	case *parse.TemplateNode:
-		c.walkPipe(n.Pipe, dot, known)
+		w.walkPipe(n.Pipe, dot, known)
 	case *parse.WithNode:
-		c.walkBlock(&n.BranchNode, "", dot, known)
+		w.walkBlock(&n.BranchNode, "", dot, known)
 	case *parse.RangeNode:
-		c.walkBlock(&n.BranchNode, elements, dot, known)
+		w.walkBlock(&n.BranchNode, elements, dot, known)
 	}
 }
 
 // walkBlock walks a block that goes into what its pipe gives.
-func (c *wordCollector) walkBlock(n *parse.BranchNode, mark, dot string, known bool) {
-	inner, isField := c.singleField(n.Pipe, dot, known)
+func (w *wordCollector) walkBlock(n *parse.BranchNode, mark, dot string, known bool) {
+	inner, isField := w.singleField(n.Pipe, dot, known)
 	if isField && mark != "" {
-		c.add(inner+mark, true)
+		w.add(inner+mark, true)
 	}
 	if !isField {
-		c.walkPipe(n.Pipe, dot, known)
+		w.walkPipe(n.Pipe, dot, known)
 	}
-	c.walk(n.List, inner, isField)
-	c.walk(n.ElseList, dot, known)
+	w.walk(n.List, inner, isField)
+	w.walk(n.ElseList, dot, known)
 }
 
 // singleField is the field that a pipe is, where it is nothing else and no variable keeps it.
-func (c *wordCollector) singleField(p *parse.PipeNode, dot string, known bool) (string, bool) {
+func (w *wordCollector) singleField(p *parse.PipeNode, dot string, known bool) (string, bool) {
 	if len(p.Decl) > 0 || len(p.Cmds) != 1 || len(p.Cmds[0].Args) != 1 {
 		return "", false
 	}
@@ -171,17 +171,17 @@ func (c *wordCollector) singleField(p *parse.PipeNode, dot string, known bool) (
 	return own.words[0], true
 }
 
-func (c *wordCollector) walkPipe(p *parse.PipeNode, dot string, known bool) {
+func (w *wordCollector) walkPipe(p *parse.PipeNode, dot string, known bool) {
 	if p == nil {
 		return
 	}
 	for _, command := range p.Cmds {
 		args := command.Args
 		if name, is := args[0].(*parse.IdentifierNode); is && slices.Contains(keyFunctions, name.Ident) && len(args) > 2 {
-			args = c.walkKeys(args[1:], dot, known)
+			args = w.walkKeys(args[1:], dot, known)
 		}
 		for _, a := range args {
-			c.walkArgument(a, dot, known)
+			w.walkArgument(a, dot, known)
 		}
 	}
 }
@@ -190,7 +190,7 @@ func (c *wordCollector) walkPipe(p *parse.PipeNode, dot string, known bool) {
 var keyFunctions = []string{"index", "get", "hasKey"}
 
 // walkKeys takes a map's name with the keys that are written out after it, and gives the rest.
-func (c *wordCollector) walkKeys(args []parse.Node, dot string, known bool) []parse.Node {
+func (w *wordCollector) walkKeys(args []parse.Node, dot string, known bool) []parse.Node {
 	own := wordCollector{}
 	own.walkArgument(args[0], dot, known)
 	_, isKey := args[1].(*parse.StringNode)
@@ -205,24 +205,24 @@ func (c *wordCollector) walkKeys(args []parse.Node, dot string, known bool) []pa
 		}
 		word, rest = strings.TrimPrefix(word+"."+key.Text, "."), rest[1:]
 	}
-	c.add(word, true)
+	w.add(word, true)
 	return rest
 }
 
-func (c *wordCollector) walkArgument(node parse.Node, dot string, known bool) {
+func (w *wordCollector) walkArgument(node parse.Node, dot string, known bool) {
 	switch n := node.(type) {
 	case *parse.FieldNode:
-		c.add(dot, known, n.Ident...)
+		w.add(dot, known, n.Ident...)
 	case *parse.DotNode:
-		c.add(dot, known)
+		w.add(dot, known)
 	case *parse.VariableNode:
 		// One of another name was given by a pipe that counts.
 		if n.Ident[0] == "$" {
-			c.add("", true, n.Ident[1:]...)
+			w.add("", true, n.Ident[1:]...)
 		}
 	case *parse.ChainNode:
-		c.walkArgument(n.Node, dot, known)
+		w.walkArgument(n.Node, dot, known)
 	case *parse.PipeNode:
-		c.walkPipe(n, dot, known)
+		w.walkPipe(n, dot, known)
 	}
 }

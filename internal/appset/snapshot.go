@@ -36,9 +36,9 @@ type snapshotClient struct {
 	namespace string          // Argo CD's
 }
 
-func (c *snapshotClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
-	if c.kube != nil {
-		core, namespace := c.kube.core, cmp.Or(key.Namespace, c.namespace)
+func (s *snapshotClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	if s.kube != nil {
+		core, namespace := s.kube.core, cmp.Or(key.Namespace, s.namespace)
 		switch into := obj.(type) {
 		case *corev1.Secret:
 			secret, err := core.Secrets(namespace).Get(ctx, key.Name, metav1.GetOptions{})
@@ -60,21 +60,21 @@ func (c *snapshotClient) Get(ctx context.Context, key client.ObjectKey, obj clie
 	if !ok {
 		return fmt.Errorf("reading %T %s: %w", obj, key, errSnapshot)
 	}
-	if c.projects != nil && !c.projects[key.Name] {
+	if s.projects != nil && !s.projects[key.Name] {
 		return apierrors.NewNotFound(schema.GroupResource{Group: "argoproj.io", Resource: "appprojects"}, key.Name)
 	}
 	project.Name, project.Namespace = key.Name, key.Namespace
 	return nil
 }
 
-func (c *snapshotClient) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
+func (s *snapshotClient) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	secrets, ok := list.(*corev1.SecretList)
 	if !ok {
 		return fmt.Errorf("listing %T: %w", list, errSnapshot)
 	}
 	var options client.ListOptions
 	options.ApplyOptions(opts)
-	secrets.Items = selectSecrets(c.secrets, options.LabelSelector)
+	secrets.Items = selectSecrets(s.secrets, options.LabelSelector)
 	return nil
 }
 
@@ -86,11 +86,11 @@ type snapshotClientset struct {
 	placements *Placements // where there is no connection
 }
 
-func (c *snapshotClientset) CoreV1() typedcorev1.CoreV1Interface {
-	return &snapshotCore{secrets: c.secrets, kube: c.kube, placements: c.placements}
+func (s *snapshotClientset) CoreV1() typedcorev1.CoreV1Interface {
+	return &snapshotCore{secrets: s.secrets, kube: s.kube, placements: s.placements}
 }
 
-func (c *snapshotClientset) Discovery() discovery.DiscoveryInterface { return noDiscovery{} }
+func (s *snapshotClientset) Discovery() discovery.DiscoveryInterface { return noDiscovery{} }
 
 type snapshotCore struct {
 	typedcorev1.CoreV1Interface
@@ -100,15 +100,15 @@ type snapshotCore struct {
 }
 
 // ConfigMaps are the cluster's own, or those of placements: only sets that were allowed to ask for them get here.
-func (c *snapshotCore) ConfigMaps(namespace string) typedcorev1.ConfigMapInterface {
-	if c.kube == nil {
-		return &placementConfigMaps{placements: c.placements}
+func (s *snapshotCore) ConfigMaps(namespace string) typedcorev1.ConfigMapInterface {
+	if s.kube == nil {
+		return &placementConfigMaps{placements: s.placements}
 	}
-	return c.kube.core.ConfigMaps(namespace)
+	return s.kube.core.ConfigMaps(namespace)
 }
 
-func (c *snapshotCore) Secrets(string) typedcorev1.SecretInterface {
-	return &snapshotSecrets{secrets: c.secrets}
+func (s *snapshotCore) Secrets(string) typedcorev1.SecretInterface {
+	return &snapshotSecrets{secrets: s.secrets}
 }
 
 type snapshotSecrets struct {

@@ -46,52 +46,52 @@ func newTargetBuilder(in *Input, s *appSet, e *pipelineEntry, c *commit, cache *
 	}}
 }
 
-func (m *targetBuilder) beginGenerator(over *argov1alpha1.ApplicationSetTemplate, n int) {
+func (tb *targetBuilder) beginGenerator(over *argov1alpha1.ApplicationSetTemplate, n int) {
 	raw, err := json.Marshal(over)
 	if err != nil {
 		panic(err) // it was decoded from JSON
 	}
-	m.over = string(raw)
-	m.cache.expectTargets(n)
-	m.all = slices.Grow(m.all, n)
+	tb.over = string(raw)
+	tb.cache.expectTargets(n)
+	tb.all = slices.Grow(tb.all, n)
 }
 
-func (m *targetBuilder) isKnown(params map[string]any, files []string) bool {
-	old := m.cache.findTarget(m.over, params, files)
+func (tb *targetBuilder) isKnown(params map[string]any, files []string) bool {
+	old := tb.cache.findTarget(tb.over, params, files)
 	if old == nil {
-		m.pending = append(m.pending, len(m.all))
+		tb.pending = append(tb.pending, len(tb.all))
 	}
-	m.all = append(m.all, old)
+	tb.all = append(tb.all, old)
 	return old != nil
 }
 
-func (m *targetBuilder) addApplication(g *generatedApp) {
-	at := m.pending[0]
-	m.pending = m.pending[1:]
-	out := &builtTarget{params: g.params, hash: hashMap(g.params), files: g.files, over: m.over, project: m.internString(g.app.Spec.Project)}
+func (tb *targetBuilder) addApplication(g *generatedApp) {
+	at := tb.pending[0]
+	tb.pending = tb.pending[1:]
+	out := &builtTarget{params: g.params, hash: hashMap(g.params), files: g.files, over: tb.over, project: tb.internString(g.app.Spec.Project)}
 	// As the controller does before it writes the Application.
-	normalizeSpec(&g.app.Spec, m.set.version)
+	normalizeSpec(&g.app.Spec, tb.set.version)
 	var o setOutcome
-	out.target = m.entry.buildTarget(m.in, m.set, g, m.here, &o)
+	out.target = tb.entry.buildTarget(tb.in, tb.set, g, tb.here, &o)
 	for _, p := range o.problems {
 		out.problems = append(out.problems, p.Message)
 	}
 	t := &out.target
 	for _, s := range []*string{&t.Namespace, &t.Project, &t.Component, &t.Environment, &t.Server, &t.Cluster, &t.DestNS} {
-		*s = m.internString(*s)
+		*s = tb.internString(*s)
 	}
 	for i := range t.Sources {
-		t.Sources[i].RepoURL, t.Sources[i].TargetRevision = m.internString(t.Sources[i].RepoURL), m.internString(t.Sources[i].TargetRevision)
+		t.Sources[i].RepoURL, t.Sources[i].TargetRevision = tb.internString(t.Sources[i].RepoURL), tb.internString(t.Sources[i].TargetRevision)
 	}
-	m.all[at] = out
-	m.cache.storeTarget(out)
+	tb.all[at] = out
+	tb.cache.storeTarget(out)
 }
 
 // readsMetadata says that the manifest is wanted, or that one of the pipeline's templates
 // may look at it.
-func (m *targetBuilder) readsMetadata() bool {
+func (tb *targetBuilder) readsMetadata() bool {
 	reads := func(a *assigner) bool { return a != nil && a.usesApplication }
-	return m.in.Manifests || reads(m.entry.component) || reads(m.entry.environment)
+	return tb.in.Manifests || reads(tb.entry.component) || reads(tb.entry.environment)
 }
 
 // normalizeSpec normalizes as the controller does, whose own way copies all there is. What
@@ -117,10 +117,10 @@ func normalizeSpec(spec *argov1alpha1.ApplicationSpec, v Version) {
 }
 
 // internString gives equal strings the same bytes.
-func (m *targetBuilder) internString(s string) string {
-	if have, there := m.strings[s]; there {
+func (tb *targetBuilder) internString(s string) string {
+	if have, there := tb.strings[s]; there {
 		return have
 	}
-	m.strings[s] = s
+	tb.strings[s] = s
 	return s
 }

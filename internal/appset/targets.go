@@ -19,8 +19,8 @@ type pipelineEntry struct {
 }
 
 // withContext is the entry for another goroutine, whose templates end with its context.
-func (e *pipelineEntry) withContext(ctx context.Context) *pipelineEntry {
-	out := *e
+func (p *pipelineEntry) withContext(ctx context.Context) *pipelineEntry {
+	out := *p
 	for _, a := range []**assigner{&out.component, &out.environment} {
 		if *a != nil {
 			*a, _ = newAssigner(ctx, (*a).what, (*a).text) // it parsed before
@@ -69,10 +69,10 @@ func newPipelineEntries(ctx context.Context, p *pipeline.Pipeline) (sets, plain 
 }
 
 // buildTarget describes one Application; what is wrong with it goes into o.
-func (e *pipelineEntry) buildTarget(in *Input, s *appSet, g *generatedApp, here func(url string) bool, o *setOutcome) Target {
+func (p *pipelineEntry) buildTarget(in *Input, s *appSet, g *generatedApp, here func(url string) bool, o *setOutcome) Target {
 	own, others := splitOrigins(g.files)
 	t := Target{
-		Name: g.app.Name, Namespace: g.app.Namespace, Project: g.app.Spec.GetProject(), ArgoCD: e.argocd,
+		Name: g.app.Name, Namespace: g.app.Namespace, Project: g.app.Spec.GetProject(), ArgoCD: p.argocd,
 		ApplicationSet: s.spec.Name, ApplicationSetFile: s.file, SetFiles: s.madeOf, Params: g.params, Policy: s.policy,
 		Server: g.app.Spec.Destination.Server, Cluster: g.app.Spec.Destination.Name, DestNS: g.app.Spec.Destination.Namespace,
 		Sources:   sourcesOf(g.app, here),
@@ -82,14 +82,14 @@ func (e *pipelineEntry) buildTarget(in *Input, s *appSet, g *generatedApp, here 
 
 		GeneratorFile: firstFile(g, own, s.spec.Spec.GoTemplate), GeneratorFiles: own, BranchFiles: others,
 	}
-	t.ValueFiles = valueFilesAs(t.Sources, func() Version { return in.argoCD(e.argocd).Version })
+	t.ValueFiles = valueFilesAs(t.Sources, func() Version { return in.argoCD(p.argocd).Version })
 	wrong := func(err error) {
 		o.problems = append(o.problems, s.newProblem(t.Name, err.Error()))
 	}
-	if err := e.assignComponent(&t, g, s); err != nil {
+	if err := p.assignComponent(&t, g, s); err != nil {
 		wrong(err)
 	}
-	if t.Branch = e.environments[t.Environment]; !t.Managed() && in.Pipeline.Spec.Layout == pipeline.LayoutBranches {
+	if t.Branch = p.environments[t.Environment]; !t.Managed() && in.Pipeline.Spec.Layout == pipeline.LayoutBranches {
 		t.Branch = in.Branch
 	}
 	if why := branchMismatch(&t, in.Branch); why != "" {
@@ -111,27 +111,27 @@ func (e *pipelineEntry) buildTarget(in *Input, s *appSet, g *generatedApp, here 
 }
 
 // assignComponent gives the target its component and environment, both or none.
-func (e *pipelineEntry) assignComponent(t *Target, g *generatedApp, s *appSet) error {
-	if e.component == nil || e.environment == nil {
+func (p *pipelineEntry) assignComponent(t *Target, g *generatedApp, s *appSet) error {
+	if p.component == nil || p.environment == nil {
 		return nil
 	}
 	var data map[string]any
 	var err error
-	if e.component.fixed == nil || e.environment.fixed == nil {
-		data, err = templateData(g, s, e.component.usesApplication || e.environment.usesApplication, e.component.usesSet || e.environment.usesSet)
+	if p.component.fixed == nil || p.environment.fixed == nil {
+		data, err = templateData(g, s, p.component.usesApplication || p.environment.usesApplication, p.component.usesSet || p.environment.usesSet)
 	}
 	if err != nil {
 		return err
 	}
-	environment, err := e.environment.evaluateTemplate(data)
+	environment, err := p.environment.evaluateTemplate(data)
 	if err != nil || environment == "" {
 		return err
 	}
-	component, err := e.component.evaluateTemplate(data)
+	component, err := p.component.evaluateTemplate(data)
 	if err != nil || component == "" {
 		return err
 	}
-	if _, known := e.environments[environment]; !known {
+	if _, known := p.environments[environment]; !known {
 		return fmt.Errorf("environment %q, of component %q, is not in the pipeline: add it there, or let the environment template give nothing for it", environment, component)
 	}
 	t.Component, t.Environment = component, environment
@@ -157,9 +157,9 @@ func applicationManifest(g *generatedApp) (json.RawMessage, error) {
 }
 
 // sortProblems puts what was gathered into its order.
-func (f *TargetSet) sortProblems() {
-	slices.SortStableFunc(f.Problems, compareProblems)
-	slices.SortStableFunc(f.Notes, compareProblems)
+func (t *TargetSet) sortProblems() {
+	slices.SortStableFunc(t.Problems, compareProblems)
+	slices.SortStableFunc(t.Notes, compareProblems)
 }
 
 // targetList is the list that several sets' targets make.
@@ -209,10 +209,10 @@ func (t *Target) sameID(o *Target) bool {
 }
 
 // sortUnique makes a sorted list, each ID once.
-func (a *targetList) sortUnique() {
-	order := make([]*Target, len(a.targets))
-	for i := range a.targets {
-		order[i] = &a.targets[i]
+func (tl *targetList) sortUnique() {
+	order := make([]*Target, len(tl.targets))
+	for i := range tl.targets {
+		order[i] = &tl.targets[i]
 	}
 	slices.SortStableFunc(order, compareTargets)
 	out := make([]Target, 0, len(order))
@@ -229,12 +229,12 @@ func (a *targetList) sortUnique() {
 			if first.ApplicationSetFile != t.ApplicationSetFile && !first.Live {
 				message += "; where each runs in an Argo CD of its own, name that as argocd in their entries"
 			}
-			a.problems = append(a.problems, Problem{File: t.ApplicationSetFile, ApplicationSet: t.ApplicationSet, Application: t.Name, Message: message})
+			tl.problems = append(tl.problems, Problem{File: t.ApplicationSetFile, ApplicationSet: t.ApplicationSet, Application: t.Name, Message: message})
 			continue
 		}
 		out = append(out, *t)
 	}
-	a.targets = out
+	tl.targets = out
 }
 
 func compareTargets(a, b *Target) int {

@@ -50,20 +50,20 @@ const (
 // parseTemplate parses a template with the guard's functions, has every turn of its
 // loops look at the clock, and every template that is invoked count how
 // deep it is.
-func (g *templateLimits) parseTemplate(name, raw string, options ...string) (*template.Template, error) {
-	trees, err := parse.Parse(name, raw, "", "", g.funcs, unboundedFunctions)
+func (tl *templateLimits) parseTemplate(name, raw string, options ...string) (*template.Template, error) {
+	trees, err := parse.Parse(name, raw, "", "", tl.funcs, unboundedFunctions)
 	if err != nil {
 		return nil, err
 	}
-	funcs := template.FuncMap{tickName: g.checkTime, enterName: g.enterTemplate, leaveName: g.leaveTemplate, writeName: checkWritten}
+	funcs := template.FuncMap{tickName: tl.checkTime, enterName: tl.enterTemplate, leaveName: tl.leaveTemplate, writeName: checkWritten}
 	mutates := false
 	for _, word := range identifierPattern.FindAllString(raw, -1) { // words of its text do no harm
-		if g.funcs[word] != nil {
-			funcs[word] = g.boundFunction(word)
+		if tl.funcs[word] != nil {
+			funcs[word] = tl.boundFunction(word)
 			mutates = mutates || mutatingFunctions[word]
 		}
 	}
-	g.mutates = g.mutates || mutates
+	tl.mutates = tl.mutates || mutates
 	t := template.New(name).Funcs(funcs)
 	invokes := len(trees) > 1 || strings.Contains(raw, "template")
 	for name, tree := range trees {
@@ -83,29 +83,29 @@ func (g *templateLimits) parseTemplate(name, raw string, options ...string) (*te
 }
 
 // boundFunction is one that templates may call, within bounds.
-func (g *templateLimits) boundFunction(name string) any {
-	if fn, made := g.bound[name]; made {
+func (tl *templateLimits) boundFunction(name string) any {
+	if fn, made := tl.bound[name]; made {
 		return fn
 	}
-	if g.bound == nil {
-		g.bound = map[string]any{}
+	if tl.bound == nil {
+		tl.bound = map[string]any{}
 	}
-	fn := g.wrapFunction(g.funcs[name], argumentChecks[name])
-	g.bound[name] = fn
+	fn := tl.wrapFunction(tl.funcs[name], argumentChecks[name])
+	tl.bound[name] = fn
 	return fn
 }
 
-func (g *templateLimits) checkTime() (string, error) { return "", g.ctx.Err() }
+func (tl *templateLimits) checkTime() (string, error) { return "", tl.ctx.Err() }
 
-func (g *templateLimits) enterTemplate() (string, error) {
-	if g.depth++; g.depth > maxRecursion {
+func (tl *templateLimits) enterTemplate() (string, error) {
+	if tl.depth++; tl.depth > maxRecursion {
 		return "", fmt.Errorf("templates invoke each other more than %d deep", maxRecursion)
 	}
-	return "", g.ctx.Err()
+	return "", tl.ctx.Err()
 }
 
-func (g *templateLimits) leaveTemplate() string {
-	g.depth--
+func (tl *templateLimits) leaveTemplate() string {
+	tl.depth--
 	return ""
 }
 
@@ -177,8 +177,8 @@ func checkWritten(value any) (any, error) {
 }
 
 // checkParams refuses parameters that another template has written too much into, or themselves.
-func (g *templateLimits) checkParams(params map[string]any) error {
-	if !g.mutates {
+func (tl *templateLimits) checkParams(params map[string]any) error {
+	if !tl.mutates {
 		return nil
 	}
 	_, err := measureValue(reflect.ValueOf(params))
@@ -186,8 +186,8 @@ func (g *templateLimits) checkParams(params map[string]any) error {
 }
 
 // checkArguments refuses what has grown since a function gave it, before another one walks it.
-func (g *templateLimits) checkArguments(args []reflect.Value) error {
-	for i := 0; g.mutates && i < len(args); i++ {
+func (tl *templateLimits) checkArguments(args []reflect.Value) error {
+	for i := 0; tl.mutates && i < len(args); i++ {
 		if _, err := measureValue(args[i]); err != nil {
 			return err
 		}
@@ -206,7 +206,7 @@ func callNode(name string) parse.Node {
 
 // wrapFunction bounds a template function: it isn't called once time is up or when
 // check refuses its arguments, and what it returns stays within bounds.
-func (g *templateLimits) wrapFunction(fn any, check func(args []reflect.Value) error) any {
+func (tl *templateLimits) wrapFunction(fn any, check func(args []reflect.Value) error) any {
 	v := reflect.ValueOf(fn)
 	t := v.Type()
 	in := make([]reflect.Type, t.NumIn())
@@ -222,7 +222,7 @@ func (g *templateLimits) wrapFunction(fn any, check func(args []reflect.Value) e
 		return []reflect.Value{reflect.Zero(t.Out(0)), reflect.ValueOf(&err).Elem()}
 	}
 	wrapped := reflect.MakeFunc(reflect.FuncOf(in, []reflect.Type{t.Out(0), failure}, t.IsVariadic()), func(args []reflect.Value) []reflect.Value {
-		err := cmp.Or(g.ctx.Err(), g.checkArguments(args))
+		err := cmp.Or(tl.ctx.Err(), tl.checkArguments(args))
 		if err == nil && check != nil {
 			err = check(args)
 		}
@@ -259,9 +259,9 @@ func measureValue(v reflect.Value) (int, error) {
 
 type valueMeter struct{ bytes, nodes int }
 
-func (s *valueMeter) addValue(v reflect.Value, depth int) error {
+func (vm *valueMeter) addValue(v reflect.Value, depth int) error {
 	// Nested values are indented when they are written.
-	if s.nodes, s.bytes = s.nodes-1, s.bytes-2*depth; s.nodes < 0 {
+	if vm.nodes, vm.bytes = vm.nodes-1, vm.bytes-2*depth; vm.nodes < 0 {
 		return errTooMany
 	}
 	if depth > maxNesting {
@@ -275,32 +275,32 @@ func (s *valueMeter) addValue(v reflect.Value, depth int) error {
 		if v.Kind() == reflect.Pointer {
 			depth++
 		}
-		return s.addValue(v.Elem(), depth)
+		return vm.addValue(v.Elem(), depth)
 	case reflect.String:
-		s.bytes -= v.Len()
+		vm.bytes -= v.Len()
 	case reflect.Slice, reflect.Array:
 		switch v.Type().Elem().Kind() {
 		case reflect.Interface, reflect.Pointer, reflect.String, reflect.Slice, reflect.Map, reflect.Struct:
 			for i := range v.Len() {
-				if err := s.addValue(v.Index(i), depth+1); err != nil {
+				if err := vm.addValue(v.Index(i), depth+1); err != nil {
 					return err
 				}
 			}
 		default:
-			s.bytes -= v.Len()
-			s.nodes -= v.Len()
+			vm.bytes -= v.Len()
+			vm.nodes -= v.Len()
 		}
 	case reflect.Map:
 		for iter := v.MapRange(); iter.Next(); {
-			if err := errors.Join(s.addValue(iter.Key(), depth+1), s.addValue(iter.Value(), depth+1)); err != nil {
+			if err := errors.Join(vm.addValue(iter.Key(), depth+1), vm.addValue(iter.Value(), depth+1)); err != nil {
 				return err
 			}
 		}
 	}
-	if s.nodes < 0 {
+	if vm.nodes < 0 {
 		return errTooMany
 	}
-	if s.bytes < 0 {
+	if vm.bytes < 0 {
 		return errTooMuch
 	}
 	return nil

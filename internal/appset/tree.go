@@ -40,44 +40,44 @@ type treeLister interface {
 }
 
 // prefixRange is the range of the files whose paths begin with prefix.
-func (l *treeListing) prefixRange(prefix string) (start, end int) {
-	start = sort.SearchStrings(l.files, prefix)
-	n := sort.Search(len(l.files)-start, func(i int) bool { return !strings.HasPrefix(l.files[start+i], prefix) })
+func (t *treeListing) prefixRange(prefix string) (start, end int) {
+	start = sort.SearchStrings(t.files, prefix)
+	n := sort.Search(len(t.files)-start, func(i int) bool { return !strings.HasPrefix(t.files[start+i], prefix) })
 	return start, start + n
 }
 
 // fileIDAt is a file's id, which says nothing for a link: it stands for the path
 // that the link leads to, not for what is there.
-func (l *treeListing) fileIDAt(i int) string {
-	if l.links[l.files[i]] {
+func (t *treeListing) fileIDAt(i int) string {
+	if t.links[t.files[i]] {
 		return ""
 	}
-	return l.ids[i]
+	return t.ids[i]
 }
 
-func (l *treeListing) fileID(name string) string {
-	i, found := slices.BinarySearch(l.files, name)
+func (t *treeListing) fileID(name string) string {
+	i, found := slices.BinarySearch(t.files, name)
 	if !found {
 		return ""
 	}
-	return l.fileIDAt(i)
+	return t.fileIDAt(i)
 }
 
 // foldersBelow lists the folders that begin like one of the prefixes, in a
 // walk's order: "a/b" before "a-b".
-func (l *treeListing) foldersBelow(prefixes []string) []string {
-	l.sortOnce.Do(l.sortFolders)
+func (t *treeListing) foldersBelow(prefixes []string) []string {
+	t.sortOnce.Do(t.sortFolders)
 	if len(prefixes) == 1 {
 		// Whatever begins alike is together in a walk.
-		start := sort.Search(len(l.folders), func(i int) bool { return !walkLess(l.folders[i], prefixes[0]) })
+		start := sort.Search(len(t.folders), func(i int) bool { return !walkLess(t.folders[i], prefixes[0]) })
 		n := 0
-		for start+n < len(l.folders) && strings.HasPrefix(l.folders[start+n], prefixes[0]) {
+		for start+n < len(t.folders) && strings.HasPrefix(t.folders[start+n], prefixes[0]) {
 			n++
 		}
-		return slices.Clone(l.folders[start : start+n])
+		return slices.Clone(t.folders[start : start+n])
 	}
 	var out []string
-	for _, f := range l.folders {
+	for _, f := range t.folders {
 		if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(f, p) }) {
 			out = append(out, f)
 		}
@@ -87,17 +87,17 @@ func (l *treeListing) foldersBelow(prefixes []string) []string {
 
 // sortFolders gives the folders, which in Git are what files' paths say, in the
 // controller's order.
-func (l *treeListing) sortFolders() {
+func (t *treeListing) sortFolders() {
 	seen := map[string]bool{}
-	for _, f := range l.files {
+	for _, f := range t.files {
 		for dir := path.Dir(f); dir != "." && !seen[dir]; dir = path.Dir(dir) {
 			seen[dir] = true
 			if !isHidden(dir) {
-				l.folders = append(l.folders, dir)
+				t.folders = append(t.folders, dir)
 			}
 		}
 	}
-	sort.Slice(l.folders, func(i, j int) bool { return walkLess(l.folders[i], l.folders[j]) })
+	sort.Slice(t.folders, func(i, j int) bool { return walkLess(t.folders[i], t.folders[j]) })
 }
 
 // errTree marks a failure of the tree itself, not of what is in it: worth

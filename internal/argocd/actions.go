@@ -113,8 +113,8 @@ func (w *Watcher) startSync(ctx context.Context, namespace, name string, request
 }
 
 // prunes says whether a sync removes what Git no longer has.
-func (now *wireSyncable) prunes(request verification.SyncRequest) bool {
-	a := now.Spec.SyncPolicy.Automated
+func (w *wireSyncable) prunes(request verification.SyncRequest) bool {
+	a := w.Spec.SyncPolicy.Automated
 	automated := a != nil && a.Prune != nil && *a.Prune
 	return request.Prune == verification.PruneAlways || request.Prune == verification.PruneAuto && automated
 }
@@ -122,26 +122,26 @@ func (now *wireSyncable) prunes(request verification.SyncRequest) bool {
 // revisions are what a request says of the Application's sources: revision for a single one,
 // all for a list of them. Both are empty where it leaves them to their targetRevisions, or is
 // about other sources than the Application has by now.
-func (now *wireSyncable) revisions(request verification.SyncRequest) (revision string, all []string) {
+func (w *wireSyncable) revisions(request verification.SyncRequest) (revision string, all []string) {
 	switch {
-	case len(now.Spec.Sources) == 0 && len(request.Revisions) == 1:
+	case len(w.Spec.Sources) == 0 && len(request.Revisions) == 1:
 		return request.Revisions[0], nil
-	case len(now.Spec.Sources) == len(request.Revisions):
+	case len(w.Spec.Sources) == len(request.Revisions):
 		return "", request.Revisions
 	}
 	return "", nil
 }
 
 // newOperation is the operation that a request comes to.
-func (now *wireSyncable) newOperation(request verification.SyncRequest) map[string]any {
-	policy := &now.Spec.SyncPolicy
+func (w *wireSyncable) newOperation(request verification.SyncRequest) map[string]any {
+	policy := &w.Spec.SyncPolicy
 	sync := map[string]any{}
-	if revision, all := now.revisions(request); revision != "" {
+	if revision, all := w.revisions(request); revision != "" {
 		sync["revision"] = revision
 	} else if len(all) > 0 {
 		sync["revisions"] = all // of an empty one Argo CD takes the targetRevision (GetRepoObjs)
 	}
-	if now.prunes(request) {
+	if w.prunes(request) {
 		sync["prune"] = true
 	}
 	if len(policy.SyncOptions) > 0 {

@@ -110,15 +110,15 @@ func (w *Watcher) takeRefreshed(f *apiStream, raw json.RawMessage) {
 }
 
 // markRefreshing notes that an Application is being refreshed, without telling anybody.
-func (s *appStore) markRefreshing(key string) {
-	s.changeMu.Lock()
-	defer s.changeMu.Unlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if app := s.apps[key]; app != nil {
+func (as *appStore) markRefreshing(key string) {
+	as.changeMu.Lock()
+	defer as.changeMu.Unlock()
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	if app := as.apps[key]; app != nil {
 		refreshing := *app
 		refreshing.RefreshPending = true
-		s.apps[key] = &refreshing
+		as.apps[key] = &refreshing
 	}
 }
 
@@ -151,12 +151,12 @@ func (w *Watcher) syncByAPI(ctx context.Context, namespace, name string, wanted 
 
 // newAPISync is the call that a request comes to. Of an Application that syncs by itself
 // Argo CD takes no revision but its own.
-func (now *wireSyncable) newAPISync(namespace, name, project string, wanted verification.SyncRequest) api.SyncRequest {
-	policy := &now.Spec.SyncPolicy
-	out := api.SyncRequest{Name: name, Namespace: namespace, Project: project, Prune: now.prunes(wanted)}
+func (w *wireSyncable) newAPISync(namespace, name, project string, wanted verification.SyncRequest) api.SyncRequest {
+	policy := &w.Spec.SyncPolicy
+	out := api.SyncRequest{Name: name, Namespace: namespace, Project: project, Prune: w.prunes(wanted)}
 	if a := policy.Automated; a == nil || a.Enabled != nil && !*a.Enabled {
 		var all []string
-		out.Revision, all = now.revisions(wanted)
+		out.Revision, all = w.revisions(wanted)
 		for i, revision := range all {
 			if revision != "" {
 				out.Revisions, out.SourcePositions = append(out.Revisions, revision), append(out.SourcePositions, i+1)

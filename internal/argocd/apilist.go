@@ -22,21 +22,21 @@ type apiList struct {
 }
 
 // run lists until ctx ends.
-func (f *apiList) run(ctx context.Context) {
+func (a *apiList) run(ctx context.Context) {
 	for {
-		err := f.listAll(ctx)
+		err := a.listAll(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		pause := f.interval
+		pause := a.interval
 		if err != nil {
-			f.recordTrouble(fmt.Errorf("%s: %w", f.title, err), api.IsForbidden(err))
-			f.markBroken()
+			a.recordTrouble(fmt.Errorf("%s: %w", a.title, err), api.IsForbidden(err))
+			a.markBroken()
 			if api.IsForbidden(err) {
 				pause = optionalRetry
 			}
 		} else {
-			f.markAlive()
+			a.markAlive()
 		}
 		select {
 		case <-ctx.Done():
@@ -46,10 +46,10 @@ func (f *apiList) run(ctx context.Context) {
 	}
 }
 
-func (f *apiList) listAll(ctx context.Context) error {
+func (a *apiList) listAll(ctx context.Context) error {
 	listed := map[string]bool{}
-	err := f.visitAll(ctx, "", "", func(raw json.RawMessage) error {
-		if key, put := f.sink.decodeObject(raw); key != "" {
+	err := a.visitAll(ctx, "", "", func(raw json.RawMessage) error {
+		if key, put := a.sink.decodeObject(raw); key != "" {
 			listed[key] = true
 			put()
 		}
@@ -59,33 +59,33 @@ func (f *apiList) listAll(ctx context.Context) error {
 		return err
 	}
 	if len(listed) == 0 {
-		if err := checkMaySee(ctx, f.client, f.which); err != nil {
+		if err := checkMaySee(ctx, a.client, a.which); err != nil {
 			return err
 		}
 	}
-	if f.onListed != nil {
-		if err := f.onListed(ctx); err != nil {
+	if a.onListed != nil {
+		if err := a.onListed(ctx); err != nil {
 			return err
 		}
 	}
-	for _, key := range f.sink.listKeys("") {
+	for _, key := range a.sink.listKeys("") {
 		if !listed[key] {
-			f.sink.dropObject(key)
+			a.sink.dropObject(key)
 		}
 	}
-	f.changeState(func(f *feedState) { f.listed, f.lastErr = true, nil })
+	a.changeState(func(f *feedState) { f.listed, f.lastErr = true, nil })
 	return nil
 }
 
 // covers says that a namespace's objects may be among those that are seen.
-func (f *apiList) covers(string) bool { return true }
+func (a *apiList) covers(string) bool { return true }
 
 // visitAll lists the objects anew; there is nothing to choose them by.
-func (f *apiList) visitAll(ctx context.Context, _, _ string, visit func(json.RawMessage) error) error {
+func (a *apiList) visitAll(ctx context.Context, _, _ string, visit func(json.RawMessage) error) error {
 	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
 	defer cancel()
-	body, err := f.client.List(ctx, f.which)
-	return visitList(body, err, f.title, visit)
+	body, err := a.client.List(ctx, a.which)
+	return visitList(body, err, a.title, visit)
 }
 
 // listClustersByAPI lists the clusters that the API tells of. Their credentials aren't

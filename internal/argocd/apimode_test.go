@@ -46,32 +46,32 @@ func newArgoServer(t *testing.T) *argoServer {
 	return s
 }
 
-func (s *argoServer) count(call string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.calls[call]
+func (a *argoServer) count(call string) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.calls[call]
 }
 
 // adjust changes how the server behaves.
-func (s *argoServer) adjust(change func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (a *argoServer) adjust(change func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	change()
 }
 
-func (s *argoServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (a *argoServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	address := strings.TrimPrefix(r.URL.Path, "/api/")
-	s.mu.Lock()
+	a.mu.Lock()
 	call := r.Method + " " + address
 	if r.URL.Query().Get("refresh") != "" {
 		call += "?refresh"
 	}
-	s.calls[call]++
-	code, maySee := s.refused[address], s.maySee
+	a.calls[call]++
+	code, maySee := a.refused[address], a.maySee
 	if address == "v1/applications" {
-		s.queries = append(s.queries, r.URL.RawQuery)
+		a.queries = append(a.queries, r.URL.RawQuery)
 	}
-	s.mu.Unlock()
+	a.mu.Unlock()
 	if code != 0 {
 		w.WriteHeader(code)
 		_, _ = fmt.Fprintf(w, `{"error": "refused as told", "code": 7, "message": "refused as told"}`)
@@ -85,27 +85,27 @@ func (s *argoServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasPrefix(address, "v1/account/can-i/"):
 		_, _ = fmt.Fprintf(w, `{"value": %q}`, maySee)
 	case address == "v1/stream/applications":
-		s.streamEvents(w, r)
+		a.streamEvents(w, r)
 	case resource != "":
-		_, _ = fmt.Fprintf(w, `{"metadata": {"resourceVersion": "7"}, "items": [%s]}`, strings.Join(s.listed(resource), ","))
+		_, _ = fmt.Fprintf(w, `{"metadata": {"resourceVersion": "7"}, "items": [%s]}`, strings.Join(a.listed(resource), ","))
 	case address == "v1/clusters":
 		_, _ = io.WriteString(w, `{"items": [{"name": "in-cluster", "server": "https://kubernetes.default.svc"}, {"name": "eu", "server": "https://10.0.0.1", "labels": {"env": "prod"}, "config": {}}]}`)
 	case isApp && strings.HasSuffix(name, "/sync"):
 		body, _ := io.ReadAll(r.Body) // what can't be read isn't as wanted either
-		s.adjust(func() { s.bodies = append(s.bodies, string(body)) })
+		a.adjust(func() { a.bodies = append(a.bodies, string(body)) })
 		_, _ = io.WriteString(w, `{}`)
 	case isApp:
-		s.serveApplication(w, r, name)
+		a.serveApplication(w, r, name)
 	default:
 		w.WriteHeader(http.StatusNotFound)
 	}
 }
 
-func (s *argoServer) serveApplication(w http.ResponseWriter, r *http.Request, name string) {
-	s.apiServer.mu.Lock()
-	raw, ok := s.objects["applications/"+r.URL.Query().Get("appNamespace")+"/"+name]
-	s.apiServer.mu.Unlock()
-	if s.hides(raw) {
+func (a *argoServer) serveApplication(w http.ResponseWriter, r *http.Request, name string) {
+	a.apiServer.mu.Lock()
+	raw, ok := a.objects["applications/"+r.URL.Query().Get("appNamespace")+"/"+name]
+	a.apiServer.mu.Unlock()
+	if a.hides(raw) {
 		w.WriteHeader(http.StatusForbidden)
 		return
 	}
@@ -117,20 +117,20 @@ func (s *argoServer) serveApplication(w http.ResponseWriter, r *http.Request, na
 }
 
 // hides says that an Application is of the project that may not be seen, or has that name.
-func (s *argoServer) hides(raw []byte) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.hidden != "" && strings.Contains(string(raw), `"project":"`+s.hidden+`"`) ||
-		s.hiddenName != "" && strings.Contains(string(raw), `"name":"`+s.hiddenName+`"`)
+func (a *argoServer) hides(raw []byte) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.hidden != "" && strings.Contains(string(raw), `"project":"`+a.hidden+`"`) ||
+		a.hiddenName != "" && strings.Contains(string(raw), `"name":"`+a.hiddenName+`"`)
 }
 
 // listed are the stored objects of a resource.
-func (s *argoServer) listed(resource string) []string {
-	s.apiServer.mu.Lock()
-	defer s.apiServer.mu.Unlock()
+func (a *argoServer) listed(resource string) []string {
+	a.apiServer.mu.Lock()
+	defer a.apiServer.mu.Unlock()
 	var out []string
-	for key, raw := range s.objects {
-		if strings.HasPrefix(key, resource+"/") && !s.hides(raw) {
+	for key, raw := range a.objects {
+		if strings.HasPrefix(key, resource+"/") && !a.hides(raw) {
 			out = append(out, string(raw))
 		}
 	}
@@ -139,24 +139,24 @@ func (s *argoServer) listed(resource string) []string {
 }
 
 // streamEvents sends changes of Applications from now on.
-func (s *argoServer) streamEvents(w http.ResponseWriter, r *http.Request) {
-	s.apiServer.mu.Lock()
-	at, cut := s.version, s.cut
-	s.apiServer.mu.Unlock()
+func (a *argoServer) streamEvents(w http.ResponseWriter, r *http.Request) {
+	a.apiServer.mu.Lock()
+	at, cut := a.version, a.cut
+	a.apiServer.mu.Unlock()
 	for {
-		s.apiServer.mu.Lock()
-		wake := s.wake
+		a.apiServer.mu.Lock()
+		wake := a.wake
 		var lines []string
-		for _, e := range s.events {
+		for _, e := range a.events {
 			if e.version > at && e.resource == "applications" {
 				lines = append(lines, fmt.Sprintf(`data: {"result": {"type": %q, "application": %s}} `, e.kind, e.raw))
 			}
 		}
-		at = s.version
-		s.apiServer.mu.Unlock()
-		s.mu.Lock()
-		dropping := s.dropping
-		s.mu.Unlock()
+		at = a.version
+		a.apiServer.mu.Unlock()
+		a.mu.Lock()
+		dropping := a.dropping
+		a.mu.Unlock()
 		if !dropping {
 			_, _ = io.WriteString(w, ":\n"+strings.Join(lines, "\n\n")+"\n\n")
 			_ = http.NewResponseController(w).Flush()

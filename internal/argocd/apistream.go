@@ -85,24 +85,24 @@ type apiStream struct {
 }
 
 // run follows until ctx ends, pausing longer and longer while nothing works.
-func (f *apiStream) run(ctx context.Context) {
-	wait := backoff.NewExponentialBackOff(backoff.WithInitialInterval(f.pace.retry), backoff.WithMaxInterval(f.pace.maxRetry), backoff.WithMaxElapsedTime(0))
+func (as *apiStream) run(ctx context.Context) {
+	wait := backoff.NewExponentialBackOff(backoff.WithInitialInterval(as.pace.retry), backoff.WithMaxInterval(as.pace.maxRetry), backoff.WithMaxElapsedTime(0))
 	for {
-		begun := f.now()
-		broke, err := f.follow(ctx)
+		begun := as.now()
+		broke, err := as.follow(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		worked := f.now().Sub(begun) >= goodStream
+		worked := as.now().Sub(begun) >= goodStream
 		if worked {
 			wait.Reset()
 		}
 		if !errors.Is(err, errStreamEnded) && (!broke || !worked) { // proxies end streams now and then
-			f.recordTrouble(fmt.Errorf("%s: %w", f.title, err), api.IsForbidden(err))
+			as.recordTrouble(fmt.Errorf("%s: %w", as.title, err), api.IsForbidden(err))
 		}
-		f.markBroken()
-		if broke && f.untilList() <= 0 {
-			f.listBetweenStreams(ctx)
+		as.markBroken()
+		if broke && as.untilList() <= 0 {
+			as.listBetweenStreams(ctx)
 		}
 		select {
 		case <-ctx.Done():
@@ -114,11 +114,11 @@ func (f *apiStream) run(ctx context.Context) {
 
 // follow is one stream's life: it lists once the stream is there, and again from time to
 // time, until the stream breaks or a list fails.
-func (f *apiStream) follow(ctx context.Context) (broke bool, err error) {
+func (as *apiStream) follow(ctx context.Context) (broke bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	sent, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
-		err := f.client.StreamApplications(ctx, f.filter, sync.OnceFunc(func() { close(sent) }), f.takeEvent)
+		err := as.client.StreamApplications(ctx, as.filter, sync.OnceFunc(func() { close(sent) }), as.takeEvent)
 		if err == nil {
 			err = errStreamEnded
 		}
@@ -135,43 +135,43 @@ func (f *apiStream) follow(ctx context.Context) (broke bool, err error) {
 	case err := <-ended:
 		return true, err
 	}
-	next := max(f.pace.settle, f.untilList())
+	next := max(as.pace.settle, as.untilList())
 	for {
 		select {
 		case err := <-ended:
 			return true, err
 		case <-time.After(next):
 		}
-		if err := f.listAll(ctx); err != nil {
+		if err := as.listAll(ctx); err != nil {
 			return false, err
 		}
-		f.markAlive()
-		next = f.pace.relist + rand.N(f.pace.relist/20+1) // replicas don't stay in step
+		as.markAlive()
+		next = as.pace.relist + rand.N(as.pace.relist/20+1) // replicas don't stay in step
 	}
 }
 
 // listBetweenStreams lists where no stream lasts long enough for it: things are then known
 // as of a moment ago.
-func (f *apiStream) listBetweenStreams(ctx context.Context) {
-	if err := f.listAll(ctx); err != nil {
-		f.recordTrouble(fmt.Errorf("%s: %w", f.title, err), api.IsForbidden(err))
+func (as *apiStream) listBetweenStreams(ctx context.Context) {
+	if err := as.listAll(ctx); err != nil {
+		as.recordTrouble(fmt.Errorf("%s: %w", as.title, err), api.IsForbidden(err))
 		return
 	}
-	f.changeState(func(s *feedState) { s.downSince = f.lastList })
+	as.changeState(func(s *feedState) { s.downSince = as.lastList })
 }
 
 // untilList is how long to wait for the next list where the last one is recent.
-func (f *apiStream) untilList() time.Duration {
-	if f.lastList.IsZero() {
+func (as *apiStream) untilList() time.Duration {
+	if as.lastList.IsZero() {
 		return 0
 	}
-	return f.lastList.Add(max(f.pace.spacing, listShare*f.lastTook.Sub(f.lastList))).Sub(f.now())
+	return as.lastList.Add(max(as.pace.spacing, listShare*as.lastTook.Sub(as.lastList))).Sub(as.now())
 }
 
 // followBusy asks for Applications by themselves of which news is due and none has come,
 // until ctx ends.
-func (f *apiStream) followBusy(ctx context.Context) {
-	tick := time.NewTicker(f.pace.busy)
+func (as *apiStream) followBusy(ctx context.Context) {
+	tick := time.NewTicker(as.pace.busy)
 	defer tick.Stop()
 	for {
 		select {
@@ -179,79 +179,79 @@ func (f *apiStream) followBusy(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		for _, app := range f.overdue() {
-			raw, err := f.client.Application(ctx, app.Namespace, app.Name, app.Project, false)
+		for _, app := range as.overdue() {
+			raw, err := as.client.Application(ctx, app.Namespace, app.Name, app.Project, false)
 			if api.IsNotFound(err) || api.IsForbidden(err) {
-				f.stopFollowing(app.Namespace, app.Name) // it is gone, as the list will say
+				as.stopFollowing(app.Namespace, app.Name) // it is gone, as the list will say
 				continue
 			}
 			if err != nil {
 				break // the list comes, and says why if it doesn't
 			}
-			f.takeEvent(api.Event{Type: "MODIFIED", Application: raw})
+			as.takeEvent(api.Event{Type: "MODIFIED", Application: raw})
 		}
 	}
 }
 
 // followUntil has an Application asked for by itself until then, also while no news of it is
 // due.
-func (f *apiStream) followUntil(namespace, name string, until time.Time) {
-	f.order.Lock()
-	defer f.order.Unlock()
-	if f.followed == nil {
-		f.followed = map[string]time.Time{}
+func (as *apiStream) followUntil(namespace, name string, until time.Time) {
+	as.order.Lock()
+	defer as.order.Unlock()
+	if as.followed == nil {
+		as.followed = map[string]time.Time{}
 	}
-	f.followed[namespace+"/"+name] = until
+	as.followed[namespace+"/"+name] = until
 }
 
-func (f *apiStream) stopFollowing(namespace, name string) {
-	f.order.Lock()
-	defer f.order.Unlock()
-	delete(f.followed, namespace+"/"+name)
+func (as *apiStream) stopFollowing(namespace, name string) {
+	as.order.Lock()
+	defer as.order.Unlock()
+	delete(as.followed, namespace+"/"+name)
 }
 
 // overdue are Applications of which news is due, or that somebody relies on, and of which
 // nothing has come for a while, those that have waited longest.
-func (f *apiStream) overdue() []verification.App {
-	f.order.Lock()
-	defer f.order.Unlock()
-	maps.DeleteFunc(f.followed, func(_ string, until time.Time) bool { return until.Before(f.now()) })
-	seen := func(a verification.App) time.Time { return f.versions[a.Namespace+"/"+a.Name].at }
-	out := slices.DeleteFunc(f.apps.listApplications(), func(a verification.App) bool {
-		_, followed := f.followed[a.Namespace+"/"+a.Name]
-		return !a.IsBusy() && !followed || f.now().Sub(seen(a)) < f.pace.busy
+func (as *apiStream) overdue() []verification.App {
+	as.order.Lock()
+	defer as.order.Unlock()
+	maps.DeleteFunc(as.followed, func(_ string, until time.Time) bool { return until.Before(as.now()) })
+	seen := func(a verification.App) time.Time { return as.versions[a.Namespace+"/"+a.Name].at }
+	out := slices.DeleteFunc(as.apps.listApplications(), func(a verification.App) bool {
+		_, followed := as.followed[a.Namespace+"/"+a.Name]
+		return !a.IsBusy() && !followed || as.now().Sub(seen(a)) < as.pace.busy
 	})
 	slices.SortStableFunc(out, func(a, b verification.App) int { return seen(a).Compare(seen(b)) })
 	return out[:min(len(out), maxBusy)]
 }
 
 // takeEvent takes a change from the stream.
-func (f *apiStream) takeEvent(e api.Event) {
-	key, version, put := f.decode(e.Application)
+func (as *apiStream) takeEvent(e api.Event) {
+	key, version, put := as.decode(e.Application)
 	if key == "" {
 		return
 	}
-	f.order.Lock()
-	defer f.order.Unlock()
-	if version < f.versions[key].version {
+	as.order.Lock()
+	defer as.order.Unlock()
+	if version < as.versions[key].version {
 		return // it came late
 	}
 	gone := e.Type == "DELETED"
-	f.versions[key] = seenVersion{version, f.now(), gone}
+	as.versions[key] = seenVersion{version, as.now(), gone}
 	if gone {
-		f.sink.dropObject(key)
+		as.sink.dropObject(key)
 		return
 	}
 	put()
 }
 
 // listAll reads the list of all Applications, and drops those that it doesn't have.
-func (f *apiStream) listAll(ctx context.Context) error {
+func (as *apiStream) listAll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, apiListTimeout)
 	defer cancel()
-	began := f.now()
-	f.lastList, f.lastTook = began, began
-	body, err := f.client.ListApplications(ctx, f.filter)
+	began := as.now()
+	as.lastList, as.lastTook = began, began
+	body, err := as.client.ListApplications(ctx, as.filter)
 	if err != nil {
 		return fmt.Errorf("list: %w", err)
 	}
@@ -260,18 +260,18 @@ func (f *apiStream) listAll(ctx context.Context) error {
 	var broken error
 	list := newValueReader(body)
 	list.unchecked = true // each is decoded, or known by its version
-	_, err = list.readList(func(raw []byte) { broken = cmp.Or(broken, f.takeListed(raw, began, listed)) })
+	_, err = list.readList(func(raw []byte) { broken = cmp.Or(broken, as.takeListed(raw, began, listed)) })
 	if err = cmp.Or(err, broken); err != nil {
 		return fmt.Errorf("list: %w", err)
 	}
-	f.lastTook = f.now()
+	as.lastTook = as.now()
 	if len(listed) == 0 {
-		if err := checkMaySee(ctx, f.client, api.Applications, f.filter.Projects...); err != nil {
+		if err := checkMaySee(ctx, as.client, api.Applications, as.filter.Projects...); err != nil {
 			return err
 		}
 	}
-	f.dropUnlisted(began, listed, f.findHidden(ctx, began, listed))
-	f.changeState(func(f *feedState) { f.listed, f.lastErr = true, nil })
+	as.dropUnlisted(began, listed, as.findHidden(ctx, began, listed))
+	as.changeState(func(f *feedState) { f.listed, f.lastErr = true, nil })
 	return nil
 }
 
@@ -293,13 +293,13 @@ func checkMaySee(ctx context.Context, client *api.Client, which string, projects
 
 // takeListed takes an Application from a list, unless the stream has brought a newer state
 // since, or shortly before. The error is for what is no JSON, of which nobody knows what it is.
-func (f *apiStream) takeListed(raw []byte, began time.Time, listed map[string]bool) error {
+func (as *apiStream) takeListed(raw []byte, began time.Time, listed map[string]bool) error {
 	key, version := identify(raw)
-	if key != "" && f.isUnchanged(key, version) {
+	if key != "" && as.isUnchanged(key, version) {
 		listed[key] = true
 		return nil
 	}
-	key, put := f.sink.decodeObject(raw)
+	key, put := as.sink.decodeObject(raw)
 	if key == "" {
 		if !json.Valid(raw) {
 			return fmt.Errorf("what begins with %.40q is not JSON", raw)
@@ -307,37 +307,37 @@ func (f *apiStream) takeListed(raw []byte, began time.Time, listed map[string]bo
 		return nil
 	}
 	listed[key] = true
-	f.order.Lock()
-	defer f.order.Unlock()
-	if seen := f.versions[key]; version < seen.version && seen.at.After(began.Add(-staleVersion)) {
+	as.order.Lock()
+	defer as.order.Unlock()
+	if seen := as.versions[key]; version < seen.version && seen.at.After(began.Add(-staleVersion)) {
 		return nil
 	}
-	f.versions[key] = seenVersion{version: version, at: f.now()}
+	as.versions[key] = seenVersion{version: version, at: as.now()}
 	put()
 	return nil
 }
 
 // dropUnlisted forgets what a list doesn't have and no event has brought since it began. Of
 // what is hidden nobody knows that it is gone.
-func (f *apiStream) dropUnlisted(began time.Time, listed map[string]bool, hidden map[string]string) {
-	f.order.Lock()
-	defer f.order.Unlock()
-	for _, key := range f.sink.listKeys("") {
+func (as *apiStream) dropUnlisted(began time.Time, listed map[string]bool, hidden map[string]string) {
+	as.order.Lock()
+	defer as.order.Unlock()
+	for _, key := range as.sink.listKeys("") {
 		switch why, isHidden := hidden[key]; {
-		case listed[key] || !f.versions[key].at.Before(began):
+		case listed[key] || !as.versions[key].at.Before(began):
 		case isHidden:
-			f.apps.markUnreadable(key, why)
+			as.apps.markUnreadable(key, why)
 		default:
-			f.sink.dropObject(key)
+			as.sink.dropObject(key)
 		}
 	}
-	maps.DeleteFunc(f.versions, func(key string, v seenVersion) bool { return !listed[key] && v.at.Before(began) })
+	maps.DeleteFunc(as.versions, func(key string, v seenVersion) bool { return !listed[key] && v.at.Before(began) })
 }
 
 // decode reads an Application; put stores it. The key is empty where it can't be read.
-func (f *apiStream) decode(raw []byte) (key string, version uint64, put func()) {
+func (as *apiStream) decode(raw []byte) (key string, version uint64, put func()) {
 	_, version = identify(raw)
-	key, put = f.sink.decodeObject(raw)
+	key, put = as.sink.decodeObject(raw)
 	return key, version, put
 }
 
@@ -391,29 +391,29 @@ func readIdentity(raw []byte) identity {
 
 // isUnchanged says that an Application is as it was when it was last seen. It needn't be
 // decoded again, which most of a list needn't.
-func (f *apiStream) isUnchanged(key string, version uint64) bool {
-	f.order.Lock()
-	defer f.order.Unlock()
-	seen, ok := f.versions[key]
+func (as *apiStream) isUnchanged(key string, version uint64) bool {
+	as.order.Lock()
+	defer as.order.Unlock()
+	seen, ok := as.versions[key]
 	if !ok || version == 0 || seen.gone || seen.version != version {
 		return false
 	}
-	seen.at = f.now()
-	f.versions[key] = seen
+	seen.at = as.now()
+	as.versions[key] = seen
 	return true
 }
 
 // covers says that a namespace's Applications may be among those that are seen.
-func (f *apiStream) covers(string) bool { return true }
+func (as *apiStream) covers(string) bool { return true }
 
 // visitAll lists the Applications anew.
-func (f *apiStream) visitAll(ctx context.Context, namespace, selector string, visit func(json.RawMessage) error) error {
-	filter := f.filter
+func (as *apiStream) visitAll(ctx context.Context, namespace, selector string, visit func(json.RawMessage) error) error {
+	filter := as.filter
 	filter.Namespace, filter.Selector = namespace, selector
 	ctx, cancel := context.WithTimeout(ctx, apiListTimeout)
 	defer cancel()
-	body, err := f.client.ListApplications(ctx, filter)
-	return visitList(body, err, f.title, visit)
+	body, err := as.client.ListApplications(ctx, filter)
+	return visitList(body, err, as.title, visit)
 }
 
 // visitList hands the objects of a list that was opened, or wasn't, to visit.

@@ -56,9 +56,9 @@ type wireMeta struct {
 }
 
 // ownerSet is the name of the ApplicationSet that owns the object; empty without one.
-func (m *wireMeta) ownerSet() string {
+func (w *wireMeta) ownerSet() string {
 	name := ""
-	for _, o := range m.OwnerReferences {
+	for _, o := range w.OwnerReferences {
 		if o.Kind == "ApplicationSet" {
 			name = o.Name
 		}
@@ -67,13 +67,13 @@ func (m *wireMeta) ownerSet() string {
 }
 
 // firstLabels are the labels, of more than are kept those whose keys come first.
-func (m *wireMeta) firstLabels() map[string]string {
-	if len(m.Labels) <= maxLabels {
-		return m.Labels
+func (w *wireMeta) firstLabels() map[string]string {
+	if len(w.Labels) <= maxLabels {
+		return w.Labels
 	}
 	out := make(map[string]string, maxLabels)
-	for _, k := range slices.Sorted(maps.Keys(m.Labels))[:maxLabels] {
-		out[k] = m.Labels[k]
+	for _, k := range slices.Sorted(maps.Keys(w.Labels))[:maxLabels] {
+		out[k] = w.Labels[k]
 	}
 	return out
 }
@@ -93,11 +93,11 @@ type digestedSpec struct {
 	digest uint64
 }
 
-func (s *digestedSpec) UnmarshalJSON(raw []byte) error {
+func (d *digestedSpec) UnmarshalJSON(raw []byte) error {
 	h := fnv.New64a()
 	_, _ = h.Write(raw) // never fails
-	s.digest = h.Sum64()
-	return json.Unmarshal(raw, &s.wireSpec)
+	d.digest = h.Sum64()
+	return json.Unmarshal(raw, &d.wireSpec)
 }
 
 type wireSpec struct {
@@ -416,34 +416,34 @@ func healthSeverity(health string) int {
 }
 
 // ignored is what it says of differences that don't count; empty where that is more than is kept.
-func (s *wireSpec) ignored() string {
-	if !isPresent(s.IgnoreDifferences) || len(s.IgnoreDifferences) > maxIgnored {
+func (w *wireSpec) ignored() string {
+	if !isPresent(w.IgnoreDifferences) || len(w.IgnoreDifferences) > maxIgnored {
 		return ""
 	}
 	var out bytes.Buffer
-	if json.Compact(&out, s.IgnoreDifferences) != nil {
+	if json.Compact(&out, w.IgnoreDifferences) != nil {
 		return "" // it was decoded
 	}
 	return out.String()
 }
 
 // isAutomated: an empty policy is one; newer Argo CDs can switch it off in place.
-func (s *wireSpec) isAutomated() bool {
-	p := s.SyncPolicy
+func (w *wireSpec) isAutomated() bool {
+	p := w.SyncPolicy
 	return p != nil && p.Automated != nil && (p.Automated.Enabled == nil || *p.Automated.Enabled)
 }
 
 // isSelfHealing says that Argo CD undoes changes in the cluster.
-func (s *wireSpec) isSelfHealing() bool {
-	return s.isAutomated() && s.SyncPolicy.Automated.SelfHeal != nil && *s.SyncPolicy.Automated.SelfHeal
+func (w *wireSpec) isSelfHealing() bool {
+	return w.isAutomated() && w.SyncPolicy.Automated.SelfHeal != nil && *w.SyncPolicy.Automated.SelfHeal
 }
 
-func (r wireRevisions) allRevisions() []string {
+func (w wireRevisions) allRevisions() []string {
 	switch {
-	case len(r.Revisions) > 0:
-		return slices.Clone(r.Revisions[:min(len(r.Revisions), maxSources)])
-	case r.Revision != "":
-		return []string{r.Revision}
+	case len(w.Revisions) > 0:
+		return slices.Clone(w.Revisions[:min(len(w.Revisions), maxSources)])
+	case w.Revision != "":
+		return []string{w.Revision}
 	}
 	return nil
 }

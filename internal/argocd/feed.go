@@ -144,7 +144,7 @@ type slimObject struct {
 }
 
 // DeepCopyObject is asked for by runtime.Object; nothing changes a slimObject.
-func (o *slimObject) DeepCopyObject() runtime.Object { return o }
+func (s *slimObject) DeepCopyObject() runtime.Object { return s }
 
 func (f *feed) decodeSlim(raw []byte) *slimObject {
 	o := &slimObject{}
@@ -161,7 +161,7 @@ type reflectedStore struct {
 }
 
 // Add stores an object that is new or has changed.
-func (s reflectedStore) Add(x any) error {
+func (r reflectedStore) Add(x any) error {
 	if o := x.(*slimObject); o.key != "" {
 		o.put()
 	}
@@ -169,34 +169,34 @@ func (s reflectedStore) Add(x any) error {
 }
 
 // Update is Add.
-func (s reflectedStore) Update(x any) error { return s.Add(x) }
+func (r reflectedStore) Update(x any) error { return r.Add(x) }
 
 // Delete drops an object.
-func (s reflectedStore) Delete(x any) error {
+func (r reflectedStore) Delete(x any) error {
 	if o := x.(*slimObject); o.key != "" {
-		s.feed.sink.dropObject(o.key)
+		r.feed.sink.dropObject(o.key)
 	}
 	return nil
 }
 
 // Replace stores a whole list and drops what isn't in it.
-func (s reflectedStore) Replace(list []any, _ string) error {
+func (r reflectedStore) Replace(list []any, _ string) error {
 	seen := map[string]bool{}
 	for _, x := range list {
 		seen[x.(*slimObject).key] = true
-		_ = s.Add(x) // never fails
+		_ = r.Add(x) // never fails
 	}
-	for _, key := range s.feed.sink.listKeys(s.feed.namespace) {
+	for _, key := range r.feed.sink.listKeys(r.feed.namespace) {
 		if !seen[key] {
-			s.feed.sink.dropObject(key)
+			r.feed.sink.dropObject(key)
 		}
 	}
-	s.feed.changeState(func(f *feedState) { f.listed, f.lastErr = true, nil })
+	r.feed.changeState(func(f *feedState) { f.listed, f.lastErr = true, nil })
 	return nil
 }
 
 // Resync has nothing to do: the Reflector is made without a period for it.
-func (s reflectedStore) Resync() error { return nil }
+func (r reflectedStore) Resync() error { return nil }
 
 func (f *feed) newRequest() *rest.Request {
 	return f.client.Get().NamespaceIfScoped(f.namespace, f.namespace != "").Resource(f.resource)

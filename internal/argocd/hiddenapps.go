@@ -21,8 +21,8 @@ const maxVanished = 200
 // why that isn't known: a list leaves out, without a word, what the token may not see, be it of a
 // whole project or of some names. Asked for by itself, one that is gone isn't found, and one that
 // may not be seen is forbidden.
-func (f *apiStream) findHidden(ctx context.Context, began time.Time, listed map[string]bool) map[string]string {
-	vanished := f.listVanished(began, listed)
+func (as *apiStream) findHidden(ctx context.Context, began time.Time, listed map[string]bool) map[string]string {
+	vanished := as.listVanished(began, listed)
 	if len(vanished) == 0 {
 		return nil
 	}
@@ -32,12 +32,12 @@ func (f *apiStream) findHidden(ctx context.Context, began time.Time, listed map[
 		app := &vanished[i]
 		key, why, isHidden, failed := app.Namespace+"/"+app.Name, "", true, false
 		if left > 0 {
-			why, isHidden, failed = f.checkHidden(ctx, app)
+			why, isHidden, failed = as.checkHidden(ctx, app)
 			left--
 			if failed {
 				left = 0 // the others would fail too, and each take its time
 			}
-			f.lastVanished = key
+			as.lastVanished = key
 		} else if why = byProject[app.Project]; why == "" {
 			why = "it is no longer listed, nor are many others; whether it is gone is looked at with a later list"
 		}
@@ -52,19 +52,19 @@ func (f *apiStream) findHidden(ctx context.Context, began time.Time, listed map[
 // listVanished are the Applications that a list has no more and no event has brought since it
 // began: first one of each project, then the others, from behind the one that was asked for last,
 // so that each has its turn.
-func (f *apiStream) listVanished(began time.Time, listed map[string]bool) []verification.App {
-	f.order.Lock()
-	defer f.order.Unlock()
-	keys := slices.DeleteFunc(f.sink.listKeys(""), func(key string) bool {
-		return listed[key] || !f.versions[key].at.Before(began)
+func (as *apiStream) listVanished(began time.Time, listed map[string]bool) []verification.App {
+	as.order.Lock()
+	defer as.order.Unlock()
+	keys := slices.DeleteFunc(as.sink.listKeys(""), func(key string) bool {
+		return listed[key] || !as.versions[key].at.Before(began)
 	})
 	slices.Sort(keys)
-	next, _ := slices.BinarySearch(keys, f.lastVanished+"\x00")
+	next, _ := slices.BinarySearch(keys, as.lastVanished+"\x00")
 	var first, rest []verification.App
 	seen := map[string]bool{}
 	for _, key := range slices.Concat(keys[next:], keys[:next]) {
 		namespace, name, _ := strings.Cut(key, "/")
-		switch app, ok := f.apps.getApplication(namespace, name); {
+		switch app, ok := as.apps.getApplication(namespace, name); {
 		case !ok:
 		case seen[app.Project]:
 			rest = append(rest, *app)
@@ -78,33 +78,33 @@ func (f *apiStream) listVanished(began time.Time, listed map[string]bool) []veri
 
 // checkHidden looks up an Application that isn't listed, and says why it can't be told that it is
 // gone; failed: because it couldn't be asked.
-func (f *apiStream) checkHidden(ctx context.Context, app *verification.App) (why string, isHidden, failed bool) {
-	raw, err := f.client.Application(ctx, app.Namespace, app.Name, app.Project, false)
+func (as *apiStream) checkHidden(ctx context.Context, app *verification.App) (why string, isHidden, failed bool) {
+	raw, err := as.client.Application(ctx, app.Namespace, app.Name, app.Project, false)
 	switch {
 	case api.IsNotFound(err):
 		return "", false, false
 	case api.IsForbidden(err):
-		return fmt.Sprintf("the token of %s may no longer see it; allow it to its account in argocd-rbac-cm: p, <role>, %s, get, %s, allow", f.client.Source(), api.Applications, api.AllOf(api.Applications, app.Project)), true, false
+		return fmt.Sprintf("the token of %s may no longer see it; allow it to its account in argocd-rbac-cm: p, <role>, %s, get, %s, allow", as.client.Source(), api.Applications, api.AllOf(api.Applications, app.Project)), true, false
 	case err != nil:
 		return fmt.Sprintf("it is no longer listed, and whether it is gone can't be told: %v", err), true, true
 	}
-	f.takeEvent(api.Event{Type: "MODIFIED", Application: raw}) // it has just come back
+	as.takeEvent(api.Event{Type: "MODIFIED", Application: raw}) // it has just come back
 	return "", false, false
 }
 
 // markUnreadable notes of an Application that nobody knows how it is by now.
-func (s *appStore) markUnreadable(key, why string) {
-	s.changeMu.Lock()
-	defer s.changeMu.Unlock()
-	s.mu.RLock()
-	prev := s.apps[key]
-	s.mu.RUnlock()
+func (as *appStore) markUnreadable(key, why string) {
+	as.changeMu.Lock()
+	defer as.changeMu.Unlock()
+	as.mu.RLock()
+	prev := as.apps[key]
+	as.mu.RUnlock()
 	if prev == nil {
 		return
 	}
 	next := *prev
 	next.Conditions = []verification.Condition{{Type: unreadableCondition, Message: clipMessage(why)}}
-	s.replaceIfChanged(key, prev, next)
+	as.replaceIfChanged(key, prev, next)
 }
 
 // noteHiddenProjects notes whether the token may see all projects: of one that is listed without

@@ -41,20 +41,20 @@ func newRenderingQueue() *renderingQueue {
 }
 
 // begin waits for the turn of an Application; end gives it to the next.
-func (q *renderingQueue) begin(ctx context.Context, key string) (end func(), err error) {
-	q.mu.Lock()
-	a := q.apps[key]
+func (r *renderingQueue) begin(ctx context.Context, key string) (end func(), err error) {
+	r.mu.Lock()
+	a := r.apps[key]
 	if a == nil {
 		a = &appRenderings{turn: make(chan struct{}, 1)}
-		q.apps[key] = a
+		r.apps[key] = a
 	}
 	a.waiting++
-	q.mu.Unlock()
+	r.mu.Unlock()
 	leave := func() {
-		q.mu.Lock()
-		defer q.mu.Unlock()
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		if a.waiting--; a.waiting == 0 {
-			delete(q.apps, key)
+			delete(r.apps, key)
 		}
 	}
 	select {
@@ -64,8 +64,8 @@ func (q *renderingQueue) begin(ctx context.Context, key string) (end func(), err
 		return nil, ctx.Err()
 	}
 	select {
-	case q.running <- struct{}{}:
-		return func() { <-q.running; <-a.turn; leave() }, nil
+	case r.running <- struct{}{}:
+		return func() { <-r.running; <-a.turn; leave() }, nil
 	case <-ctx.Done():
 		<-a.turn
 		leave()

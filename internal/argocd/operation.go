@@ -98,12 +98,12 @@ func (w *wireApplication) lastOperation() *verification.Operation {
 
 // worstResults are the operation's results that say why it ended as it did: those that
 // failed, and those that were left out. All others are as one expects.
-func (s *wireOperation) worstResults() []verification.SyncResult {
-	if s.SyncResult == nil {
+func (w *wireOperation) worstResults() []verification.SyncResult {
+	if w.SyncResult == nil {
 		return nil
 	}
 	var out []verification.SyncResult
-	for _, r := range s.SyncResult.Resources {
+	for _, r := range w.SyncResult.Resources {
 		result := verification.SyncResult{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Status: r.Status, Hook: r.HookType, Phase: r.HookPhase}
 		if !result.HasFailed() && r.Status != "PruneSkipped" {
 			continue

@@ -102,15 +102,15 @@ type recordedLook struct {
 	now    time.Time
 }
 
-func (l *recordedLook) read(name string) *verification.App {
-	l.t.Helper()
-	raw, err := os.ReadFile(filepath.Join("testdata", "recorded", l.line, name+".json"))
+func (r *recordedLook) read(name string) *verification.App {
+	r.t.Helper()
+	raw, err := os.ReadFile(filepath.Join("testdata", "recorded", r.line, name+".json"))
 	if err != nil {
-		l.t.Fatal(err)
+		r.t.Fatal(err)
 	}
 	app, _, err := decodeApplication("hub", raw)
 	if err != nil || len(app.Revisions) > 1 {
-		l.t.Fatalf("%v: %+v", err, app)
+		r.t.Fatalf("%v: %+v", err, app)
 	}
 	return &app
 }
@@ -125,9 +125,9 @@ func commitOf(app *verification.App) string {
 }
 
 // relation is how revisions stand to what landed, in a history with one release.
-func (l *recordedLook) relation(revisions []string) []verification.Relation {
+func (r *recordedLook) relation(revisions []string) []verification.Relation {
 	switch {
-	case slices.Contains(revisions, l.commit):
+	case slices.Contains(revisions, r.commit):
 		return []verification.Relation{verification.Holds}
 	case len(revisions) == 0:
 		return nil
@@ -137,25 +137,25 @@ func (l *recordedLook) relation(revisions []string) []verification.Relation {
 
 // judgeTwice judges an Application for long enough to be sure of it, through several
 // comparisons that find it the same.
-func (l *recordedLook) judgeTwice(app *verification.App) verification.Verdict {
-	e := verification.Expect{Commit: l.commit, Release: "r", Limits: verification.Limits{NoRefresh: true, Debounce: 30 * time.Second, HealthyFor: 30 * time.Second,
+func (r *recordedLook) judgeTwice(app *verification.App) verification.Verdict {
+	e := verification.Expect{Commit: r.commit, Release: "r", Limits: verification.Limits{NoRefresh: true, Debounce: 30 * time.Second, HealthyFor: 30 * time.Second,
 		ArriveWithin: time.Hour, Timeout: time.Hour, SuspendedFor: time.Hour}}
-	if l.expect != nil {
-		l.expect(&e)
-		l.commit = e.Commit
+	if r.expect != nil {
+		r.expect(&e)
+		r.commit = e.Commit
 	}
 	if app.Operation != nil {
-		e.OperationRel = l.relation(app.Operation.Revisions)
+		e.OperationRel = r.relation(app.Operation.Revisions)
 		e.DeployedBefore = slices.ContainsFunc(app.Deployed, func(d verification.Deployment) bool {
-			return slices.Contains(d.Revisions, l.commit) && !d.At.After(app.Operation.StartedAt)
+			return slices.Contains(d.Revisions, r.commit) && !d.At.After(app.Operation.StartedAt)
 		})
 	}
 	var v verification.Verdict
 	for range 6 {
-		l.now = l.now.Add(20 * time.Second)
+		r.now = r.now.Add(20 * time.Second)
 		seen := *app
-		seen.ReconciledAt, seen.RefreshPending = l.now, false // of the time only that it changes counts
-		v, l.mem = verification.Judge(e, &seen, l.relation(app.Revisions), l.mem, l.now)
+		seen.ReconciledAt, seen.RefreshPending = r.now, false // of the time only that it changes counts
+		v, r.mem = verification.Judge(e, &seen, r.relation(app.Revisions), r.mem, r.now)
 	}
 	return v
 }

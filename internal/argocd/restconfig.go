@@ -56,11 +56,11 @@ type KubeconfigError struct {
 	Err  error
 }
 
-func (e *KubeconfigError) Error() string {
-	return fmt.Sprintf("read the kubeconfig from %s: %v", e.From, e.Err)
+func (k *KubeconfigError) Error() string {
+	return fmt.Sprintf("read the kubeconfig from %s: %v", k.From, k.Err)
 }
 
-func (e *KubeconfigError) Unwrap() error { return e.Err }
+func (k *KubeconfigError) Unwrap() error { return k.Err }
 
 // Bursts of refreshes (a wide environment's targets all at once) must not queue
 // behind client-go's default of 5 requests a second; the API server has its own
@@ -102,8 +102,8 @@ const maxErrorBody = 64 << 10
 // errorBodyLimiter cuts the bodies of errors, which client-go reads to their end.
 type errorBodyLimiter struct{ next http.RoundTripper }
 
-func (b errorBodyLimiter) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := b.next.RoundTrip(r)
+func (e errorBodyLimiter) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := e.next.RoundTrip(r)
 	if err == nil && resp.StatusCode >= http.StatusBadRequest {
 		body := resp.Body
 		resp.Body = struct {

@@ -48,25 +48,25 @@ func newAPIServer(t *testing.T) *apiServer {
 	return s
 }
 
-func (s *apiServer) config() *rest.Config { return &rest.Config{Host: s.url} }
+func (a *apiServer) config() *rest.Config { return &rest.Config{Host: a.url} }
 
 // set stores an object, completing its metadata, and tells the watches.
-func (s *apiServer) set(resource, namespace, name, rest string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.setLocked(resource, namespace, name, rest)
+func (a *apiServer) set(resource, namespace, name, rest string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.setLocked(resource, namespace, name, rest)
 }
 
-func (s *apiServer) setLocked(resource, namespace, name, rest string) {
-	s.version++
+func (a *apiServer) setLocked(resource, namespace, name, rest string) {
+	a.version++
 	key := resource + "/" + namespace + "/" + name
 	kind := "ADDED"
-	if _, ok := s.objects[key]; ok {
+	if _, ok := a.objects[key]; ok {
 		kind = "MODIFIED"
 	}
-	raw := stampObject(s.t, rest, namespace, name, s.version)
-	s.objects[key] = raw
-	s.publish(serverEvent{s.version, kind, resource, string(raw)})
+	raw := stampObject(a.t, rest, namespace, name, a.version)
+	a.objects[key] = raw
+	a.publish(serverEvent{a.version, kind, resource, string(raw)})
 }
 
 func stampObject(t *testing.T, rest, namespace, name string, version int) json.RawMessage {
@@ -87,56 +87,56 @@ func stampObject(t *testing.T, rest, namespace, name string, version int) json.R
 	return raw
 }
 
-func (s *apiServer) remove(resource, namespace, name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.version++
+func (a *apiServer) remove(resource, namespace, name string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.version++
 	key := resource + "/" + namespace + "/" + name
-	raw := stampObject(s.t, string(s.objects[key]), namespace, name, s.version)
-	delete(s.objects, key)
-	s.publish(serverEvent{s.version, "DELETED", resource, string(raw)})
+	raw := stampObject(a.t, string(a.objects[key]), namespace, name, a.version)
+	delete(a.objects, key)
+	a.publish(serverEvent{a.version, "DELETED", resource, string(raw)})
 }
 
-func (s *apiServer) publish(e serverEvent) {
-	s.events = append(s.events, e)
-	close(s.wake)
-	s.wake = make(chan struct{})
+func (a *apiServer) publish(e serverEvent) {
+	a.events = append(a.events, e)
+	close(a.wake)
+	a.wake = make(chan struct{})
 }
 
 // bookmark tells the watches of a resource how far the world is.
-func (s *apiServer) bookmark(resource string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.version++
-	s.publish(serverEvent{s.version, "BOOKMARK", resource, fmt.Sprintf(`{"kind":"Application","metadata":{"resourceVersion":"%d"}}`, s.version)})
+func (a *apiServer) bookmark(resource string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.version++
+	a.publish(serverEvent{a.version, "BOOKMARK", resource, fmt.Sprintf(`{"kind":"Application","metadata":{"resourceVersion":"%d"}}`, a.version)})
 }
 
 // expireWatches makes every watch from before now too old.
-func (s *apiServer) expireWatches() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.version++
-	s.oldest, s.events = s.version, nil
+func (a *apiServer) expireWatches() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.version++
+	a.oldest, a.events = a.version, nil
 }
 
-func (s *apiServer) cutWatches() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	close(s.cut)
-	s.cut = make(chan struct{})
+func (a *apiServer) cutWatches() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	close(a.cut)
+	a.cut = make(chan struct{})
 }
 
-func (s *apiServer) failWith(resource string, status int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.failures[resource] = status
+func (a *apiServer) failWith(resource string, status int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.failures[resource] = status
 }
 
-func (s *apiServer) seen(substr string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (a *apiServer) seen(substr string) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	n := 0
-	for _, r := range s.requests {
+	for _, r := range a.requests {
 		if strings.Contains(r, substr) {
 			n++
 		}
@@ -145,11 +145,11 @@ func (s *apiServer) seen(substr string) int {
 }
 
 // watches counts the watches of a resource that were asked for.
-func (s *apiServer) watches(resource string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (a *apiServer) watches(resource string) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	n := 0
-	for _, r := range s.requests {
+	for _, r := range a.requests {
 		if strings.Contains(r, "/"+resource+"?") && strings.Contains(r, "watch=true") {
 			n++
 		}
@@ -157,13 +157,13 @@ func (s *apiServer) watches(resource string) int {
 	return n
 }
 
-func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == schemaPath && s.schema != nil {
-		_, _ = w.Write(s.schema)
+func (a *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == schemaPath && a.schema != nil {
+		_, _ = w.Write(a.schema)
 		return
 	}
 	if r.URL.Path == "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews" {
-		s.serveReview(w, r)
+		a.serveReview(w, r)
 		return
 	}
 	path, ok := strings.CutPrefix(r.URL.Path, "/apis/argoproj.io/v1alpha1/")
@@ -174,51 +174,51 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeStatus(w, http.StatusNotFound, "NotFound", "no such path "+r.URL.Path)
 		return
 	}
-	s.mu.Lock()
-	s.requests = append(s.requests, r.Method+" "+r.URL.RequestURI())
-	s.mu.Unlock()
+	a.mu.Lock()
+	a.requests = append(a.requests, r.Method+" "+r.URL.RequestURI())
+	a.mu.Unlock()
 	namespace := ""
 	if rest, ok := strings.CutPrefix(path, "namespaces/"); ok {
 		namespace, path, _ = strings.Cut(rest, "/")
 	}
 	resource, name, one := strings.Cut(path, "/")
-	s.mu.Lock()
-	status := s.failures[resource]
-	if r.Method == http.MethodPatch && s.failures["patch"] != 0 {
-		status = s.failures["patch"]
+	a.mu.Lock()
+	status := a.failures[resource]
+	if r.Method == http.MethodPatch && a.failures["patch"] != 0 {
+		status = a.failures["patch"]
 	}
-	s.mu.Unlock()
+	a.mu.Unlock()
 	switch {
 	case status == http.StatusForbidden:
 		writeStatus(w, status, "Forbidden", fmt.Sprintf(`%s.argoproj.io is forbidden: User "liftlock" cannot %s resource`, resource, strings.ToLower(r.Method)))
 	case status != 0:
 		writeStatus(w, status, "", "failing as told")
 	case one:
-		s.serveOne(w, r, resource, namespace, name)
+		a.serveOne(w, r, resource, namespace, name)
 	case r.URL.Query().Get("watch") == "true":
-		s.serveWatch(w, r, resource, namespace)
+		a.serveWatch(w, r, resource, namespace)
 	default:
-		s.serveList(w, r, resource, namespace)
+		a.serveList(w, r, resource, namespace)
 	}
 }
 
 // serveReview allows what isn't refused.
-func (s *apiServer) serveReview(w http.ResponseWriter, r *http.Request) {
+func (a *apiServer) serveReview(w http.ResponseWriter, r *http.Request) {
 	var review struct {
 		Spec struct {
 			ResourceAttributes struct{ Namespace, Verb, Group, Resource string }
 		}
 	}
 	err := json.NewDecoder(r.Body).Decode(&review)
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	about := review.Spec.ResourceAttributes
-	if s.failures["review"] != 0 || err != nil || about.Group != "argoproj.io" || about.Resource != "applications" || about.Namespace != "argocd" {
+	if a.failures["review"] != 0 || err != nil || about.Group != "argoproj.io" || about.Resource != "applications" || about.Namespace != "argocd" {
 		writeStatus(w, http.StatusForbidden, "Forbidden", "no review for the likes of you")
 		return
 	}
 	w.WriteHeader(http.StatusCreated)
-	_, _ = fmt.Fprintf(w, `{"status": {"allowed": %t}}`, s.failures[about.Verb] == 0)
+	_, _ = fmt.Fprintf(w, `{"status": {"allowed": %t}}`, a.failures[about.Verb] == 0)
 }
 
 func writeStatus(w http.ResponseWriter, code int, reason, message string) {
@@ -227,12 +227,12 @@ func writeStatus(w http.ResponseWriter, code int, reason, message string) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": message, "code": code})
 }
 
-func (s *apiServer) serveList(w http.ResponseWriter, r *http.Request, resource, namespace string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (a *apiServer) serveList(w http.ResponseWriter, r *http.Request, resource, namespace string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	q := r.URL.Query()
 	if q.Has("resourceVersion") {
-		s.t.Errorf("a list with a resourceVersion is not paged: %s", r.URL)
+		a.t.Errorf("a list with a resourceVersion is not paged: %s", r.URL)
 	}
 	prefix := resource + "/"
 	if namespace != "" {
@@ -244,7 +244,7 @@ func (s *apiServer) serveList(w http.ResponseWriter, r *http.Request, resource, 
 		return
 	}
 	var keys []string
-	for key, raw := range s.objects {
+	for key, raw := range a.objects {
 		var o struct{ Metadata wireMeta }
 		_ = json.Unmarshal(raw, &o) // without labels, if it can't be read
 		if strings.HasPrefix(key, prefix) && selector.Matches(labels.Set(o.Metadata.Labels)) {
@@ -263,41 +263,41 @@ func (s *apiServer) serveList(w http.ResponseWriter, r *http.Request, resource, 
 			next = keys[sort.SearchStrings(keys, key)-1]
 			break
 		}
-		items = append(items, s.objects[key])
+		items = append(items, a.objects[key])
 	}
 	_ = json.NewEncoder(w).Encode(map[string]any{ // in the API server's order: items before metadata
 		"apiVersion": "argoproj.io/v1alpha1", "items": items, "kind": "List",
-		"metadata": map[string]any{"resourceVersion": strconv.Itoa(s.version), "continue": next},
+		"metadata": map[string]any{"resourceVersion": strconv.Itoa(a.version), "continue": next},
 	})
 }
 
-func (s *apiServer) serveWatch(w http.ResponseWriter, r *http.Request, resource, namespace string) {
+func (a *apiServer) serveWatch(w http.ResponseWriter, r *http.Request, resource, namespace string) {
 	from, err := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
 	if err != nil {
-		s.t.Errorf("watch from %q", r.URL.Query().Get("resourceVersion"))
+		a.t.Errorf("watch from %q", r.URL.Query().Get("resourceVersion"))
 	}
 	w.WriteHeader(http.StatusOK)
 	flush := w.(http.Flusher).Flush
 	flush()
-	s.mu.Lock()
-	cut := s.cut
-	s.watching++
-	s.mu.Unlock()
+	a.mu.Lock()
+	cut := a.cut
+	a.watching++
+	a.mu.Unlock()
 	defer func() {
-		s.mu.Lock()
-		s.watching--
-		s.mu.Unlock()
+		a.mu.Lock()
+		a.watching--
+		a.mu.Unlock()
 	}()
 	for {
-		s.mu.Lock()
-		wake, tooOld := s.wake, from < s.oldest
+		a.mu.Lock()
+		wake, tooOld := a.wake, from < a.oldest
 		var out []serverEvent
-		for _, e := range s.events {
+		for _, e := range a.events {
 			if e.version > from && e.resource == resource {
 				out = append(out, e)
 			}
 		}
-		s.mu.Unlock()
+		a.mu.Unlock()
 		if tooOld {
 			fmt.Fprintf(w, `{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old resource version"}}`+"\n")
 			return
@@ -319,21 +319,21 @@ func (s *apiServer) serveWatch(w http.ResponseWriter, r *http.Request, resource,
 	}
 }
 
-func (s *apiServer) serveOne(w http.ResponseWriter, r *http.Request, resource, namespace, name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	raw, ok := s.objects[resource+"/"+namespace+"/"+name]
+func (a *apiServer) serveOne(w http.ResponseWriter, r *http.Request, resource, namespace, name string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	raw, ok := a.objects[resource+"/"+namespace+"/"+name]
 	if !ok {
 		writeStatus(w, http.StatusNotFound, "NotFound", name+" not found")
 		return
 	}
 	if r.Method == http.MethodPatch {
 		if r.Header.Get("Content-Type") != "application/merge-patch+json" {
-			s.t.Errorf("patch with %s", r.Header.Get("Content-Type"))
+			a.t.Errorf("patch with %s", r.Header.Get("Content-Type"))
 		}
 		var patch, object map[string]any
 		if err := json.NewDecoder(r.Body).Decode(&patch); err != nil {
-			s.t.Errorf("patch: %v", err)
+			a.t.Errorf("patch: %v", err)
 		}
 		_ = json.Unmarshal(raw, &object)
 		if meta, _ := patch["metadata"].(map[string]any); meta["resourceVersion"] != nil && meta["resourceVersion"] != object["metadata"].(map[string]any)["resourceVersion"] {
@@ -341,8 +341,8 @@ func (s *apiServer) serveOne(w http.ResponseWriter, r *http.Request, resource, n
 			return
 		}
 		merged, _ := json.Marshal(mergePatch(object, patch))
-		s.setLocked(resource, namespace, name, string(merged))
-		raw = s.objects[resource+"/"+namespace+"/"+name]
+		a.setLocked(resource, namespace, name, string(merged))
+		raw = a.objects[resource+"/"+namespace+"/"+name]
 	}
 	_, _ = w.Write(raw)
 }

@@ -111,26 +111,26 @@ func decodeSet(raw []byte) (set ApplicationSet, steps setSteps, err error) {
 
 // keepSet stores a set, or forgets it when it has no object, and tells if that
 // changed anything.
-func (s *appStore) keepSet(key string, set ApplicationSet) {
-	s.mu.Lock()
-	old, had := s.sets[key]
-	s.setBytes += len(set.Object) - len(old.Object)
+func (as *appStore) keepSet(key string, set ApplicationSet) {
+	as.mu.Lock()
+	old, had := as.sets[key]
+	as.setBytes += len(set.Object) - len(old.Object)
 	if set.Object == nil {
-		delete(s.sets, key)
+		delete(as.sets, key)
 	} else {
-		s.sets[key] = set
+		as.sets[key] = set
 	}
-	s.mu.Unlock()
+	as.mu.Unlock()
 	if had != (set.Object != nil) || old.Version != set.Version {
-		s.versions.countChange(ofSets)
+		as.versions.countChange(ofSets)
 	}
 }
 
 // liveSets lists the sets, sorted; the error says that they are more than is kept.
-func (s *appStore) liveSets() ([]ApplicationSet, error) {
-	s.mu.RLock()
-	held, out := s.setBytes, slices.Collect(maps.Values(s.sets))
-	s.mu.RUnlock()
+func (as *appStore) liveSets() ([]ApplicationSet, error) {
+	as.mu.RLock()
+	held, out := as.setBytes, slices.Collect(maps.Values(as.sets))
+	as.mu.RUnlock()
 	if held > maxSetBytes {
 		return nil, fmt.Errorf("the ApplicationSets are %d MiB together, more than the %d that are read", held>>20, maxSetBytes>>20)
 	}
@@ -142,17 +142,17 @@ func (s *appStore) liveSets() ([]ApplicationSet, error) {
 
 // setSteps takes over the RollingSync statuses of one set's Applications; nil
 // forgets the set's.
-func (s *appStore) setSteps(key string, steps setSteps) {
-	s.changeMu.Lock()
-	defer s.changeMu.Unlock()
-	s.mu.Lock()
-	old := s.steps[key]
+func (as *appStore) setSteps(key string, steps setSteps) {
+	as.changeMu.Lock()
+	defer as.changeMu.Unlock()
+	as.mu.Lock()
+	old := as.steps[key]
 	if steps == nil {
-		delete(s.steps, key)
+		delete(as.steps, key)
 	} else {
-		s.steps[key] = steps
+		as.steps[key] = steps
 	}
-	s.mu.Unlock()
+	as.mu.Unlock()
 	namespace, set, _ := strings.Cut(key, "/")
 	for _, from := range []setSteps{old, steps} {
 		for name := range from {
@@ -160,13 +160,13 @@ func (s *appStore) setSteps(key string, steps setSteps) {
 				continue
 			}
 			appKey := namespace + "/" + name
-			s.mu.RLock()
-			prev := s.apps[appKey]
-			s.mu.RUnlock()
+			as.mu.RLock()
+			prev := as.apps[appKey]
+			as.mu.RUnlock()
 			if prev != nil && prev.OwnedBySet == set {
 				next := *prev
 				next.SetStep = steps[name]
-				s.replaceIfChanged(appKey, prev, next)
+				as.replaceIfChanged(appKey, prev, next)
 			}
 		}
 	}

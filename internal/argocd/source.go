@@ -8,14 +8,14 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
-func (s *wireSpec) decodeSources() []verification.Source {
-	if s.SourceHydrator != nil {
-		d := s.SourceHydrator.DrySource
+func (w *wireSpec) decodeSources() []verification.Source {
+	if w.SourceHydrator != nil {
+		d := w.SourceHydrator.DrySource
 		return []verification.Source{{RepoURL: d.RepoURL, Path: d.Path, TargetRevision: d.TargetRevision}}
 	}
-	raws := s.Sources
-	if len(raws) == 0 && isPresent(s.Source) {
-		raws = []json.RawMessage{s.Source}
+	raws := w.Sources
+	if len(raws) == 0 && isPresent(w.Source) {
+		raws = []json.RawMessage{w.Source}
 	}
 	out := make([]verification.Source, min(len(raws), maxSources))
 	for i := range out {

@@ -56,14 +56,14 @@ func decodeSteps(spec *wireSetSpec, status *wireSetStatus) setSteps {
 // findBlocker is the Application that a waiting one of the same set waits for: of the lowest
 // step one that isn't Healthy, or one of its own step that is being synced; nil where
 // nobody is. The caller holds mu.
-func (s *appStore) findBlocker(app *verification.App) *verification.StepMember {
+func (as *appStore) findBlocker(app *verification.App) *verification.StepMember {
 	own, err := strconv.Atoi(app.SetStep.Step)
 	if err != nil {
 		return nil
 	}
 	var first *verification.StepMember
 	least := 0
-	for name, step := range s.steps[app.Namespace+"/"+app.OwnedBySet] {
+	for name, step := range as.steps[app.Namespace+"/"+app.OwnedBySet] {
 		n, err := strconv.Atoi(step.Step)
 		if err != nil || n < 1 || n > own || step.Status == "Healthy" || name == app.Name || n == own && step.Status == "Waiting" {
 			continue
@@ -76,7 +76,7 @@ func (s *appStore) findBlocker(app *verification.App) *verification.StepMember {
 	if first == nil {
 		return nil
 	}
-	if other := s.apps[app.Namespace+"/"+first.Application]; other != nil {
+	if other := as.apps[app.Namespace+"/"+first.Application]; other != nil {
 		first.Health = other.Health
 	}
 	return first

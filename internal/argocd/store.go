@@ -40,27 +40,27 @@ func newAppStore(argoCD string, log *zap.Logger, onChange func(verification.App,
 	}
 }
 
-func (s *appStore) getApplication(namespace, name string) (*verification.App, bool) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	app, ok := s.apps[namespace+"/"+name]
+func (as *appStore) getApplication(namespace, name string) (*verification.App, bool) {
+	as.mu.RLock()
+	defer as.mu.RUnlock()
+	app, ok := as.apps[namespace+"/"+name]
 	if !ok {
 		return nil, false
 	}
 	out := *app
 	if step := &out.SetStep; step.Status == "Waiting" || step.Status == "Pending" {
-		step.WaitsFor = s.findBlocker(app)
+		step.WaitsFor = as.findBlocker(app)
 	}
 	return &out, true
 }
 
-func (s *appStore) listApplications() []verification.App {
-	s.mu.RLock()
-	out := make([]verification.App, 0, len(s.apps))
-	for _, app := range s.apps {
+func (as *appStore) listApplications() []verification.App {
+	as.mu.RLock()
+	out := make([]verification.App, 0, len(as.apps))
+	for _, app := range as.apps {
 		out = append(out, *app)
 	}
-	s.mu.RUnlock()
+	as.mu.RUnlock()
 	sort.Slice(out, func(i, j int) bool {
 		if out[i].Namespace != out[j].Namespace {
 			return out[i].Namespace < out[j].Namespace
@@ -73,61 +73,61 @@ func (s *appStore) listApplications() []verification.App {
 // decodeObject reads an Application as the server sent it. One that can't be read takes
 // the place of the last state all the same, marked as such: an old state would
 // be believed.
-func (s appSink) decodeObject(raw []byte) (string, func()) {
-	app, spec, err := decodeApplication(s.argoCD, raw)
+func (a appSink) decodeObject(raw []byte) (string, func()) {
+	app, spec, err := decodeApplication(a.argoCD, raw)
 	if app.Name == "" {
-		s.log.Warn("skipping an Application without a readable name", zap.Error(err), zap.ByteString("begins", raw[:min(len(raw), 100)]))
+		a.log.Warn("skipping an Application without a readable name", zap.Error(err), zap.ByteString("begins", raw[:min(len(raw), 100)]))
 		return "", nil
 	}
 	key := app.Namespace + "/" + app.Name
-	return key, func() { s.putApplication(key, app, spec, err) }
+	return key, func() { a.putApplication(key, app, spec, err) }
 }
 
 // putApplication stores an Application's state, of whose reading err tells.
-func (s appSink) putApplication(key string, app verification.App, spec uint64, err error) {
-	s.changeMu.Lock()
-	defer s.changeMu.Unlock()
-	s.mu.Lock()
-	prev := s.apps[key]
-	app.SetStep = s.steps[app.Namespace+"/"+app.OwnedBySet][app.Name]
-	same := s.specs[key] == spec
-	s.specs[key] = spec
-	s.mu.Unlock()
+func (a appSink) putApplication(key string, app verification.App, spec uint64, err error) {
+	a.changeMu.Lock()
+	defer a.changeMu.Unlock()
+	a.mu.Lock()
+	prev := a.apps[key]
+	app.SetStep = a.steps[app.Namespace+"/"+app.OwnedBySet][app.Name]
+	same := a.specs[key] == spec
+	a.specs[key] = spec
+	a.mu.Unlock()
 	if !same {
-		s.versions.countChange(ofApplications)
+		a.versions.countChange(ofApplications)
 	}
 	if err != nil && (prev == nil || len(prev.Conditions) == 0 || prev.Conditions[0].Type != unreadableCondition) {
-		s.log.Warn("an Application can't be read; it counts as unclear until it can", zap.String("application", key), zap.Error(err))
+		a.log.Warn("an Application can't be read; it counts as unclear until it can", zap.String("application", key), zap.Error(err))
 	}
-	s.replaceIfChanged(key, prev, verification.TrackRefresh(prev, app))
+	a.replaceIfChanged(key, prev, verification.TrackRefresh(prev, app))
 }
 
 // replaceIfChanged stores a state and tells if it differs. The caller holds changeMu.
-func (s *appStore) replaceIfChanged(key string, prev *verification.App, next verification.App) {
+func (as *appStore) replaceIfChanged(key string, prev *verification.App, next verification.App) {
 	if prev != nil && reflect.DeepEqual(*prev, next) {
 		return
 	}
-	s.mu.Lock()
-	s.apps[key] = &next
-	s.mu.Unlock()
-	s.onChange(next, false)
+	as.mu.Lock()
+	as.apps[key] = &next
+	as.mu.Unlock()
+	as.onChange(next, false)
 }
 
-func (s appSink) dropObject(key string) {
-	s.changeMu.Lock()
-	defer s.changeMu.Unlock()
-	s.mu.Lock()
-	app := s.apps[key]
-	delete(s.apps, key)
-	delete(s.specs, key)
-	s.mu.Unlock()
+func (a appSink) dropObject(key string) {
+	a.changeMu.Lock()
+	defer a.changeMu.Unlock()
+	a.mu.Lock()
+	app := a.apps[key]
+	delete(a.apps, key)
+	delete(a.specs, key)
+	a.mu.Unlock()
 	if app != nil {
-		s.versions.countChange(ofApplications)
-		s.onChange(*app, true)
+		a.versions.countChange(ofApplications)
+		a.onChange(*app, true)
 	}
 }
 
-func (s appSink) listKeys(namespace string) []string { return keysIn(&s.mu, s.apps, namespace) }
+func (a appSink) listKeys(namespace string) []string { return keysIn(&a.mu, a.apps, namespace) }
 
 func keysIn[T any](mu *sync.RWMutex, m map[string]T, namespace string) []string {
 	mu.RLock()

@@ -80,22 +80,22 @@ func newEventDecoder(f *feed, version string, body io.ReadCloser, cancel func())
 }
 
 // moveOn gives an object the version where the watch is, if it has none of its own.
-func (d *eventDecoder) moveOn(o *slimObject) *slimObject {
-	d.version = cmp.Or(o.ResourceVersion, d.version)
-	o.ResourceVersion = d.version
+func (ed *eventDecoder) moveOn(o *slimObject) *slimObject {
+	ed.version = cmp.Or(o.ResourceVersion, ed.version)
+	o.ResourceVersion = ed.version
 	return o
 }
 
 // Decode gives the next event; its error is recorded as the reason why there is no watch.
-func (d *eventDecoder) Decode() (watch.EventType, runtime.Object, error) {
+func (ed *eventDecoder) Decode() (watch.EventType, runtime.Object, error) {
 	var e struct {
 		Type   watch.EventType `json:"type"`
 		Object json.RawMessage `json:"object"`
 	}
-	d.src.renew()
-	if err := d.dec.Decode(&e); err != nil {
+	ed.src.renew()
+	if err := ed.dec.Decode(&e); err != nil {
 		if !errors.Is(err, io.EOF) {
-			d.feed.recordFailure(fmt.Errorf("watch %s: read: %w", d.feed.displayName(), err))
+			ed.feed.recordFailure(fmt.Errorf("watch %s: read: %w", ed.feed.displayName(), err))
 		}
 		return "", nil, err
 	}
@@ -106,24 +106,24 @@ func (d *eventDecoder) Decode() (watch.EventType, runtime.Object, error) {
 			return "", nil, fmt.Errorf("an error that can't be read: %w", err)
 		}
 		status.Message = clipMessage(status.Message)
-		d.feed.recordFailure(fmt.Errorf("watch %s: %w", d.feed.displayName(), apierrors.FromObject(status)))
+		ed.feed.recordFailure(fmt.Errorf("watch %s: %w", ed.feed.displayName(), apierrors.FromObject(status)))
 		return e.Type, status, nil
 	case watch.Bookmark:
 		var mark slimObject
 		_ = json.Unmarshal(e.Object, &struct {
 			Metadata *metav1.ObjectMeta `json:"metadata"`
 		}{&mark.ObjectMeta}) // one that can't be read moves nothing
-		return e.Type, d.moveOn(&mark), nil
+		return e.Type, ed.moveOn(&mark), nil
 	default:
-		return e.Type, d.moveOn(d.feed.decodeSlim(e.Object)), nil
+		return e.Type, ed.moveOn(ed.feed.decodeSlim(e.Object)), nil
 	}
 }
 
 // Close ends the watch.
-func (d *eventDecoder) Close() {
-	d.cancel()
-	_ = d.body.Close() // read only: there is nothing to lose
-	d.feed.markEnded()
+func (ed *eventDecoder) Close() {
+	ed.cancel()
+	_ = ed.body.Close() // read only: there is nothing to lose
+	ed.feed.markEnded()
 }
 
 // readListPage asks for one page of a list and hands each object to item, as readPage does.

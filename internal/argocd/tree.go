@@ -222,15 +222,15 @@ func identityOf(r api.Resource) string {
 }
 
 // unhealthyResources are the Application's own, the worst first, bounded.
-func (t *resourceTree) unhealthyResources() []verification.Resource {
+func (r *resourceTree) unhealthyResources() []verification.Resource {
 	out := []verification.Resource{}
-	for _, n := range t.roots {
+	for _, n := range r.roots {
 		if n.Health.Status == "" || n.Health.Status == "Healthy" {
 			continue
 		}
 		out = append(out, verification.Resource{
 			Group: n.Group, Kind: n.Kind, Namespace: n.Namespace, Name: n.Name,
-			Health: n.Health.Status, Message: clipMessage(t.explain(n)), Descendants: t.tellingDescendants(n),
+			Health: n.Health.Status, Message: clipMessage(r.explain(n)), Descendants: r.tellingDescendants(n),
 		})
 	}
 	slices.SortStableFunc(out, func(a, b verification.Resource) int {
@@ -240,9 +240,9 @@ func (t *resourceTree) unhealthyResources() []verification.Resource {
 }
 
 // uncheckedResources are the Application's own that have no health although they need one.
-func (t *resourceTree) uncheckedResources() verification.Unchecked {
+func (r *resourceTree) uncheckedResources() verification.Unchecked {
 	var out verification.Unchecked
-	for _, n := range t.roots {
+	for _, n := range r.roots {
 		if n.Health.Status == "" && needsHealthCheck(n.Group, n.Kind) {
 			addUnchecked(&out, n.Kind)
 		}
@@ -253,9 +253,9 @@ func (t *resourceTree) uncheckedResources() verification.Unchecked {
 
 // explain is what is said of a resource: first what its pods, or others below it, say,
 // because a Deployment only says that it takes too long.
-func (t *resourceTree) explain(root *api.Node) string {
+func (r *resourceTree) explain(root *api.Node) string {
 	var worst *api.Node
-	for _, n := range t.descendants(root) {
+	for _, n := range r.descendants(root) {
 		if remark(n) != "" && (worst == nil || compareTelling(n, worst) > 0) {
 			worst = n
 		}
@@ -266,7 +266,7 @@ func (t *resourceTree) explain(root *api.Node) string {
 	}
 	text := worst.Kind + " " + worst.Name + ": " + remark(worst)
 	if isPod(worst) {
-		text = t.countPods(worst) + remark(worst)
+		text = r.countPods(worst) + remark(worst)
 	}
 	if own != "" {
 		text += " (" + own + ")"
@@ -276,9 +276,9 @@ func (t *resourceTree) explain(root *api.Node) string {
 
 // tellingDescendants are those below a resource of which something is said, the most
 // telling first.
-func (t *resourceTree) tellingDescendants(root *api.Node) []verification.Descendant {
+func (r *resourceTree) tellingDescendants(root *api.Node) []verification.Descendant {
 	var all []*api.Node
-	for _, n := range t.descendants(root) {
+	for _, n := range r.descendants(root) {
 		if remark(n) != "" {
 			all = append(all, n)
 		}
@@ -319,14 +319,14 @@ func boundedImages(images []string) []string {
 }
 
 // descendants are all below a node, from the top down.
-func (t *resourceTree) descendants(root *api.Node) []*api.Node {
+func (r *resourceTree) descendants(root *api.Node) []*api.Node {
 	var out []*api.Node
 	seen := map[*api.Node]bool{root: true}
 	level := []*api.Node{root}
 	for range maxTreeDepth {
 		var next []*api.Node
 		for _, n := range level {
-			for _, child := range t.children[identityOf(n.Resource)] {
+			for _, child := range r.children[identityOf(n.Resource)] {
 				if !seen[child] {
 					seen[child] = true
 					next = append(next, child)
@@ -379,12 +379,12 @@ func statusReason(n *api.Node) string {
 }
 
 // countPods says how many of a pod and those beside it are ready.
-func (t *resourceTree) countPods(pod *api.Node) string {
+func (r *resourceTree) countPods(pod *api.Node) string {
 	if len(pod.Parents) == 0 {
 		return ""
 	}
 	ready, all := 0, 0
-	for _, n := range t.children[identityOf(pod.Parents[0])] {
+	for _, n := range r.children[identityOf(pod.Parents[0])] {
 		if !isPod(n) {
 			continue
 		}

@@ -39,50 +39,50 @@ type versionCounter struct {
 	current Version
 }
 
-func (n *versionCounter) countChange(k changeKind) {
-	n.mu.Lock()
+func (vc *versionCounter) countChange(k changeKind) {
+	vc.mu.Lock()
 	switch k {
 	case ofSets:
-		n.current.Sets++
+		vc.current.Sets++
 	case ofProjects:
-		n.current.Projects++
+		vc.current.Projects++
 	case ofClusters:
-		n.current.Clusters++
+		vc.current.Clusters++
 	case ofApplications:
-		n.current.Applications++
+		vc.current.Applications++
 	}
-	n.mu.Unlock()
-	n.onChange()
+	vc.mu.Unlock()
+	vc.onChange()
 }
 
-func (n *versionCounter) currentVersion() Version {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.current
+func (vc *versionCounter) currentVersion() Version {
+	vc.mu.Lock()
+	defer vc.mu.Unlock()
+	return vc.current
 }
 
 // setLine says which line of Argo CD it is, which is a change where it is another one.
-func (n *versionCounter) setLine(found string) {
-	n.change(func(v *Version) { v.Line = found })
+func (vc *versionCounter) setLine(found string) {
+	vc.change(func(v *Version) { v.Line = found })
 }
 
 // setSetPolicy says which policy the ApplicationSet controller has, likewise.
-func (n *versionCounter) setSetPolicy(found SetPolicy) {
-	n.change(func(v *Version) { v.SetPolicy = found })
+func (vc *versionCounter) setSetPolicy(found SetPolicy) {
+	vc.change(func(v *Version) { v.SetPolicy = found })
 }
 
 // setIgnored says what Argo CD's settings ignore, likewise.
-func (n *versionCounter) setIgnored(found string) {
-	n.change(func(v *Version) { v.Ignored = found })
+func (vc *versionCounter) setIgnored(found string) {
+	vc.change(func(v *Version) { v.Ignored = found })
 }
 
-func (n *versionCounter) change(set func(*Version)) {
-	n.mu.Lock()
-	old := n.current
-	set(&n.current)
-	changed := n.current != old
-	n.mu.Unlock()
+func (vc *versionCounter) change(set func(*Version)) {
+	vc.mu.Lock()
+	old := vc.current
+	set(&vc.current)
+	changed := vc.current != old
+	vc.mu.Unlock()
 	if changed {
-		n.onChange()
+		vc.onChange()
 	}
 }

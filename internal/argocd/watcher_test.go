@@ -78,30 +78,30 @@ func startAdjusted(t *testing.T, s *apiServer, adjust func(*Options), hurry func
 }
 
 // next waits for a change that is as wanted, and ignores others before it.
-func (w *testWatcher) next(what string, wanted func(appChange) bool) appChange {
-	w.t.Helper()
+func (t *testWatcher) next(what string, wanted func(appChange) bool) appChange {
+	t.t.Helper()
 	timeout := time.After(patience)
 	for {
 		select {
-		case c := <-w.changes:
+		case c := <-t.changes:
 			if wanted(c) {
 				return c
 			}
 		case <-timeout:
-			w.t.Fatalf("waited in vain for %s; Ready: %v", what, w.Ready())
+			t.t.Fatalf("waited in vain for %s; Ready: %v", what, t.Ready())
 		}
 	}
 }
 
 // until waits for a condition that nothing announces.
-func (w *testWatcher) until(what string, ok func() bool) {
-	w.t.Helper()
+func (t *testWatcher) until(what string, ok func() bool) {
+	t.t.Helper()
 	deadline := time.Now().Add(patience)
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for ; !ok(); <-tick.C {
 		if time.Now().After(deadline) {
-			w.t.Fatalf("waited in vain for %s; Ready: %v", what, w.Ready())
+			t.t.Fatalf("waited in vain for %s; Ready: %v", what, t.Ready())
 		}
 	}
 }

@@ -80,22 +80,22 @@ func decodeWindows(raw []byte) ([]syncWindow, error) {
 
 // matches says that the window is about an Application, as Argo CD decides it: any of
 // the three lists, or all that aren't empty.
-func (w *syncWindow) matches(app *verification.App) bool {
+func (s *syncWindow) matches(app *verification.App) bool {
 	d := app.Destination
 	answers := []struct {
 		patterns []string
 		names    []string
-	}{{w.Applications, []string{app.Name}}, {w.Clusters, []string{d.Name, d.Server}}, {w.Namespaces, []string{d.Namespace}}}
+	}{{s.Applications, []string{app.Name}}, {s.Clusters, []string{d.Name, d.Server}}, {s.Namespaces, []string{d.Namespace}}}
 	found := false
 	for _, a := range answers {
 		if len(a.patterns) == 0 {
 			continue
 		}
 		matched := matchesAny(a.patterns, a.names)
-		if matched && !w.AndOperator {
+		if matched && !s.AndOperator {
 			return true
 		}
-		if !matched && w.AndOperator {
+		if !matched && s.AndOperator {
 			return false
 		}
 		found = matched
@@ -111,25 +111,25 @@ func matchesAny(patterns, names []string) bool {
 }
 
 // wallClock is a time as Argo CD's schedules see it: the zone's wall clock, taken for UTC.
-func (w *syncWindow) wallClock(at time.Time) time.Time {
-	_, offset := at.In(w.zone).Zone()
+func (s *syncWindow) wallClock(at time.Time) time.Time {
+	_, offset := at.In(s.zone).Zone()
 	return at.UTC().Add(time.Duration(offset) * time.Second)
 }
 
 // isActive says that a time is within the window; its very start isn't. A schedule that
 // never comes (31 February) has no next start, which Argo CD takes for one in the past: such
 // a window is always open there, and so it is here.
-func (w *syncWindow) isActive(at time.Time) bool {
-	wall := w.wallClock(at)
-	return w.starts.Next(wall.Add(-w.duration)).Before(wall)
+func (s *syncWindow) isActive(at time.Time) bool {
+	wall := s.wallClock(at)
+	return s.starts.Next(wall.Add(-s.duration)).Before(wall)
 }
 
 // nextBoundary is when the window opens or closes next; zero: never.
-func (w *syncWindow) nextBoundary(at time.Time) time.Time {
-	wall := w.wallClock(at)
-	start := w.starts.Next(wall)
-	if begun := w.starts.Next(wall.Add(-w.duration)); !begun.IsZero() && begun.Before(wall) {
-		if end := begun.Add(w.duration); start.IsZero() || end.Before(start) {
+func (s *syncWindow) nextBoundary(at time.Time) time.Time {
+	wall := s.wallClock(at)
+	start := s.starts.Next(wall)
+	if begun := s.starts.Next(wall.Add(-s.duration)); !begun.IsZero() && begun.Before(wall) {
+		if end := begun.Add(s.duration); start.IsZero() || end.Before(start) {
 			start = end
 		}
 	}

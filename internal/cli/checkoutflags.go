@@ -38,23 +38,23 @@ type checkoutFlags struct {
 // addressFlags say which repositories the addresses in manifests are.
 type addressFlags struct{ urls, checkouts, sources []string }
 
-func (f *addressFlags) addFlags(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.urls, "repo-url", nil, "an address that manifests use for this repository, besides those of its remotes; may be repeated")
-	cmd.Flags().StringArrayVar(&f.checkouts, "checkout", nil, "URL=DIR: a checkout of another repository, which generators that read that address are given; may be repeated")
+func (a *addressFlags) addFlags(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&a.urls, "repo-url", nil, "an address that manifests use for this repository, besides those of its remotes; may be repeated")
+	cmd.Flags().StringArrayVar(&a.checkouts, "checkout", nil, "URL=DIR: a checkout of another repository, which generators that read that address are given; may be repeated")
 }
 
 // addSourceFlag adds the flag of commands that render.
-func (f *addressFlags) addSourceFlag(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.sources, "source", nil, "URL=FOLDER: what Applications deploy from that address besides this repository is read from there: a checkout, or a folder of packed charts (NAME-VERSION.tgz); may be repeated")
+func (a *addressFlags) addSourceFlag(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&a.sources, "source", nil, "URL=FOLDER: what Applications deploy from that address besides this repository is read from there: a checkout, or a folder of packed charts (NAME-VERSION.tgz); may be repeated")
 }
 
 // asArguments are the flags as they were given, each quoted for a shell, without credentials.
-func (f *addressFlags) asArguments() []string {
+func (a *addressFlags) asArguments() []string {
 	var out []string
-	for _, url := range f.urls {
+	for _, url := range a.urls {
 		out = append(out, quoteArgument("--repo-url="+appset.WithoutCredentials(url)))
 	}
-	for _, text := range f.checkouts {
+	for _, text := range a.checkouts {
 		url, folder, _ := strings.Cut(text, "=")
 		out = append(out, quoteArgument("--checkout="+appset.WithoutCredentials(url)+"="+folder))
 	}
@@ -62,16 +62,16 @@ func (f *addressFlags) asArguments() []string {
 }
 
 // open opens the repository that dir lies in, with the other ones that the flags name.
-func (f *addressFlags) open(ctx context.Context, dir string) (*checkout.Repository, error) {
-	others, err := parseFolders(f.checkouts, "--checkout", "URL=DIR", "https://git.example/acme/config=../config")
+func (a *addressFlags) open(ctx context.Context, dir string) (*checkout.Repository, error) {
+	others, err := parseFolders(a.checkouts, "--checkout", "URL=DIR", "https://git.example/acme/config=../config")
 	if err != nil {
 		return nil, err
 	}
-	sources, err := parseFolders(f.sources, "--source", "URL=FOLDER", "https://charts.example/stable=../charts")
+	sources, err := parseFolders(a.sources, "--source", "URL=FOLDER", "https://charts.example/stable=../charts")
 	if err != nil {
 		return nil, err
 	}
-	r, err := checkout.Open(ctx, dir, f.urls)
+	r, err := checkout.Open(ctx, dir, a.urls)
 	if err != nil {
 		return nil, err
 	}
@@ -101,35 +101,35 @@ func parseFolders(texts []string, flag, form, example string) ([]checkout.OtherC
 type knownFlags struct{ clusters, placements string }
 
 // addFlags adds them; also is what else --clusters takes.
-func (f *knownFlags) addFlags(cmd *cobra.Command, also string) {
-	cmd.Flags().StringVar(&f.clusters, "clusters", "", "a file of Argo CD's cluster Secrets, as kubectl get secret -o yaml prints them"+also+"; credentials in them are not looked at (default: the file that the pipeline file names as clusters)")
-	cmd.Flags().StringVar(&f.placements, "placements", "", "a file of PlacementDecisions, as kubectl get placementdecisions -o yaml prints them, for clusterDecisionResource generators")
+func (kf *knownFlags) addFlags(cmd *cobra.Command, also string) {
+	cmd.Flags().StringVar(&kf.clusters, "clusters", "", "a file of Argo CD's cluster Secrets, as kubectl get secret -o yaml prints them"+also+"; credentials in them are not looked at (default: the file that the pipeline file names as clusters)")
+	cmd.Flags().StringVar(&kf.placements, "placements", "", "a file of PlacementDecisions, as kubectl get placementdecisions -o yaml prints them, for clusterDecisionResource generators")
 }
 
 // asArguments are the flags that no pipeline file makes needless, as they were given, each quoted for a shell.
-func (f *knownFlags) asArguments() []string {
-	if f.placements == "" {
+func (kf *knownFlags) asArguments() []string {
+	if kf.placements == "" {
 		return nil
 	}
-	return []string{quoteArgument("--placements=" + f.placements)}
+	return []string{quoteArgument("--placements=" + kf.placements)}
 }
 
 // read reads the files that the flags name.
-func (f *knownFlags) read(k *checkout.Known) (err error) {
-	if f.clusters != "" && f.clusters != clustersLive {
-		if k.Clusters, k.ClustersFile, err = readClusters(f.clusters); err != nil {
+func (kf *knownFlags) read(k *checkout.Known) (err error) {
+	if kf.clusters != "" && kf.clusters != clustersLive {
+		if k.Clusters, k.ClustersFile, err = readClusters(kf.clusters); err != nil {
 			return err
 		}
 	}
-	if f.placements == "" {
+	if kf.placements == "" {
 		return nil
 	}
-	data, err := readBounded(f.placements, maxClusters)
+	data, err := readBounded(kf.placements, maxClusters)
 	if err != nil {
 		return fmt.Errorf("--placements: %w", err)
 	}
 	if k.Placements, err = appset.ParsePlacements(data); err != nil {
-		return fmt.Errorf("--placements %s: %w", f.placements, err)
+		return fmt.Errorf("--placements %s: %w", kf.placements, err)
 	}
 	return nil
 }

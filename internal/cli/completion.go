@@ -28,7 +28,7 @@ type completer = func(cmd *cobra.Command, args []string, toComplete string) ([]s
 // completeArguments completes the arguments of a command, by what each of them names. The
 // server says what there is; of pipelines and environments, where it can't be reached, the
 // pipeline files of the checkout that the current folder is in.
-func (r *serverFlags) completeArguments(names ...string) completer {
+func (s *serverFlags) completeArguments(names ...string) completer {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) >= len(names) {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -37,25 +37,25 @@ func (r *serverFlags) completeArguments(names ...string) completer {
 		if len(args) > 0 {
 			of = args[0]
 		}
-		return r.namesOf(cmd.Context(), names[len(args)], of), cobra.ShellCompDirectiveNoFileComp
+		return s.namesOf(cmd.Context(), names[len(args)], of), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
 // completeEnvironments completes the value of a flag that names an environment of the pipeline
 // that is the first argument.
-func (r *serverFlags) completeEnvironments(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+func (s *serverFlags) completeEnvironments(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	of := ""
 	if len(args) > 0 {
 		of = args[0]
 	}
-	return r.namesOf(cmd.Context(), namesEnvironment, of), cobra.ShellCompDirectiveNoFileComp
+	return s.namesOf(cmd.Context(), namesEnvironment, of), cobra.ShellCompDirectiveNoFileComp
 }
 
 // namesOf are the names of a kind, of one pipeline or, where none is named, of all.
-func (r *serverFlags) namesOf(ctx context.Context, kind, of string) []string {
+func (s *serverFlags) namesOf(ctx context.Context, kind, of string) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionTime)
 	defer cancel()
-	found, err := r.serverPipelines(ctx, kind == namesComponent, of)
+	found, err := s.serverPipelines(ctx, kind == namesComponent, of)
 	if err != nil {
 		found = checkoutPipelines(ctx)
 	}
@@ -77,8 +77,8 @@ func (r *serverFlags) namesOf(ctx context.Context, kind, of string) []string {
 }
 
 // serverPipelines are those of the server, with the components of one if that is wanted.
-func (r *serverFlags) serverPipelines(ctx context.Context, components bool, of string) ([]api.Pipeline, error) {
-	cl, err := r.newClient()
+func (s *serverFlags) serverPipelines(ctx context.Context, components bool, of string) ([]api.Pipeline, error) {
+	cl, err := s.newClient()
 	if err != nil {
 		return nil, err
 	}

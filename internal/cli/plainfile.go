@@ -116,18 +116,18 @@ func checkoutOf(dir string) string {
 // replace writes new content beside the file and renames it over: a crash leaves
 // the old one or the new one, and another name of the same file keeps the old
 // one. Mode and owner stay, as far as that may be.
-func (f *plainFile) replace(content []byte) error {
+func (p *plainFile) replace(content []byte) error {
 	// A rename would replace a file that may not be written.
-	w, err := os.OpenFile(f.path, os.O_WRONLY, 0)
+	w, err := os.OpenFile(p.path, os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
 	if err := w.Close(); err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(f.path), ".liftlock-set-*")
+	tmp, err := os.CreateTemp(filepath.Dir(p.path), ".liftlock-set-*")
 	if err != nil {
-		return fmt.Errorf("write beside %s: %w", fieldedit.DisplayFileName(f.name), err)
+		return fmt.Errorf("write beside %s: %w", fieldedit.DisplayFileName(p.name), err)
 	}
 	defer os.Remove(tmp.Name()) // gone after the rename
 	err = func() error {
@@ -135,8 +135,8 @@ func (f *plainFile) replace(content []byte) error {
 		if _, err := tmp.Write(content); err != nil {
 			return err
 		}
-		keepOwner(tmp, f.info)
-		if err := tmp.Chmod(f.info.Mode().Perm()); err != nil {
+		keepOwner(tmp, p.info)
+		if err := tmp.Chmod(p.info.Mode().Perm()); err != nil {
 			return err
 		}
 		if err := tmp.Sync(); err != nil {
@@ -145,7 +145,7 @@ func (f *plainFile) replace(content []byte) error {
 		return tmp.Close()
 	}()
 	if err != nil {
-		return fmt.Errorf("write beside %s: %w", fieldedit.DisplayFileName(f.name), err)
+		return fmt.Errorf("write beside %s: %w", fieldedit.DisplayFileName(p.name), err)
 	}
-	return os.Rename(tmp.Name(), f.path)
+	return os.Rename(tmp.Name(), p.path)
 }

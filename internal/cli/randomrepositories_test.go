@@ -45,15 +45,15 @@ func TestRandomRepositories(t *testing.T) {
 	}
 }
 
-func (f *randomRepository) checkProposal(t *testing.T, r *rand.Rand) {
+func (rr *randomRepository) checkProposal(t *testing.T, r *rand.Rand) {
 	runGit(t, "init", "--quiet", "--initial-branch=main")
-	runGit(t, "remote", "add", "origin", f.repoURL)
-	f.commit(t, "First")
+	runGit(t, "remote", "add", "origin", rr.repoURL)
+	rr.commit(t, "First")
 	if r.IntN(2) == 0 {
-		f.addHistory(t)
+		rr.addHistory(t)
 	}
 	flags := []string{"init"}
-	if f.facts == factsClusters {
+	if rr.facts == factsClusters {
 		flags = append(flags, "--clusters", "clusters.yaml")
 	}
 	proposed, stderr, code := runLiftlock(t, flags...)
@@ -72,31 +72,31 @@ func (f *randomRepository) checkProposal(t *testing.T, r *rand.Rand) {
 	if stdout, stderr, code := runLiftlock(t, "validate"); code != 0 {
 		t.Fatalf("validate exits with %d and says\n%s%s%s", code, stdout, stderr, proposed)
 	}
-	f.checkCarried(t, proposed)
-	f.checkLeftOut(t, proposed)
-	f.commitStaged(t, "Take Liftlock up")
-	i := r.IntN(len(f.components))
-	f.versions[f.components[i]][f.environments()[0]] = f.version(i, 2)
-	f.commit(t, "A release")
-	f.checkPlan(t, i, proposed)
+	rr.checkCarried(t, proposed)
+	rr.checkLeftOut(t, proposed)
+	rr.commitStaged(t, "Take Liftlock up")
+	i := r.IntN(len(rr.components))
+	rr.versions[rr.components[i]][rr.environments()[0]] = rr.version(i, 2)
+	rr.commit(t, "A release")
+	rr.checkPlan(t, i, proposed)
 }
 
 // addHistory moves the first component's next version through all environments.
-func (f *randomRepository) addHistory(t *testing.T) {
-	c := f.components[0]
-	for _, e := range f.environments() {
-		f.versions[c][e] = f.version(0, 1)
-		f.commit(t, c+" in "+e)
+func (rr *randomRepository) addHistory(t *testing.T) {
+	c := rr.components[0]
+	for _, e := range rr.environments() {
+		rr.versions[c][e] = rr.version(0, 1)
+		rr.commit(t, c+" in "+e)
 	}
 }
 
-func (f *randomRepository) commit(t *testing.T, message string) {
+func (rr *randomRepository) commit(t *testing.T, message string) {
 	t.Helper()
-	for _, branch := range f.branches() {
+	for _, branch := range rr.branches() {
 		if branch != trackedBranch {
-			f.switchTo(t, branch)
+			rr.switchTo(t, branch)
 		}
-		for name, text := range f.files(t, branch) {
+		for name, text := range rr.files(t, branch) {
 			if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 				t.Fatal(err)
 			}
@@ -104,27 +104,27 @@ func (f *randomRepository) commit(t *testing.T, message string) {
 				t.Fatal(err)
 			}
 		}
-		f.commitStaged(t, message)
+		rr.commitStaged(t, message)
 	}
-	if len(f.branches()) > 1 {
-		f.switchTo(t, trackedBranch)
+	if len(rr.branches()) > 1 {
+		rr.switchTo(t, trackedBranch)
 	}
 }
 
 // commitStaged commits what the current folder has of others than the branch, if there is any, a minute after the commit
 // before: of branches that have nothing in common the times of commits tell which was first.
-func (f *randomRepository) commitStaged(t *testing.T, message string) {
+func (rr *randomRepository) commitStaged(t *testing.T, message string) {
 	t.Helper()
 	runGit(t, "add", "--all")
 	if exec.Command("git", "diff", "--cached", "--quiet").Run() == nil {
 		return
 	}
-	f.commits++
-	runGitAt(t, time.Date(2026, time.January, 2, 3, f.commits, 0, 0, time.UTC).Format(time.RFC3339), "commit", "--quiet", "--message="+message)
+	rr.commits++
+	runGitAt(t, time.Date(2026, time.January, 2, 3, rr.commits, 0, 0, time.UTC).Format(time.RFC3339), "commit", "--quiet", "--message="+message)
 }
 
 // switchTo has the current folder show a branch; one that isn't there begins with nothing.
-func (f *randomRepository) switchTo(t *testing.T, branch string) {
+func (rr *randomRepository) switchTo(t *testing.T, branch string) {
 	t.Helper()
 	flags := []string{"switch", "--quiet"}
 	if exec.Command("git", "rev-parse", "--verify", "--quiet", "refs/heads/"+branch).Run() != nil {
@@ -134,7 +134,7 @@ func (f *randomRepository) switchTo(t *testing.T, branch string) {
 }
 
 // checkCarried holds that nothing is carried but versions: by the fleet's own list of where it has those.
-func (f *randomRepository) checkCarried(t *testing.T, proposed string) {
+func (rr *randomRepository) checkCarried(t *testing.T, proposed string) {
 	pipes, err := pipeline.Parse(pipeline.FileName, []byte(proposed))
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +152,7 @@ func (f *randomRepository) checkCarried(t *testing.T, proposed string) {
 			paths = append(paths, c.JSON.Paths...)
 		}
 		for _, p := range paths {
-			isOnly := f.layout == layoutVersions && len(f.components) == 1 && p == f.components[0]+".image.tag"
+			isOnly := rr.layout == layoutVersions && len(rr.components) == 1 && p == rr.components[0]+".image.tag"
 			if !isOnly && !isVersion.MatchString(p) {
 				t.Errorf("%s is carried:\n%s", p, proposed)
 			}
@@ -166,28 +166,28 @@ func (f *randomRepository) checkCarried(t *testing.T, proposed string) {
 			}
 		}
 	}
-	if got := pipes[0].Spec.Environments; len(got) != len(f.environments()) {
+	if got := pipes[0].Spec.Environments; len(got) != len(rr.environments()) {
 		t.Errorf("%d environments are proposed:\n%s", len(got), proposed)
 	}
 	for _, e := range pipes[0].Spec.Environments {
-		if want := f.branch(e.Name); f.layout == layoutBranches && e.Branch != want {
+		if want := rr.branch(e.Name); rr.layout == layoutBranches && e.Branch != want {
 			t.Errorf("%s is proposed on the branch %q and not on %q:\n%s", e.Name, e.Branch, want, proposed)
 		}
 	}
 }
 
 // checkLeftOut holds that what looks like a version that one environment alone has is told, and so not forgotten.
-func (f *randomRepository) checkLeftOut(t *testing.T, proposed string) {
-	isInValues := f.layout == layoutSideBySide || f.layout == layoutByComponent || f.usesFolders() && (f.carrier == carrierValues || f.carrier == carrierChart)
-	isInKustomization := f.usesFolders() && slices.Contains([]string{carrierTag, carrierDigest, carrierRef}, f.carrier)
-	if isNamed := strings.Contains(proposed, "debugger"); f.hasBait && (isInValues || isInKustomization) && !isNamed {
+func (rr *randomRepository) checkLeftOut(t *testing.T, proposed string) {
+	isInValues := rr.layout == layoutSideBySide || rr.layout == layoutByComponent || rr.usesFolders() && (rr.carrier == carrierValues || rr.carrier == carrierChart)
+	isInKustomization := rr.usesFolders() && slices.Contains([]string{carrierTag, carrierDigest, carrierRef}, rr.carrier)
+	if isNamed := strings.Contains(proposed, "debugger"); rr.hasBait && (isInValues || isInKustomization) && !isNamed {
 		t.Errorf("what one environment alone has isn't told:\n%s", proposed)
 	}
 }
 
 // checkPlan holds that a release opens a promotion into each environment of the second step, and nothing else, and that each
 // makes of the repository the fleet with that version.
-func (f *randomRepository) checkPlan(t *testing.T, component int, proposed string) {
+func (rr *randomRepository) checkPlan(t *testing.T, component int, proposed string) {
 	stdout, stderr, code := runLiftlock(t, "plan", "-o", "json")
 	if code != 0 || stderr != "" {
 		t.Fatalf("plan exits with %d and says\n%s%s", code, stdout, stderr)
@@ -196,9 +196,9 @@ func (f *randomRepository) checkPlan(t *testing.T, component int, proposed strin
 	if err := json.Unmarshal([]byte(stdout), &p); err != nil {
 		t.Fatal(err)
 	}
-	c := f.components[component]
+	c := rr.components[component]
 	var want, got []string
-	for _, e := range f.steps[1] {
+	for _, e := range rr.steps[1] {
 		want = append(want, c+" into "+e)
 	}
 	for _, pr := range p.Pipelines[0].Promotions {
@@ -214,33 +214,33 @@ func (f *randomRepository) checkPlan(t *testing.T, component int, proposed strin
 		if len(pr.Ineffective) > 0 || len(pr.Unreached) > 0 || pr.ReachErr != "" || len(pr.Reached)+len(pr.Applications) == 0 {
 			t.Errorf("it doesn't reach whom it is for: %+v", pr)
 		}
-		f.checkEdit(t, &pr, c)
+		rr.checkEdit(t, &pr, c)
 	}
 }
 
 // checkEdit applies a promotion's diffs, compares the repository with the fleet that has the version, and takes them back.
-func (f *randomRepository) checkEdit(t *testing.T, p *plan.Promotion, component string) {
+func (rr *randomRepository) checkEdit(t *testing.T, p *plan.Promotion, component string) {
 	var patch strings.Builder
 	for _, file := range p.Files {
 		patch.WriteString(file.Diff)
 	}
-	branch := f.branch(p.Environment)
-	if f.layout == layoutBranches {
+	branch := rr.branch(p.Environment)
+	if rr.layout == layoutBranches {
 		if p.Branch != branch {
 			t.Errorf("the promotion into %s is for the branch %q", p.Environment, p.Branch)
 		}
-		f.switchTo(t, branch)
-		defer f.switchTo(t, trackedBranch)
+		rr.switchTo(t, branch)
+		defer rr.switchTo(t, trackedBranch)
 	}
 	apply := exec.Command("git", "apply", "-")
 	apply.Stdin = strings.NewReader(patch.String())
 	if out, err := apply.CombinedOutput(); err != nil {
 		t.Fatalf("git apply: %v\n%s%s", err, out, patch.String())
 	}
-	before := f.versions[component][p.Environment]
-	f.versions[component][p.Environment] = f.versions[component][f.environments()[0]]
-	want := f.files(t, branch)
-	f.versions[component][p.Environment] = before
+	before := rr.versions[component][p.Environment]
+	rr.versions[component][p.Environment] = rr.versions[component][rr.environments()[0]]
+	want := rr.files(t, branch)
+	rr.versions[component][p.Environment] = before
 	if diff := cmp.Diff(want, repositoryFiles(t, slices.Sorted(maps.Keys(want)))); diff != "" {
 		t.Errorf("the promotion into %s makes another repository (-want +got):\n%s", p.Environment, diff)
 	}

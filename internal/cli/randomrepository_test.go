@@ -137,15 +137,15 @@ func drawRepository(seed uint64) *randomRepository {
 }
 
 // drawPlain has the fleet be one of plain Applications, where its layout is one that they may have.
-func (f *randomRepository) drawPlain(r *rand.Rand) {
-	switch f.layout {
+func (rr *randomRepository) drawPlain(r *rand.Rand) {
+	switch rr.layout {
 	case layoutElement, layoutConfig, layoutLabel, layoutManifests:
-		f.layout = layoutPlain
+		rr.layout = layoutPlain
 	}
-	f.isPlain, f.facts, f.perComponent, f.perEnvironment = true, factsFolders, false, false
-	f.manifests = drawOne(r, manifestsEach, manifestsByPlace, manifestsInOne, manifestsAll)
-	if f.layout == layoutBranches {
-		f.firstOnMain = false
+	rr.isPlain, rr.facts, rr.perComponent, rr.perEnvironment = true, factsFolders, false, false
+	rr.manifests = drawOne(r, manifestsEach, manifestsByPlace, manifestsInOne, manifestsAll)
+	if rr.layout == layoutBranches {
+		rr.firstOnMain = false
 	}
 }
 
@@ -167,80 +167,80 @@ func drawSteps(r *rand.Rand) [][]string {
 }
 
 // makeConsistent takes back what doesn't go with what else was drawn.
-func (f *randomRepository) makeConsistent() {
-	switch f.layout {
+func (rr *randomRepository) makeConsistent() {
+	switch rr.layout {
 	case layoutSideBySide:
-		f.carrier = carrierValues
+		rr.carrier = carrierValues
 	case layoutElement:
-		f.carrier, f.facts, f.perComponent, f.perEnvironment, f.builder = carrierValues, factsList, true, false, builtByNothing
+		rr.carrier, rr.facts, rr.perComponent, rr.perEnvironment, rr.builder = carrierValues, factsList, true, false, builtByNothing
 	case layoutConfig:
-		f.carrier, f.facts, f.perComponent = carrierChart, factsFolders, false
+		rr.carrier, rr.facts, rr.perComponent = carrierChart, factsFolders, false
 	case layoutLabel:
-		f.carrier, f.facts, f.perComponent, f.perEnvironment, f.builder = carrierChart, factsClusters, true, false, builtByNothing
+		rr.carrier, rr.facts, rr.perComponent, rr.perEnvironment, rr.builder = carrierChart, factsClusters, true, false, builtByNothing
 	case layoutManifests:
-		f.carrier, f.facts, f.perComponent, f.perEnvironment, f.builder = carrierChart, factsList, false, false, builtByNothing
+		rr.carrier, rr.facts, rr.perComponent, rr.perEnvironment, rr.builder = carrierChart, factsList, false, false, builtByNothing
 	case layoutByComponent, layoutVersions:
-		f.carrier = carrierValues
+		rr.carrier = carrierValues
 	case layoutPlain:
-		f.carrier, f.builder = carrierChart, builtByNothing
+		rr.carrier, rr.builder = carrierChart, builtByNothing
 	}
-	if f.isPlain {
-		f.twoClusters = false
+	if rr.isPlain {
+		rr.twoClusters = false
 		return
 	}
-	if f.perEnvironment {
-		f.perComponent, f.twoClusters = false, false
-		if f.facts == factsClusters {
-			f.facts = factsFolders
+	if rr.perEnvironment {
+		rr.perComponent, rr.twoClusters = false, false
+		if rr.facts == factsClusters {
+			rr.facts = factsFolders
 		}
 	}
-	if f.facts == factsFolders && slices.Contains([]string{layoutSideBySide, layoutByComponent, layoutVersions}, f.layout) {
-		f.facts = factsList
+	if rr.facts == factsFolders && slices.Contains([]string{layoutSideBySide, layoutByComponent, layoutVersions}, rr.layout) {
+		rr.facts = factsList
 	}
-	f.twoClusters = f.twoClusters && f.facts == factsClusters && f.layout != layoutLabel
-	isOneTemplate := f.facts == factsClusters || f.perEnvironment && f.builder == builtByHelm && f.oneChart
-	f.firstOnMain = f.firstOnMain && !isOneTemplate
+	rr.twoClusters = rr.twoClusters && rr.facts == factsClusters && rr.layout != layoutLabel
+	isOneTemplate := rr.facts == factsClusters || rr.perEnvironment && rr.builder == builtByHelm && rr.oneChart
+	rr.firstOnMain = rr.firstOnMain && !isOneTemplate
 }
 
-func (f *randomRepository) environments() []string { return slices.Concat(f.steps...) }
+func (rr *randomRepository) environments() []string { return slices.Concat(rr.steps...) }
 
 // trackedBranch is the one that the sets are on, and the pipeline file.
 const trackedBranch = "main"
 
 // branch is the one that an environment lives on.
-func (f *randomRepository) branch(environment string) string {
-	if f.layout != layoutBranches || f.firstOnMain && environment == f.environments()[0] {
+func (rr *randomRepository) branch(environment string) string {
+	if rr.layout != layoutBranches || rr.firstOnMain && environment == rr.environments()[0] {
 		return trackedBranch
 	}
-	return f.branchPrefix + environment
+	return rr.branchPrefix + environment
 }
 
 // revisionOf is what Applications of an environment follow.
-func (f *randomRepository) revisionOf(environment string) string {
-	if branch := f.branch(environment); branch != trackedBranch {
+func (rr *randomRepository) revisionOf(environment string) string {
+	if branch := rr.branch(environment); branch != trackedBranch {
 		return branch
 	}
-	return f.revision
+	return rr.revision
 }
 
 // version is the nth version of a component.
-func (f *randomRepository) version(component, n int) string {
-	if f.carrier == carrierDigest {
+func (rr *randomRepository) version(component, n int) string {
+	if rr.carrier == carrierDigest {
 		return "sha256:" + strings.Repeat(fmt.Sprintf("%d%da%d", component+1, n%10, n/10), 16)
 	}
 	return fmt.Sprintf("%d.%d.%d", component+1, 4+n, n)
 }
 
 // describe says what was drawn.
-func (f *randomRepository) describe() string {
+func (rr *randomRepository) describe() string {
 	return fmt.Sprintf("%s; %s; sets of %s by %s; environments %v; components %v; a set per component %t, an Argo CD per environment %t, two clusters %t, Go templates %t, "+
-		"branches %q, first on main %t, bait %t, plain %t (%s)", f.layout, f.carrier, f.builder, f.facts, f.steps, f.components, f.perComponent, f.perEnvironment, f.twoClusters, f.goTemplate,
-		f.branchPrefix, f.firstOnMain, f.hasBait, f.isPlain, f.manifests)
+		"branches %q, first on main %t, bait %t, plain %t (%s)", rr.layout, rr.carrier, rr.builder, rr.facts, rr.steps, rr.components, rr.perComponent, rr.perEnvironment, rr.twoClusters, rr.goTemplate,
+		rr.branchPrefix, rr.firstOnMain, rr.hasBait, rr.isPlain, rr.manifests)
 }
 
 // folder is an environment's of a component.
-func (f *randomRepository) folder(component, environment string) string {
-	switch f.layout {
+func (rr *randomRepository) folder(component, environment string) string {
+	switch rr.layout {
 	case layoutOverlays:
 		return path.Join("apps", component, "overlays", environment)
 	case layoutEnvironmentFirst:
@@ -254,10 +254,10 @@ func (f *randomRepository) folder(component, environment string) string {
 }
 
 // branches are those of the repository, the tracked one first.
-func (f *randomRepository) branches() []string {
+func (rr *randomRepository) branches() []string {
 	out := []string{trackedBranch}
-	for _, e := range f.environments() {
-		if b := f.branch(e); !slices.Contains(out, b) {
+	for _, e := range rr.environments() {
+		if b := rr.branch(e); !slices.Contains(out, b) {
 			out = append(out, b)
 		}
 	}
@@ -265,92 +265,92 @@ func (f *randomRepository) branches() []string {
 }
 
 // files are those of one of the repository's branches.
-func (f *randomRepository) files(t *testing.T, branch string) map[string]string {
+func (rr *randomRepository) files(t *testing.T, branch string) map[string]string {
 	out := map[string]string{"README.md": "The fleet.\n"}
-	for _, c := range f.components {
-		if f.usesChart() {
+	for _, c := range rr.components {
+		if rr.usesChart() {
 			out["charts/"+c+"/Chart.yaml"] = "apiVersion: v2\nname: " + c + "\nversion: 0.1.0\n"
 			values := "image:\n  repository: registry.example/" + c + "\nreplicas: 1\n"
 			image := "{{ .Values.image.repository }}:{{ .Values.image.tag }}"
-			if f.layout == layoutVersions { // others' keys are none of its values
+			if rr.layout == layoutVersions { // others' keys are none of its values
 				image = "registry.example/" + c + `:{{ (index .Values "` + c + `").image.tag }}`
 			}
 			out["charts/"+c+"/values.yaml"] = values
 			out["charts/"+c+"/templates/pod.yaml"] = "apiVersion: v1\nkind: Pod\nmetadata: {name: " + c + "}\nspec:\n  containers:\n" +
 				"    - {name: main, image: '" + image + "'}\n"
 		}
-		for n, e := range f.environments() {
-			if f.branch(e) == branch {
-				f.addEnvironment(out, c, e, n)
+		for n, e := range rr.environments() {
+			if rr.branch(e) == branch {
+				rr.addEnvironment(out, c, e, n)
 			}
 		}
 	}
 	if branch != trackedBranch {
 		return out
 	}
-	f.addSets(t, out)
-	if f.facts == factsClusters {
-		out["clusters.yaml"] = f.clusters()
+	rr.addSets(t, out)
+	if rr.facts == factsClusters {
+		out["clusters.yaml"] = rr.clusters()
 	}
 	return out
 }
 
-func (f *randomRepository) usesChart() bool {
-	return f.layout == layoutSideBySide || f.layout == layoutElement || f.layout == layoutVersions
+func (rr *randomRepository) usesChart() bool {
+	return rr.layout == layoutSideBySide || rr.layout == layoutElement || rr.layout == layoutVersions
 }
 
 // usesFolders says that the version of an environment of a component is in the files of a folder.
-func (f *randomRepository) usesFolders() bool {
-	return !slices.Contains([]string{layoutSideBySide, layoutElement, layoutConfig, layoutLabel, layoutManifests, layoutByComponent, layoutVersions, layoutPlain}, f.layout)
+func (rr *randomRepository) usesFolders() bool {
+	return !slices.Contains([]string{layoutSideBySide, layoutElement, layoutConfig, layoutLabel, layoutManifests, layoutByComponent, layoutVersions, layoutPlain}, rr.layout)
 }
 
 // addEnvironment adds the files of an environment of a component, among them what differs between
 // environments and is no version: replicas, hosts, a list of names in another order.
-func (f *randomRepository) addEnvironment(out map[string]string, c, e string, n int) {
-	version := f.quote + f.versions[c][e] + f.quote
-	at := f.folder(c, e)
+func (rr *randomRepository) addEnvironment(out map[string]string, c, e string, n int) {
+	version := rr.quote + rr.versions[c][e] + rr.quote
+	at := rr.folder(c, e)
 	regions := []string{"eu", "us"}
 	if n%2 == 1 {
 		slices.Reverse(regions)
 	}
 	common := fmt.Sprintf("replicas: %d\ningress:\n  host: %s.%s.example\nregions: [%s]\nlogLevel: %s\n", n+1, c, e, strings.Join(regions, ", "), []string{"debug", "info"}[n%2])
-	if f.hasBait {
-		common += f.bait(c, e, n)
+	if rr.hasBait {
+		common += rr.bait(c, e, n)
 	}
 	switch {
-	case f.layout == layoutSideBySide:
+	case rr.layout == layoutSideBySide:
 		out["charts/"+c+"/values-"+e+".yaml"] = common + "image:\n  # of the build\n  tag: " + version + "\n"
-	case f.layout == layoutByComponent:
+	case rr.layout == layoutByComponent:
 		out["values/"+e+"/"+c+".yaml"] = common + "image:\n  tag: " + version + "\n"
-	case f.layout == layoutVersions:
+	case rr.layout == layoutVersions:
 		out["values/"+e+"/versions.yaml"] += c + ":\n  replicas: " + fmt.Sprint(n+1) + "\n  image:\n    tag: " + version + "\n"
-	case f.layout == layoutElement, f.layout == layoutLabel, f.layout == layoutManifests, f.layout == layoutPlain:
-	case f.layout == layoutConfig:
+	case rr.layout == layoutElement, rr.layout == layoutLabel, rr.layout == layoutManifests, rr.layout == layoutPlain:
+	case rr.layout == layoutConfig:
 		out[at+"/config.json"] = fmt.Sprintf("{\n  \"service\": %q, \"stage\": %q,\n  \"replicas\": %d,\n  \"chartVersion\": %q,\n  \"revision\": \"HEAD\",\n  \"repository\": \"https://charts.example/stable\", \"project\": \"default\", \"namespace\": \"%s-v1\"\n}\n",
-			c, e, n+1, f.versions[c][e], c)
-	case f.carrier == carrierValues:
+			c, e, n+1, rr.versions[c][e], c)
+	case rr.carrier == carrierValues:
 		out[at+"/values.yaml"] = common + "image:\n  tag: " + version + " # of the build\n"
-	case f.carrier == carrierChart:
+	case rr.carrier == carrierChart:
 		out[at+"/Chart.yaml"] = fmt.Sprintf("apiVersion: v2\nname: %s\nversion: 0.0.%d\ndependencies:\n- name: %s\n  version: %s\n  repository: https://charts.example/stable\n", c, n, c, version)
 		out[at+"/values.yaml"] = common
-	case f.carrier == carrierDeployment:
+	case rr.carrier == carrierDeployment:
 		sidecar := ""
-		if f.hasSidecar {
+		if rr.hasSidecar {
 			sidecar = "      - name: proxy\n        image: registry.example/proxy:0.3.1\n"
 		}
-		if f.hasBait {
+		if rr.hasBait {
 			sidecar += "      - name: agent\n        image: registry.example/agent:" + e + "\n"
 		}
 		out[at+"/deployment.yaml"] = fmt.Sprintf("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: %s}\nspec:\n  replicas: %d\n  template:\n    spec:\n      containers:\n%s"+
-			"      - name: %s\n        image: %sregistry.example/%s:%s%s\n        env: [{name: HOST, value: %s.example}]\n", c, n+1, sidecar, c, f.quote, c, f.versions[c][e], f.quote, e)
+			"      - name: %s\n        image: %sregistry.example/%s:%s%s\n        env: [{name: HOST, value: %s.example}]\n", c, n+1, sidecar, c, rr.quote, c, rr.versions[c][e], rr.quote, e)
 	default:
-		f.addKustomization(out, at, c, e, n)
+		rr.addKustomization(out, at, c, e, n)
 	}
 }
 
 // bait is what looks like a version in an environment's values, and is a template, a branch, a word that is the same everywhere,
 // an item of a list that only its place tells, the environment's name, or a version that one environment alone has.
-func (f *randomRepository) bait(c, e string, n int) string {
+func (rr *randomRepository) bait(c, e string, n int) string {
 	out := "proxy:\n  tag: 'v{{ .Values.release }}'\nsourceRevision: main\nupstream:\n  revision: HEAD\nchannelVersion: stable\n" +
 		fmt.Sprintf("jobs:\n- tag: 1.0.%d\n- tag: 1.0.3\nagent:\n  tag: %s\nworker:\n  replicas: %d\n", n, e, 3-n%2)
 	if n == 0 {
@@ -359,30 +359,30 @@ func (f *randomRepository) bait(c, e string, n int) string {
 	return out
 }
 
-func (f *randomRepository) addKustomization(out map[string]string, at, c, e string, n int) {
-	version := f.quote + f.versions[c][e] + f.quote
+func (rr *randomRepository) addKustomization(out map[string]string, at, c, e string, n int) {
+	version := rr.quote + rr.versions[c][e] + rr.quote
 	base := path.Join("bases", c)
 	resource := strings.Repeat("../", strings.Count(at, "/")+1) + base
-	if f.carrier == carrierRef {
-		resource = "https://git.example/acme/" + c + "//config?ref=" + f.versions[c][e]
+	if rr.carrier == carrierRef {
+		resource = "https://git.example/acme/" + c + "//config?ref=" + rr.versions[c][e]
 	} else {
 		out[base+"/kustomization.yaml"] = "resources: [config.yaml]\n"
 		out[base+"/config.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + c + "}\n"
 	}
 	key := "newTag"
-	if f.carrier == carrierDigest {
+	if rr.carrier == carrierDigest {
 		key = "digest"
 	}
 	text := "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nnamespace: " + c + "-" + e + "\nresources:\n- " + resource + "\n"
-	if f.hasResources {
+	if rr.hasResources {
 		text += "- ingress.yaml\n"
 		out[at+"/ingress.yaml"] = fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: %s-%s}\nspec: {ports: [{port: %d}]}\n", c, e, 8000+n)
 	}
 	text += "images:\n"
-	if f.hasSidecar {
+	if rr.hasSidecar {
 		text += "- name: registry.example/proxy\n  newTag: 0.3.1\n"
 	}
-	if f.hasBait {
+	if rr.hasBait {
 		text += "- name: registry.example/agent\n  newTag: " + e + "\n"
 		if n == 0 {
 			text += "- name: registry.example/debugger\n  newTag: 0.1.0\n"
@@ -396,62 +396,62 @@ func (f *randomRepository) addKustomization(out map[string]string, at, c, e stri
 type object = map[string]any
 
 // addSets adds the ApplicationSets, and what builds them.
-func (f *randomRepository) addSets(t *testing.T, out map[string]string) {
-	if f.isPlain {
-		f.addApplications(t, out)
+func (rr *randomRepository) addSets(t *testing.T, out map[string]string) {
+	if rr.isPlain {
+		rr.addApplications(t, out)
 		return
 	}
 	sets := map[string]object{} // by the name of their file
 	switch {
-	case f.perEnvironment && f.builder == builtByHelm && f.oneChart:
-		f.addSharedChart(t, out)
-	case f.perEnvironment:
-		for _, e := range f.environments() {
-			sets[e] = f.set("apps", f.components, []string{e})
+	case rr.perEnvironment && rr.builder == builtByHelm && rr.oneChart:
+		rr.addSharedChart(t, out)
+	case rr.perEnvironment:
+		for _, e := range rr.environments() {
+			sets[e] = rr.set("apps", rr.components, []string{e})
 		}
-	case f.layout == layoutManifests:
-		for _, c := range f.components {
-			for _, e := range f.environments() {
-				sets[e+"/"+c] = f.set(c+"-"+e, []string{c}, []string{e})
+	case rr.layout == layoutManifests:
+		for _, c := range rr.components {
+			for _, e := range rr.environments() {
+				sets[e+"/"+c] = rr.set(c+"-"+e, []string{c}, []string{e})
 			}
 		}
-	case f.perComponent:
-		for _, c := range f.components {
-			sets[c] = f.set(c, []string{c}, f.environments())
+	case rr.perComponent:
+		for _, c := range rr.components {
+			sets[c] = rr.set(c, []string{c}, rr.environments())
 		}
 	default:
-		sets["apps"] = f.set("apps", f.components, f.environments())
+		sets["apps"] = rr.set("apps", rr.components, rr.environments())
 	}
 	for _, name := range slices.Sorted(maps.Keys(sets)) {
 		text := marshal(t, sets[name])
-		switch f.builder {
+		switch rr.builder {
 		case builtByNothing:
 			out["argocd/"+name+".yaml"] = text
 		case builtByHelm:
-			f.addChart(out, name, text)
+			rr.addChart(out, name, text)
 		case builtByKustomize:
-			f.addOverlay(t, out, name, sets[name])
+			rr.addOverlay(t, out, name, sets[name])
 		}
 	}
 }
 
 // addApplications adds the plain Applications, and what builds them.
-func (f *randomRepository) addApplications(t *testing.T, out map[string]string) {
+func (rr *randomRepository) addApplications(t *testing.T, out map[string]string) {
 	texts := map[string]string{}
-	for _, e := range f.environments() {
-		for i, c := range f.components {
+	for _, e := range rr.environments() {
+		for i, c := range rr.components {
 			name := map[string]string{
 				manifestsEach: e + "/" + c, manifestsByPlace: e + "/" + fmt.Sprint(i+1), manifestsInOne: e + "/apps", manifestsAll: "apps",
-			}[f.manifests]
+			}[rr.manifests]
 			if texts[name] != "" {
 				texts[name] += "---\n"
 			}
-			texts[name] += marshal(t, f.application(c, e))
+			texts[name] += marshal(t, rr.application(c, e))
 		}
 	}
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
-		switch f.builder {
+		switch rr.builder {
 		case builtByHelm:
 			out["argocd/apps/templates/"+name+".yaml"] = strings.NewReplacer("project: default", "project: {{ .Values.project }}").Replace(texts[name])
 		default:
@@ -459,9 +459,9 @@ func (f *randomRepository) addApplications(t *testing.T, out map[string]string) 
 			names = append(names, name+".yaml")
 		}
 	}
-	switch f.builder {
+	switch rr.builder {
 	case builtByHelm:
-		f.addInstallation(out, "apps", "argocd/apps")
+		rr.addInstallation(out, "apps", "argocd/apps")
 	case builtByKustomize:
 		out["argocd/kustomization.yaml"] = "namespace: argocd\nresources: [" + strings.Join(names, ", ") + "]\npatches:\n- target: {kind: Application}\n" +
 			"  patch: |\n    - {op: add, path: /spec/revisionHistoryLimit, value: 3}\n"
@@ -469,43 +469,43 @@ func (f *randomRepository) addApplications(t *testing.T, out map[string]string) 
 }
 
 // application is a plain Application of a component in an environment.
-func (f *randomRepository) application(c, e string) object {
-	w := words{component: c, environment: e, path: f.folder(c, e), cluster: e, destination: e + "-1", revision: f.revisionOf(e)}
+func (rr *randomRepository) application(c, e string) object {
+	w := words{component: c, environment: e, path: rr.folder(c, e), cluster: e, destination: e + "-1", revision: rr.revisionOf(e)}
 	metadata := object{"name": c + "-" + e, "namespace": "argocd"}
-	return object{"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": metadata, "spec": f.spec(w, []string{c}, []string{e})}
+	return object{"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": metadata, "spec": rr.spec(w, []string{c}, []string{e})}
 }
 
 // addSharedChart adds one chart of the sets of all environments, which an Application of each installs with its name.
-func (f *randomRepository) addSharedChart(t *testing.T, out map[string]string) {
+func (rr *randomRepository) addSharedChart(t *testing.T, out map[string]string) {
 	const named = "NAMED"
-	f.addChart(out, "all", marshal(t, f.set("apps", f.components, []string{named})))
+	rr.addChart(out, "all", marshal(t, rr.set("apps", rr.components, []string{named})))
 	set := "argocd/all-sets/templates/set.yaml"
 	out[set] = strings.ReplaceAll(out[set], named, "{{ .Values.environment }}")
-	for _, e := range f.environments() {
+	for _, e := range rr.environments() {
 		out["bootstrap/"+e+".yaml"] = strings.NewReplacer("root-all", "root-"+e, "{project: default}", "{project: default, environment: "+e+"}").Replace(out["bootstrap/all.yaml"])
 	}
 	delete(out, "bootstrap/all.yaml")
 }
 
 // addChart adds a chart of a set, and the Application that installs it.
-func (f *randomRepository) addChart(out map[string]string, name, text string) {
+func (rr *randomRepository) addChart(out map[string]string, name, text string) {
 	at := "argocd/" + name + "-sets"
 	text = strings.NewReplacer("{{", `{{ "{{" }}`, "}}", `{{ "}}" }}`).Replace(text)
 	out[at+"/templates/set.yaml"] = strings.Replace(text, "project: default", "project: {{ .Values.project }}", 1)
-	f.addInstallation(out, name, at)
+	rr.addInstallation(out, name, at)
 }
 
 // addInstallation adds a chart's own files, and the Application that installs it.
-func (f *randomRepository) addInstallation(out map[string]string, name, at string) {
+func (rr *randomRepository) addInstallation(out map[string]string, name, at string) {
 	out[at+"/Chart.yaml"] = "apiVersion: v2\nname: sets\nversion: 0.1.0\n"
 	out[at+"/values.yaml"] = "project: nobody\n"
 	out["bootstrap/"+name+".yaml"] = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: root-" + name + ", namespace: argocd}\nspec:\n  project: default\n" +
-		"  source:\n    repoURL: " + f.repoURL + "\n    targetRevision: " + f.revision + "\n    path: " + at + "\n    helm: {valuesObject: {project: default}}\n" +
+		"  source:\n    repoURL: " + rr.repoURL + "\n    targetRevision: " + rr.revision + "\n    path: " + at + "\n    helm: {valuesObject: {project: default}}\n" +
 		"  destination: {name: in-cluster, namespace: argocd}\n"
 }
 
 // addOverlay adds a base with a set, and the overlay that changes its project.
-func (f *randomRepository) addOverlay(t *testing.T, out map[string]string, name string, set object) {
+func (rr *randomRepository) addOverlay(t *testing.T, out map[string]string, name string, set object) {
 	out["argocd/base/"+name+"/kustomization.yaml"] = "resources: [set.yaml]\n"
 	out["argocd/base/"+name+"/set.yaml"] = strings.Replace(marshal(t, set), "project: default", "project: nobody", 1)
 	out["argocd/overlays/"+name+"/kustomization.yaml"] = "namespace: argocd\nresources: [../../base/" + name + "]\npatches:\n- target: {kind: ApplicationSet}\n" +
@@ -524,52 +524,52 @@ func marshal(t *testing.T, o object) string {
 }
 
 // set is an ApplicationSet of components in environments.
-func (f *randomRepository) set(name string, components, environments []string) object {
-	generators, words := f.generators(components, environments)
+func (rr *randomRepository) set(name string, components, environments []string) object {
+	generators, words := rr.generators(components, environments)
 	appName := words.component + "-" + words.cluster
-	if f.perEnvironment {
+	if rr.perEnvironment {
 		appName = words.component
 	}
-	out := object{"generators": generators, "template": object{"metadata": object{"name": appName}, "spec": f.spec(words, components, environments)}}
-	if f.goTemplate {
+	out := object{"generators": generators, "template": object{"metadata": object{"name": appName}, "spec": rr.spec(words, components, environments)}}
+	if rr.goTemplate {
 		out["goTemplate"], out["goTemplateOptions"] = true, []any{"missingkey=error"}
 	}
 	return object{"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "metadata": object{"name": name, "namespace": "argocd"}, "spec": out}
 }
 
 // spec is what an Application of components in environments has, in the words of a set's template or its own.
-func (f *randomRepository) spec(words words, components, environments []string) object {
+func (rr *randomRepository) spec(words words, components, environments []string) object {
 	spec := object{
 		"project": "default", "destination": object{"name": words.destination, "namespace": words.component},
 		"syncPolicy": object{"automated": object{}},
 	}
-	revision := cmp.Or(words.revision, f.revision)
-	source := object{"repoURL": f.repoURL, "targetRevision": revision, "path": words.path}
+	revision := cmp.Or(words.revision, rr.revision)
+	source := object{"repoURL": rr.repoURL, "targetRevision": revision, "path": words.path}
 	switch {
-	case f.layout == layoutSideBySide:
+	case rr.layout == layoutSideBySide:
 		source["path"] = "charts/" + words.component
 		source["helm"] = object{"valueFiles": []any{"values.yaml", "values-" + words.environment + ".yaml"}}
-	case f.layout == layoutVersions:
+	case rr.layout == layoutVersions:
 		source["path"] = "charts/" + words.component
 		source["helm"] = object{"valueFiles": []any{"../../values/" + words.environment + "/versions.yaml"}}
-	case f.layout == layoutElement:
+	case rr.layout == layoutElement:
 		source["path"] = "charts/" + words.component
-		source["helm"] = object{"parameters": []any{object{"name": "image.tag", "value": f.parameter("version")}}}
-	case f.layout == layoutConfig:
-		source = object{"repoURL": f.parameter("repository"), "chart": words.component, "targetRevision": f.parameter("chartVersion")}
-		spec["project"], spec["destination"] = f.parameter("project"), object{"name": words.destination, "namespace": f.parameter("namespace")}
-	case f.layout == layoutLabel:
-		source = object{"repoURL": "https://charts.example/stable", "chart": words.component, "targetRevision": f.parameter("values.version")}
-	case f.layout == layoutManifests, f.layout == layoutPlain:
-		source = object{"repoURL": "https://charts.example/stable", "chart": words.component, "targetRevision": f.versions[components[0]][environments[0]]}
-	case f.carrier == carrierValues:
+		source["helm"] = object{"parameters": []any{object{"name": "image.tag", "value": rr.parameter("version")}}}
+	case rr.layout == layoutConfig:
+		source = object{"repoURL": rr.parameter("repository"), "chart": words.component, "targetRevision": rr.parameter("chartVersion")}
+		spec["project"], spec["destination"] = rr.parameter("project"), object{"name": words.destination, "namespace": rr.parameter("namespace")}
+	case rr.layout == layoutLabel:
+		source = object{"repoURL": "https://charts.example/stable", "chart": words.component, "targetRevision": rr.parameter("values.version")}
+	case rr.layout == layoutManifests, rr.layout == layoutPlain:
+		source = object{"repoURL": "https://charts.example/stable", "chart": words.component, "targetRevision": rr.versions[components[0]][environments[0]]}
+	case rr.carrier == carrierValues:
 		values := words.path + "/values.yaml"
-		if f.layout == layoutByComponent {
+		if rr.layout == layoutByComponent {
 			values = "values/" + words.environment + "/" + words.component + ".yaml"
 		}
 		spec["sources"] = []any{
 			object{"repoURL": "https://charts.example/stable", "chart": "service", "targetRevision": "3.1.0", "helm": object{"valueFiles": []any{"$values/" + values}}},
-			object{"repoURL": f.repoURL, "targetRevision": revision, "ref": "values"},
+			object{"repoURL": rr.repoURL, "targetRevision": revision, "ref": "values"},
 		}
 	}
 	if spec["sources"] == nil {
@@ -587,35 +587,35 @@ type words struct {
 }
 
 // parameter is a parameter in a template.
-func (f *randomRepository) parameter(name string) string {
-	if f.goTemplate {
+func (rr *randomRepository) parameter(name string) string {
+	if rr.goTemplate {
 		return "{{ ." + name + " }}"
 	}
 	return "{{" + name + "}}"
 }
 
 // segment is a part of a folder that a git generator gave.
-func (f *randomRepository) segment(n int) string {
-	if f.goTemplate {
+func (rr *randomRepository) segment(n int) string {
+	if rr.goTemplate {
 		return fmt.Sprintf("{{ index .path.segments %d }}", n)
 	}
 	return fmt.Sprintf("{{path[%d]}}", n)
 }
 
 // wholePath is the folder that a git generator gave.
-func (f *randomRepository) wholePath() string {
-	if f.goTemplate {
+func (rr *randomRepository) wholePath() string {
+	if rr.goTemplate {
 		return "{{ .path.path }}"
 	}
 	return "{{path}}"
 }
 
 // generators are a set's, and how its template says what they give.
-func (f *randomRepository) generators(components, environments []string) ([]any, words) {
+func (rr *randomRepository) generators(components, environments []string) ([]any, words) {
 	git := func(what string, value any) object {
-		return object{"git": object{"repoURL": f.repoURL, "revision": f.revision, what: value}}
+		return object{"git": object{"repoURL": rr.repoURL, "revision": rr.revision, what: value}}
 	}
-	of := func(component, environment string) string { return f.folder(component, environment) }
+	of := func(component, environment string) string { return rr.folder(component, environment) }
 	any1 := func(all []string) string {
 		if len(all) == 1 {
 			return all[0]
@@ -623,51 +623,51 @@ func (f *randomRepository) generators(components, environments []string) ([]any,
 		return "*"
 	}
 	switch {
-	case f.layout == layoutElement:
+	case rr.layout == layoutElement:
 		var elements []any
 		for _, e := range environments {
-			elements = append(elements, object{"env": e, "cluster": e + "-1", "replicas": fmt.Sprint(len(elements) + 1), "version": f.versions[components[0]][e]})
+			elements = append(elements, object{"env": e, "cluster": e + "-1", "replicas": fmt.Sprint(len(elements) + 1), "version": rr.versions[components[0]][e]})
 		}
-		return []any{object{"list": object{"elements": elements}}}, words{component: components[0], environment: f.parameter("env"), cluster: f.parameter("env"), destination: f.parameter("cluster")}
-	case f.layout == layoutConfig:
+		return []any{object{"list": object{"elements": elements}}}, words{component: components[0], environment: rr.parameter("env"), cluster: rr.parameter("env"), destination: rr.parameter("cluster")}
+	case rr.layout == layoutConfig:
 		return []any{git("files", []any{object{"path": "services/*/" + any1(environments) + "/config.json"}})},
-			words{component: f.parameter("service"), environment: f.parameter("stage"), cluster: f.parameter("stage"), destination: f.parameter("stage") + "-1"}
-	case f.layout == layoutLabel:
-		first := f.versions[components[0]][environments[0]]
+			words{component: rr.parameter("service"), environment: rr.parameter("stage"), cluster: rr.parameter("stage"), destination: rr.parameter("stage") + "-1"}
+	case rr.layout == layoutLabel:
+		first := rr.versions[components[0]][environments[0]]
 		inner := []any{object{"clusters": object{"selector": object{"matchExpressions": []any{object{"key": "environment", "operator": "Exists"}}}, "values": object{"addon": components[0], "version": first}}}}
 		for _, e := range environments {
-			inner = append(inner, object{"clusters": object{"selector": object{"matchLabels": object{"environment": e}}, "values": object{"version": f.versions[components[0]][e]}}})
+			inner = append(inner, object{"clusters": object{"selector": object{"matchLabels": object{"environment": e}}, "values": object{"version": rr.versions[components[0]][e]}}})
 		}
 		return []any{object{"merge": object{"mergeKeys": []any{"server"}, "generators": inner}}},
-			words{component: components[0], environment: f.parameter("metadata.labels.environment"), cluster: f.parameter("name"), destination: f.parameter("name")}
-	case f.layout == layoutBranches && f.facts == factsFolders:
-		return f.branchGenerators(any1(components), environments)
-	case f.facts == factsFolders:
+			words{component: components[0], environment: rr.parameter("metadata.labels.environment"), cluster: rr.parameter("name"), destination: rr.parameter("name")}
+	case rr.layout == layoutBranches && rr.facts == factsFolders:
+		return rr.branchGenerators(any1(components), environments)
+	case rr.facts == factsFolders:
 		at := of("COMPONENT", "ENVIRONMENT")
 		parts := strings.Split(at, "/")
-		w := words{path: f.wholePath(), component: f.segment(slices.Index(parts, "COMPONENT")), environment: f.segment(slices.Index(parts, "ENVIRONMENT"))}
+		w := words{path: rr.wholePath(), component: rr.segment(slices.Index(parts, "COMPONENT")), environment: rr.segment(slices.Index(parts, "ENVIRONMENT"))}
 		w.cluster, w.destination = w.environment, w.environment+"-1"
 		return []any{git("directories", []any{object{"path": of(any1(components), any1(environments))}})}, w
 	}
 	var second object
 	w := words{component: components[0]}
-	if f.facts == factsList {
+	if rr.facts == factsList {
 		var elements []any
 		for _, e := range environments {
 			element := object{"env": e, "cluster": e + "-1"}
-			if f.layout == layoutBranches {
-				element["branch"], w.revision = f.revisionOf(e), f.parameter("branch")
+			if rr.layout == layoutBranches {
+				element["branch"], w.revision = rr.revisionOf(e), rr.parameter("branch")
 			}
 			elements = append(elements, element)
 		}
 		second = object{"list": object{"elements": elements}}
-		w.environment, w.cluster, w.destination = f.parameter("env"), f.parameter("env"), f.parameter("cluster")
+		w.environment, w.cluster, w.destination = rr.parameter("env"), rr.parameter("env"), rr.parameter("cluster")
 	} else {
-		if f.layout == layoutBranches {
-			w.revision = f.branchPrefix + f.parameter("metadata.labels.environment")
+		if rr.layout == layoutBranches {
+			w.revision = rr.branchPrefix + rr.parameter("metadata.labels.environment")
 		}
 		second = object{"clusters": object{"selector": object{"matchExpressions": []any{object{"key": "environment", "operator": "In", "values": toAny(environments)}}}}}
-		w.environment, w.cluster, w.destination = f.parameter("metadata.labels.environment"), f.parameter("name"), f.parameter("name")
+		w.environment, w.cluster, w.destination = rr.parameter("metadata.labels.environment"), rr.parameter("name"), rr.parameter("name")
 	}
 	generators := []any{second}
 	if len(components) > 1 {
@@ -675,7 +675,7 @@ func (f *randomRepository) generators(components, environments []string) ([]any,
 		for _, c := range components {
 			elements = append(elements, object{"app": c})
 		}
-		w.component = f.parameter("app")
+		w.component = rr.parameter("app")
 		generators = []any{object{"matrix": object{"generators": []any{object{"list": object{"elements": elements}}, second}}}}
 	}
 	w.path = of(w.component, w.environment)
@@ -683,21 +683,21 @@ func (f *randomRepository) generators(components, environments []string) ([]any,
 }
 
 // branchGenerators are those that list the folders of components on the environments' branches.
-func (f *randomRepository) branchGenerators(component string, environments []string) ([]any, words) {
+func (rr *randomRepository) branchGenerators(component string, environments []string) ([]any, words) {
 	folders := func(revision string) object {
-		return object{"git": object{"repoURL": f.repoURL, "revision": revision, "directories": []any{object{"path": f.folder(component, "")}}}}
+		return object{"git": object{"repoURL": rr.repoURL, "revision": revision, "directories": []any{object{"path": rr.folder(component, "")}}}}
 	}
-	w := words{path: f.wholePath(), component: f.segment(1)}
+	w := words{path: rr.wholePath(), component: rr.segment(1)}
 	if len(environments) == 1 {
 		e := environments[0]
-		w.cluster, w.destination, w.revision = e, e+"-1", f.revisionOf(e)
+		w.cluster, w.destination, w.revision = e, e+"-1", rr.revisionOf(e)
 		return []any{folders(w.revision)}, w
 	}
 	var elements []any
 	for _, e := range environments {
-		elements = append(elements, object{"env": e, "branch": f.revisionOf(e)})
+		elements = append(elements, object{"env": e, "branch": rr.revisionOf(e)})
 	}
-	w.environment, w.cluster, w.destination, w.revision = f.parameter("env"), f.parameter("env"), f.parameter("env")+"-1", f.parameter("branch")
+	w.environment, w.cluster, w.destination, w.revision = rr.parameter("env"), rr.parameter("env"), rr.parameter("env")+"-1", rr.parameter("branch")
 	return []any{object{"matrix": object{"generators": []any{object{"list": object{"elements": elements}}, folders(w.revision)}}}}, w
 }
 
@@ -710,12 +710,12 @@ func toAny(all []string) []any {
 }
 
 // clusters are the Secrets of Argo CD's clusters.
-func (f *randomRepository) clusters() string {
+func (rr *randomRepository) clusters() string {
 	var out strings.Builder
-	environments := f.environments()
+	environments := rr.environments()
 	for i, e := range environments {
 		count := 1
-		if f.twoClusters && i == len(environments)-1 {
+		if rr.twoClusters && i == len(environments)-1 {
 			count = 2
 		}
 		for n := range count {

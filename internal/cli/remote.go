@@ -37,42 +37,42 @@ func remoteCommands() []*cobra.Command {
 	}
 }
 
-func (r *serverFlags) addFlags(c *cobra.Command) *cobra.Command {
+func (s *serverFlags) addFlags(c *cobra.Command) *cobra.Command {
 	server := os.Getenv(serverVariable)
 	if server == "" {
 		server = "http://127.0.0.1:8080"
 	}
-	c.Flags().StringVar(&r.server, "server", server, "the server's address, also from "+serverVariable)
-	c.Flags().StringVar(&r.tokenFile, "token-file", "", "a file with an API token; without it the token is in "+tokenVariable)
-	c.Flags().StringVar(&r.repository, "repository", "", "the repository, as forge:owner/name; needed only where several have a pipeline or pull request of that name")
+	c.Flags().StringVar(&s.server, "server", server, "the server's address, also from "+serverVariable)
+	c.Flags().StringVar(&s.tokenFile, "token-file", "", "a file with an API token; without it the token is in "+tokenVariable)
+	c.Flags().StringVar(&s.repository, "repository", "", "the repository, as forge:owner/name; needed only where several have a pipeline or pull request of that name")
 	return c
 }
 
-func (r *serverFlags) newClient() (*client.Client, error) {
+func (s *serverFlags) newClient() (*client.Client, error) {
 	token := os.Getenv(tokenVariable)
-	if r.tokenFile != "" {
-		raw, err := os.ReadFile(r.tokenFile)
+	if s.tokenFile != "" {
+		raw, err := os.ReadFile(s.tokenFile)
 		if err != nil {
 			return nil, fmt.Errorf("read the API token: %w", err)
 		}
 		token = string(raw)
 	}
-	return client.New(r.server, strings.TrimSpace(token), Version())
+	return client.New(s.server, strings.TrimSpace(token), Version())
 }
 
 // printAnswer writes an answer as the output flag says.
-func (r *serverFlags) printAnswer(w io.Writer, v any, table func(io.Writer) error) error {
-	switch r.output {
+func (s *serverFlags) printAnswer(w io.Writer, v any, table func(io.Writer) error) error {
+	switch s.output {
 	case "table":
 		return table(w)
 	case "json":
 		return printJSON(w, v)
 	}
-	return fmt.Errorf("-o is table or json, not %q", r.output)
+	return fmt.Errorf("-o is table or json, not %q", s.output)
 }
 
-func (r *serverFlags) addOutputFlag(c *cobra.Command) *cobra.Command {
-	c.Flags().StringVarP(&r.output, "output", "o", "table", "table or json")
+func (s *serverFlags) addOutputFlag(c *cobra.Command) *cobra.Command {
+	c.Flags().StringVarP(&s.output, "output", "o", "table", "table or json")
 	return c
 }
 
@@ -141,16 +141,16 @@ func whyCommand() *cobra.Command {
 	return r.addOutputFlag(r.addFlags(c))
 }
 
-func (r *serverFlags) printWhy(cmd *cobra.Command, pipeline, component, environment string) error {
-	cl, err := r.newClient()
+func (s *serverFlags) printWhy(cmd *cobra.Command, pipeline, component, environment string) error {
+	cl, err := s.newClient()
 	if err != nil {
 		return err
 	}
-	y, err := cl.Why(cmd.Context(), r.repository, pipeline, component, environment)
+	y, err := cl.Why(cmd.Context(), s.repository, pipeline, component, environment)
 	if err != nil {
 		return err
 	}
-	return r.printAnswer(cmd.OutOrStdout(), y, func(w io.Writer) error {
+	return s.printAnswer(cmd.OutOrStdout(), y, func(w io.Writer) error {
 		client.PrintTroubles(w, y.Troubles)
 		client.PrintWhy(w, y)
 		return nil
@@ -212,14 +212,14 @@ func promoteCommand() *cobra.Command {
 }
 
 // addReplyFlag is the output flag of a command that only acknowledges.
-func (r *serverFlags) addReplyFlag(c *cobra.Command) *cobra.Command {
-	r.reply.addFlag(c)
+func (s *serverFlags) addReplyFlag(c *cobra.Command) *cobra.Command {
+	s.reply.addFlag(c)
 	return c
 }
 
 // printReply writes the server's reply to a command.
-func (r *serverFlags) printReply(cmd *cobra.Command, text string) error {
-	asJSON, err := r.reply.isJSON()
+func (s *serverFlags) printReply(cmd *cobra.Command, text string) error {
+	asJSON, err := s.reply.isJSON()
 	if err != nil {
 		return err
 	}
@@ -231,10 +231,10 @@ func (r *serverFlags) printReply(cmd *cobra.Command, text string) error {
 }
 
 // reportProgress is how a promotion that is waited for is told of: as JSON, an object a change.
-func (r *serverFlags) reportProgress(cmd *cobra.Command) func(text string) {
+func (s *serverFlags) reportProgress(cmd *cobra.Command) func(text string) {
 	return func(text string) {
 		var err error
-		if asJSON, _ := r.reply.isJSON(); asJSON { // the format was checked with the command
+		if asJSON, _ := s.reply.isJSON(); asJSON { // the format was checked with the command
 			err = printJSON(cmd.OutOrStdout(), progressAnswer{text})
 		} else {
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), text)
@@ -250,31 +250,31 @@ type progressAnswer struct {
 	Progress string `json:"progress"`
 }
 
-func (r *serverFlags) onPipeline(cmd *cobra.Command, pipeline, verb string, body api.PipelineCommand) error {
-	if _, err := r.reply.isJSON(); err != nil {
+func (s *serverFlags) onPipeline(cmd *cobra.Command, pipeline, verb string, body api.PipelineCommand) error {
+	if _, err := s.reply.isJSON(); err != nil {
 		return err
 	}
-	cl, err := r.newClient()
+	cl, err := s.newClient()
 	if err != nil {
 		return err
 	}
-	body.Repository = r.repository
+	body.Repository = s.repository
 	text, err := cl.SendPipelineCommand(cmd.Context(), pipeline, verb, body)
 	if err != nil {
 		return err
 	}
-	return r.printReply(cmd, text)
+	return s.printReply(cmd, text)
 }
 
-func (r *serverFlags) onPromotion(cmd *cobra.Command, promotion, verb string, body api.PromotionCommand) error {
-	if _, err := r.reply.isJSON(); err != nil {
+func (s *serverFlags) onPromotion(cmd *cobra.Command, promotion, verb string, body api.PromotionCommand) error {
+	if _, err := s.reply.isJSON(); err != nil {
 		return err
 	}
-	cl, err := r.newClient()
+	cl, err := s.newClient()
 	if err != nil {
 		return err
 	}
-	id, err := cl.FindPromotion(cmd.Context(), r.repository, promotion)
+	id, err := cl.FindPromotion(cmd.Context(), s.repository, promotion)
 	if err != nil {
 		return err
 	}
@@ -282,7 +282,7 @@ func (r *serverFlags) onPromotion(cmd *cobra.Command, promotion, verb string, bo
 	if err != nil {
 		return err
 	}
-	return r.printReply(cmd, text)
+	return s.printReply(cmd, text)
 }
 
 func holdCommand(verb, short string) *cobra.Command {

@@ -159,9 +159,9 @@ spec:
 }
 
 // await waits until every component's release in prod is this one, in this state.
-func (w *sizingWorld) await(t *testing.T, n int, release, state string) {
+func (s *sizingWorld) await(t *testing.T, n int, release, state string) {
 	t.Helper()
-	c, err := client.New(w.url, sizingToken, "test")
+	c, err := client.New(s.url, sizingToken, "test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,9 +198,9 @@ func (w *sizingWorld) await(t *testing.T, n int, release, state string) {
 // sizedServer is a server in a process of its own.
 type sizedServer struct{ process *os.Process }
 
-func (w *sizingWorld) startServer(t *testing.T) *sizedServer {
+func (s *sizingWorld) startServer(t *testing.T) *sizedServer {
 	t.Helper()
-	c := exec.CommandContext(t.Context(), "liftlock", "serve", "--config", filepath.Join(w.dir, "liftlock.yaml"))
+	c := exec.CommandContext(t.Context(), "liftlock", "serve", "--config", filepath.Join(s.dir, "liftlock.yaml"))
 	var log bytes.Buffer
 	c.Stderr = &log
 	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }

@@ -39,10 +39,10 @@ func newTutorialShell(t *testing.T) *tutorialShell {
 
 // startTerminal runs commands in the folder tutorial until the test ends, and gives what they
 // have printed so far.
-func (s *tutorialShell) startTerminal(commands string) (printed func() string) {
+func (t *tutorialShell) startTerminal(commands string) (printed func() string) {
 	var mu sync.Mutex
 	var out bytes.Buffer
-	c := s.Command(s.t.Context(), "cd begin/tutorial\n"+commands)
+	c := t.Command(t.t.Context(), "cd begin/tutorial\n"+commands)
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGINT) }
 	c.WaitDelay = 10 * time.Second
@@ -53,20 +53,20 @@ func (s *tutorialShell) startTerminal(commands string) (printed func() string) {
 	})
 	c.Stdout, c.Stderr = w, w
 	if err := c.Start(); err != nil {
-		s.t.Fatal(err)
+		t.t.Fatal(err)
 	}
 	printed = func() string {
 		mu.Lock()
 		defer mu.Unlock()
 		return out.String()
 	}
-	s.t.Cleanup(func() {
+	t.t.Cleanup(func() {
 		var exit *exec.ExitError
 		if err := c.Wait(); err != nil && !errors.As(err, &exit) && !errors.Is(err, context.Canceled) { // Ctrl-C ends it, well or not
-			s.t.Errorf("the terminal of %q: %v", commands, err)
+			t.t.Errorf("the terminal of %q: %v", commands, err)
 		}
-		if s.t.Failed() {
-			s.t.Logf("the terminal of %q printed:\n%s", commands, printed())
+		if t.t.Failed() {
+			t.t.Logf("the terminal of %q printed:\n%s", commands, printed())
 		}
 	})
 	return printed
@@ -74,14 +74,14 @@ func (s *tutorialShell) startTerminal(commands string) (printed func() string) {
 
 type writerFunc func(p []byte) (int, error)
 
-func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+func (w writerFunc) Write(p []byte) (int, error) { return w(p) }
 
 // tutorialPatience is how long a step may take that others work on, on a machine where
 // everything else is tested at the same time.
 const tutorialPatience = 2 * time.Minute
 
 // poll looks until a condition holds.
-func (s *tutorialShell) poll(holds func() bool) bool {
+func (t *tutorialShell) poll(holds func() bool) bool {
 	deadline, tick := time.NewTimer(tutorialPatience), time.NewTicker(200*time.Millisecond)
 	defer deadline.Stop()
 	defer tick.Stop()

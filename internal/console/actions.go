@@ -44,10 +44,10 @@ type actionBody struct {
 }
 
 // IsLong says whether a hold is of more than one pull request.
-func (b *actionBody) IsLong() bool { return b.Verb == command.Hold && b.Scope != command.ScopePR }
+func (a *actionBody) IsLong() bool { return a.Verb == command.Hold && a.Scope != command.ScopePR }
 
 // TakesReason says whether a reason can be given.
-func (b *actionBody) TakesReason() bool { return b.Verb != command.Retry && b.Verb != command.Promote }
+func (a *actionBody) TakesReason() bool { return a.Verb != command.Retry && a.Verb != command.Promote }
 
 // actURL is where something is done to a promotion, given by its ID, or to a pipeline.
 func (p *pages) actURL(verb string, promotionID int64) string {
@@ -73,13 +73,13 @@ func (p *pages) actOnPipelineURL(repo, pipeline, verb, component, environment st
 }
 
 // actOnPromotion takes /act/promotions/{id}/{verb}.
-func (c *server) actOnPromotion(w http.ResponseWriter, r *http.Request) {
+func (se *server) actOnPromotion(w http.ResponseWriter, r *http.Request) {
 	verb := r.PathValue("verb")
 	if !slices.Contains(promotionVerbs, verb) {
-		c.pageNotFound(w, r)
+		se.pageNotFound(w, r)
 		return
 	}
-	_, p := c.loadPromotion(w, r)
+	_, p := se.loadPromotion(w, r)
 	if p == nil {
 		return
 	}
@@ -87,30 +87,30 @@ func (c *server) actOnPromotion(w http.ResponseWriter, r *http.Request) {
 	if verb == command.Skip {
 		form.Gate, form.Head = r.PostFormValue("gate"), r.PostFormValue("head")
 	}
-	o, err := c.parsePromotionCommand(r, verb, form)
+	o, err := se.parsePromotionCommand(r, verb, form)
 	if o == nil {
-		c.renderError(w, r, err)
+		se.renderError(w, r, err)
 		return
 	}
 	if verb == command.Skip && r.Method == http.MethodGet {
-		if pull := c.reader.readPull(r.Context(), o.Repo, o.Pull); pull != nil {
+		if pull := se.reader.readPull(r.Context(), o.Repo, o.Pull); pull != nil {
 			o.Head = pull.PR.Head
 		}
 	}
-	b := &actionBody{Command: o, Happens: describePromotionAction(p, o), Back: c.pages.pageURL("promotions", p.ID)}
+	b := &actionBody{Command: o, Happens: describePromotionAction(p, o), Back: se.pages.pageURL("promotions", p.ID)}
 	hasApprovals := false
 	for _, g := range p.Detail.Gates {
 		b.Gates = append(b.Gates, g.Gate)
 		hasApprovals = hasApprovals || g.Gate == "approvals"
 	}
-	c.act(w, r, b, hasApprovals, err)
+	se.act(w, r, b, hasApprovals, err)
 }
 
 // actOnPipeline takes /act/pipelines/{pipeline}/{verb}.
-func (c *server) actOnPipeline(w http.ResponseWriter, r *http.Request) {
+func (se *server) actOnPipeline(w http.ResponseWriter, r *http.Request) {
 	verb, q := r.PathValue("verb"), r.URL.Query()
 	if !slices.Contains(pipelineVerbs, verb) {
-		c.pageNotFound(w, r)
+		se.pageNotFound(w, r)
 		return
 	}
 	form := &api.PipelineCommand{Repository: q.Get("repository"), Component: q.Get("component"), Environment: q.Get("environment"),
@@ -118,25 +118,25 @@ func (c *server) actOnPipeline(w http.ResponseWriter, r *http.Request) {
 	if form.Component == "" && form.Environment == "" {
 		form.Scope = command.ScopePipeline
 	}
-	o, err := c.parsePipelineCommand(r, verb, form)
+	o, err := se.parsePipelineCommand(r, verb, form)
 	if o == nil {
-		c.renderError(w, r, err)
+		se.renderError(w, r, err)
 		return
 	}
-	b := &actionBody{Command: o, Happens: describePipelineAction(o), Back: c.pages.pipelineURL(o.Repo, o.Pipeline)}
+	b := &actionBody{Command: o, Happens: describePipelineAction(o), Back: se.pages.pipelineURL(o.Repo, o.Pipeline)}
 	if o.Component != "" {
-		b.Back = c.pages.componentURL(o.Repo, o.Pipeline, o.Component)
+		b.Back = se.pages.componentURL(o.Repo, o.Pipeline, o.Component)
 	}
-	c.act(w, r, b, false, err)
+	se.act(w, r, b, false, err)
 }
 
 // act shows what will happen, or, posted, has it done and shows what came of it. invalid says
 // what is wrong with what was filled in.
-func (c *server) act(w http.ResponseWriter, r *http.Request, b *actionBody, hasApprovals bool, invalid error) {
+func (se *server) act(w http.ResponseWriter, r *http.Request, b *actionBody, hasApprovals bool, invalid error) {
 	u := userOf(r.Context())
 	b.User, b.Token, b.By, b.Role, b.Via = u, u.formToken(), u.By(), u.Role, "console"
-	b.Account = c.accountOn(u, b.Repo)
-	b.Command.Subject = digestSubject(c.opts.Login.Provider.Issuer(), u.Subject)
+	b.Account = se.accountOn(u, b.Repo)
+	b.Command.Subject = digestSubject(se.opts.Login.Provider.Issuer(), u.Subject)
 	b.Comment = command.Comment(b.Grammar())
 	if b.Verb == command.Skip {
 		b.Comment = command.Prefix + " skip GATE REASON" // which gate is to be chosen yet
@@ -154,7 +154,7 @@ func (c *server) act(w http.ResponseWriter, r *http.Request, b *actionBody, hasA
 		}
 		if err == nil {
 			b.Source = "console " + u.Subject + " " + b.Key
-			b.Done, err = c.giveCommand(r.Context(), b.Command)
+			b.Done, err = se.giveCommand(r.Context(), b.Command)
 		}
 		var known *apiError
 		switch {
@@ -164,11 +164,11 @@ func (c *server) act(w http.ResponseWriter, r *http.Request, b *actionBody, hasA
 				b.Key = rand.Text() // what is sent next is another command
 			}
 		case err != nil:
-			c.renderError(w, r, err)
+			se.renderError(w, r, err)
 			return
 		}
 	}
-	c.renderPage(w, r, status, "act", page{Title: c.reader.wordsOf(b.Repo)(actionTitle(b.Command)), Still: true, Body: b})
+	se.renderPage(w, r, status, "act", page{Title: se.reader.wordsOf(b.Repo)(actionTitle(b.Command)), Still: true, Body: b})
 }
 
 // actionTitle names what is done to what.

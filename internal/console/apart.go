@@ -51,12 +51,12 @@ func carriedRelease(e *api.Environment) api.CarriedRelease {
 
 // compareApart compares the two environments that a request's address names: the first
 // with the last one unless it says otherwise.
-func (c *server) compareApart(r *http.Request, v map[string]string) (*snapshot, *api.Pipeline, *api.EnvironmentComparison, error) {
-	s, err := c.reader.sharedSnapshot(r.Context())
+func (se *server) compareApart(r *http.Request, v map[string]string) (*snapshot, *api.Pipeline, *api.EnvironmentComparison, error) {
+	s, err := se.reader.sharedSnapshot(r.Context())
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	p, err := c.reader.findPipeline(s, v["repository"], r.PathValue("pipeline"))
+	p, err := se.reader.findPipeline(s, v["repository"], r.PathValue("pipeline"))
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -68,14 +68,14 @@ func (c *server) compareApart(r *http.Request, v map[string]string) (*snapshot, 
 }
 
 // getEnvironmentComparison takes GET /api/v1/pipelines/{pipeline}/apart.
-func (c *server) getEnvironmentComparison(w http.ResponseWriter, r *http.Request) {
+func (se *server) getEnvironmentComparison(w http.ResponseWriter, r *http.Request) {
 	v, err := parseQuery(r.URL.RawQuery, "repository", "from", "to")
 	var out *api.EnvironmentComparison
 	if err == nil {
-		_, _, out, err = c.compareApart(r, v)
+		_, _, out, err = se.compareApart(r, v)
 	}
 	if err != nil {
-		c.writeError(w, r, err)
+		se.writeError(w, r, err)
 		return
 	}
 	writeJSON(w, http.StatusOK, out)
@@ -88,21 +88,21 @@ type apartBody struct {
 	All          int // components that differ; Different has up to maxApartRows of them
 }
 
-func (c *server) apartPage(w http.ResponseWriter, r *http.Request) {
+func (se *server) apartPage(w http.ResponseWriter, r *http.Request) {
 	v, err := parseQuery(r.URL.RawQuery, "repository", "from", "to")
 	var s *snapshot
 	var p *api.Pipeline
 	var out *api.EnvironmentComparison
 	if err == nil {
-		s, p, out, err = c.compareApart(r, v)
+		s, p, out, err = se.compareApart(r, v)
 	}
 	if err != nil {
-		c.renderError(w, r, err)
+		se.renderError(w, r, err)
 		return
 	}
 	b := apartBody{EnvironmentComparison: out, Environments: p.Environments, All: len(out.Different)}
 	out.Different = out.Different[:min(len(out.Different), maxApartRows)]
-	c.renderPage(w, r, http.StatusOK, "apart", newPage(s, p.Name+": "+out.From+" and "+out.To, "pipelines", b))
+	se.renderPage(w, r, http.StatusOK, "apart", newPage(s, p.Name+": "+out.From+" and "+out.To, "pipelines", b))
 }
 
 // apartURL is the address where two environments of a pipeline are compared over all components;

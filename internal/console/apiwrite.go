@@ -25,28 +25,28 @@ func roleFor(verb string) string {
 }
 
 // handlePipelineCommand takes POST /api/v1/pipelines/{pipeline}/{promote,hold,unhold}.
-func (c *server) handlePipelineCommand(verb string) http.HandlerFunc {
+func (se *server) handlePipelineCommand(verb string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		caller := c.auth.requireRole(w, r, roleFor(verb))
+		caller := se.auth.requireRole(w, r, roleFor(verb))
 		if caller == nil {
 			return
 		}
 		var body api.PipelineCommand
 		if err := decodeBody(w, r, &body, false); err != nil {
-			c.writeError(w, r, err)
+			se.writeError(w, r, err)
 			return
 		}
-		r = c.withReader(r, caller, nil)
-		o, err := c.parsePipelineCommand(r, verb, &body)
+		r = se.withReader(r, caller, nil)
+		o, err := se.parsePipelineCommand(r, verb, &body)
 		if err != nil {
-			c.writeError(w, r, err)
+			se.writeError(w, r, err)
 			return
 		}
-		c.runCommand(w, r, caller, o)
+		se.runCommand(w, r, caller, o)
 	}
 }
 
-func (c *server) parsePipelineCommand(r *http.Request, verb string, b *api.PipelineCommand) (*Command, error) {
+func (se *server) parsePipelineCommand(r *http.Request, verb string, b *api.PipelineCommand) (*Command, error) {
 	if err := checkBodyFields("repository", b.Repository, "component", b.Component, "environment", b.Environment, "scope", b.Scope); err != nil {
 		return nil, err
 	}
@@ -57,11 +57,11 @@ func (c *server) parsePipelineCommand(r *http.Request, verb string, b *api.Pipel
 	} else if err := resolveScope(b); err != nil {
 		return nil, err
 	}
-	s, err := c.reader.sharedSnapshot(r.Context())
+	s, err := se.reader.sharedSnapshot(r.Context())
 	if err != nil {
 		return nil, err
 	}
-	p, err := c.reader.findPipeline(s, b.Repository, r.PathValue("pipeline"))
+	p, err := se.reader.findPipeline(s, b.Repository, r.PathValue("pipeline"))
 	if err != nil {
 		return nil, err
 	}
@@ -114,28 +114,28 @@ func resolveScope(b *api.PipelineCommand) error {
 }
 
 // handlePromotionCommand takes POST /api/v1/promotions/{id}/{hold,unhold,retry,revert,skip}.
-func (c *server) handlePromotionCommand(verb string) http.HandlerFunc {
+func (se *server) handlePromotionCommand(verb string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		caller := c.auth.requireRole(w, r, roleFor(verb))
+		caller := se.auth.requireRole(w, r, roleFor(verb))
 		if caller == nil {
 			return
 		}
 		var body api.PromotionCommand
 		if err := decodeBody(w, r, &body, true); err != nil {
-			c.writeError(w, r, err)
+			se.writeError(w, r, err)
 			return
 		}
-		r = c.withReader(r, caller, nil)
-		o, err := c.parsePromotionCommand(r, verb, &body)
+		r = se.withReader(r, caller, nil)
+		o, err := se.parsePromotionCommand(r, verb, &body)
 		if err != nil {
-			c.writeError(w, r, err)
+			se.writeError(w, r, err)
 			return
 		}
-		c.runCommand(w, r, caller, o)
+		se.runCommand(w, r, caller, o)
 	}
 }
 
-func (c *server) parsePromotionCommand(r *http.Request, verb string, b *api.PromotionCommand) (*Command, error) {
+func (se *server) parsePromotionCommand(r *http.Request, verb string, b *api.PromotionCommand) (*Command, error) {
 	id, err := parsePromotionID(r)
 	if err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func (c *server) parsePromotionCommand(r *http.Request, verb string, b *api.Prom
 	if b.Head != "" && (len(b.Head) < 7 || len(b.Head) > 64 || strings.Trim(b.Head, "0123456789abcdefABCDEF") != "") {
 		return nil, apiErrorf(http.StatusBadRequest, "the head %.70q is not a commit; write its hex digits, at least 7 of them", b.Head)
 	}
-	row, ok, err := c.records.Promotion(r.Context(), id)
+	row, ok, err := se.records.Promotion(r.Context(), id)
 	if err != nil {
 		return nil, err
 	}
@@ -167,16 +167,16 @@ func (c *server) parsePromotionCommand(r *http.Request, verb string, b *api.Prom
 }
 
 // setEnd sets a hold's end as a body has it.
-func (o *Command) setEnd(lasts, until string) (err error) {
-	if o.For, o.Until, err = command.ParseHoldEnd(lasts, until); err != nil {
+func (c *Command) setEnd(lasts, until string) (err error) {
+	if c.For, c.Until, err = command.ParseHoldEnd(lasts, until); err != nil {
 		return apiErrorf(http.StatusBadRequest, "%v", err)
 	}
 	return nil
 }
 
 // Grammar is the command as a comment would have said it.
-func (o *Command) Grammar() command.Command {
-	return command.Command{Verb: o.Verb, Scope: o.Scope, Reverts: o.Reverts, For: o.For, Until: o.Until, Environment: o.Environment, Gate: o.Gate, Reason: o.Reason}
+func (c *Command) Grammar() command.Command {
+	return command.Command{Verb: c.Verb, Scope: c.Scope, Reverts: c.Reverts, For: c.For, Until: c.Until, Environment: c.Environment, Gate: c.Gate, Reason: c.Reason}
 }
 
 // checkBodyFields checks pairs of a key and its value.
@@ -190,16 +190,16 @@ func checkBodyFields(pairs ...string) error {
 }
 
 // runCommand hands a well-formed order over and answers what came of it.
-func (c *server) runCommand(w http.ResponseWriter, r *http.Request, caller *tokenHolder, o *Command) {
+func (se *server) runCommand(w http.ResponseWriter, r *http.Request, caller *tokenHolder, o *Command) {
 	source, err := commandSource(r, caller)
 	if err != nil {
-		c.writeError(w, r, err)
+		se.writeError(w, r, err)
 		return
 	}
 	o.By, o.Role, o.Via, o.Source = caller.name, caller.role, "api", source
-	text, err := c.giveCommand(r.Context(), o)
+	text, err := se.giveCommand(r.Context(), o)
 	if err != nil {
-		c.writeError(w, r, err)
+		se.writeError(w, r, err)
 		return
 	}
 	writeJSON(w, http.StatusOK, api.CommandReply{Text: text})
@@ -207,15 +207,15 @@ func (c *server) runCommand(w http.ResponseWriter, r *http.Request, caller *toke
 
 // giveCommand hands a command over, whoever gave it, and says what came of it. The error knows
 // its answer.
-func (c *server) giveCommand(ctx context.Context, o *Command) (string, error) {
+func (se *server) giveCommand(ctx context.Context, o *Command) (string, error) {
 	// What a comment couldn't say, nobody else can either.
 	if err := o.Grammar().Check(); err != nil {
 		return "", apiErrorf(http.StatusBadRequest, "%s", err)
 	}
-	if c.opts.Command == nil {
+	if se.opts.Command == nil {
 		return "", apiErrorf(http.StatusServiceUnavailable, "%s", ErrNotReady)
 	}
-	text, err := c.opts.Command(ctx, *o)
+	text, err := se.opts.Command(ctx, *o)
 	var refusal *Refusal
 	switch {
 	case err == nil:
@@ -228,7 +228,7 @@ func (c *server) giveCommand(ctx context.Context, o *Command) (string, error) {
 	case errors.Is(err, ErrNotReady):
 		return "", apiErrorf(http.StatusServiceUnavailable, "%s", err)
 	}
-	c.opts.Log.Error("a command could not be carried out", zap.String("verb", o.Verb), zap.String("by", o.By),
+	se.opts.Log.Error("a command could not be carried out", zap.String("verb", o.Verb), zap.String("by", o.By),
 		zap.String("pipeline", o.Pipeline), zap.String("component", o.Component), zap.String("environment", o.Environment), zap.Error(err))
 	return "", apiErrorf(http.StatusInternalServerError, "it isn't known whether %s was carried out: %v", o.Verb, err)
 }

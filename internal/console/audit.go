@@ -48,13 +48,13 @@ type auditQuery struct {
 }
 
 // getAudit takes GET /api/v1/audit.
-func (c *server) getAudit(w http.ResponseWriter, r *http.Request) {
+func (se *server) getAudit(w http.ResponseWriter, r *http.Request) {
 	v, err := parseQuery(r.URL.RawQuery, append([]string{"format"}, auditParameters...)...)
 	if err == nil && !slices.Contains([]string{"", "json", "jsonl"}, v["format"]) {
 		err = apiErrorf(http.StatusBadRequest, "the parameter format is json or jsonl, not %.40q", v["format"])
 	}
 	if err != nil {
-		c.writeError(w, r, err)
+		se.writeError(w, r, err)
 		return
 	}
 	w.Header().Add("Vary", "Accept")
@@ -62,18 +62,18 @@ func (c *server) getAudit(w http.ResponseWriter, r *http.Request) {
 	if lines {
 		most = maxAuditLines
 	}
-	q, err := c.resolveAuditQuery(r.Context(), v, most)
+	q, err := se.resolveAuditQuery(r.Context(), v, most)
 	if err != nil {
-		c.writeError(w, r, err)
+		se.writeError(w, r, err)
 		return
 	}
 	if lines {
-		c.exportAudit(w, r, q)
+		se.exportAudit(w, r, q)
 		return
 	}
-	page, err := c.reader.readAudit(r.Context(), q)
+	page, err := se.reader.readAudit(r.Context(), q)
 	if err != nil {
-		c.writeError(w, r, err)
+		se.writeError(w, r, err)
 		return
 	}
 	writeJSON(w, http.StatusOK, page)
@@ -81,10 +81,10 @@ func (c *server) getAudit(w http.ResponseWriter, r *http.Request) {
 
 // resolveAuditQuery reads what parseQuery took apart, subjects included; a limit is at most
 // the given one.
-func (c *server) resolveAuditQuery(ctx context.Context, v map[string]string, mostEntries int) (auditQuery, error) {
+func (se *server) resolveAuditQuery(ctx context.Context, v map[string]string, mostEntries int) (auditQuery, error) {
 	q, err := parseAuditQuery(v, mostEntries)
 	if err == nil {
-		q.Filter.SubjectPrefixes, err = c.auditSubjects(ctx, q)
+		q.Filter.SubjectPrefixes, err = se.auditSubjects(ctx, q)
 	}
 	return q, err
 }
@@ -120,7 +120,7 @@ func parseAuditQuery(v map[string]string, mostEntries int) (q auditQuery, err er
 // auditSubjects is what the subjects of commands begin with that are about a component, a
 // pipeline or a repository, people's own pull requests included; what the branch no longer
 // has is found by its repository. Nil: any.
-func (c *server) auditSubjects(ctx context.Context, q auditQuery) ([]string, error) {
+func (se *server) auditSubjects(ctx context.Context, q auditQuery) ([]string, error) {
 	repository := q.Repository
 	switch {
 	case q.Pipeline == "" && repository == "":
@@ -128,11 +128,11 @@ func (c *server) auditSubjects(ctx context.Context, q auditQuery) ([]string, err
 	case q.Pipeline == "":
 		return []string{repository + "|", repository + " #"}, nil
 	case repository == "":
-		s, err := c.reader.sharedSnapshot(ctx)
+		s, err := se.reader.sharedSnapshot(ctx)
 		if err != nil {
 			return nil, err
 		}
-		p, err := c.reader.findPipeline(s, "", q.Pipeline)
+		p, err := se.reader.findPipeline(s, "", q.Pipeline)
 		if err != nil {
 			return nil, err
 		}
@@ -221,12 +221,12 @@ func parseAuditSubject(s string) (auditTarget, bool) {
 
 // exportAudit streams entries as JSON, a line each, newest first. What fails on the way
 // cuts the connection: an export that ends as it should is whole.
-func (c *server) exportAudit(w http.ResponseWriter, r *http.Request, q auditQuery) {
+func (se *server) exportAudit(w http.ResponseWriter, r *http.Request, q auditQuery) {
 	select {
-	case c.auditExports <- struct{}{}:
-		defer func() { <-c.auditExports }()
+	case se.auditExports <- struct{}{}:
+		defer func() { <-se.auditExports }()
 	default:
-		c.writeError(w, r, apiErrorf(http.StatusServiceUnavailable, "%d exports of the audit trail run already; try again in a moment", maxAuditExports))
+		se.writeError(w, r, apiErrorf(http.StatusServiceUnavailable, "%d exports of the audit trail run already; try again in a moment", maxAuditExports))
 		return
 	}
 	left := q.Limit
@@ -237,13 +237,13 @@ func (c *server) exportAudit(w http.ResponseWriter, r *http.Request, q auditQuer
 	defer s.clearDeadline()
 	// The server's limit on reading a request would end the export.
 	if err := s.rc.SetReadDeadline(time.Time{}); err != nil {
-		c.opts.Log.Debug("an export keeps the server's read deadline", zap.Error(err))
+		se.opts.Log.Debug("an export keeps the server's read deadline", zap.Error(err))
 	}
 	for begun := false; left > 0; begun = true {
 		q.Limit = min(left, maxLimit)
-		page, err := c.reader.readAudit(r.Context(), q)
+		page, err := se.reader.readAudit(r.Context(), q)
 		if err != nil && !begun {
-			c.writeError(w, r, err)
+			se.writeError(w, r, err)
 			return
 		}
 		if !begun {
@@ -255,7 +255,7 @@ func (c *server) exportAudit(w http.ResponseWriter, r *http.Request, q auditQuer
 		}
 		if err != nil {
 			if r.Context().Err() == nil {
-				c.opts.Log.Warn("an export of the audit trail was cut off", zap.Error(err))
+				se.opts.Log.Warn("an export of the audit trail was cut off", zap.Error(err))
 			}
 			panic(http.ErrAbortHandler)
 		}
@@ -268,7 +268,7 @@ func (c *server) exportAudit(w http.ResponseWriter, r *http.Request, q auditQuer
 }
 
 // sendLines sends entries as JSON, a line each.
-func (s *eventStream) sendLines(entries []api.AuditEntry) error {
+func (es *eventStream) sendLines(entries []api.AuditEntry) error {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
 	for i := range entries {
@@ -276,5 +276,5 @@ func (s *eventStream) sendLines(entries []api.AuditEntry) error {
 			return fmt.Errorf("write the entry %d: %w", entries[i].ID, err)
 		}
 	}
-	return s.send(b.String())
+	return es.send(b.String())
 }

@@ -41,10 +41,10 @@ type shownAuditEntry struct {
 
 // auditPage shows the audit trail. A filter that makes no sense is answered with what is
 // wrong with it above the filter, as it was given.
-func (c *server) auditPage(w http.ResponseWriter, r *http.Request) {
-	s, err := c.reader.sharedSnapshot(r.Context())
+func (se *server) auditPage(w http.ResponseWriter, r *http.Request) {
+	s, err := se.reader.sharedSnapshot(r.Context())
 	if err != nil {
-		c.renderError(w, r, err)
+		se.renderError(w, r, err)
 		return
 	}
 	b := auditBody{Verbs: listAuditVerbs(), Vias: auditVias, Pipelines: listPipelineHints(s), Form: map[string]string{}}
@@ -55,64 +55,64 @@ func (c *server) auditPage(w http.ResponseWriter, r *http.Request) {
 	}
 	v, err := parseQuery(r.URL.RawQuery, auditParameters...)
 	if err == nil && hasEmptyValue(v) { // as a form sends fields that nobody filled in
-		http.Redirect(w, r, c.auditURL(v, ""), http.StatusSeeOther)
+		http.Redirect(w, r, se.auditURL(v, ""), http.StatusSeeOther)
 		return
 	}
 	var trail *api.AuditTrail
 	if err == nil {
-		trail, err = c.readAuditPage(r, v)
+		trail, err = se.readAuditPage(r, v)
 	}
 	status, problem := http.StatusOK, (*apiError)(nil)
 	switch {
 	case errors.As(err, &problem):
 		status, b.Problem = problem.status, problem.text
 	case err != nil:
-		c.renderError(w, r, err)
+		se.renderError(w, r, err)
 		return
 	default:
 		for i := range trail.Entries {
-			b.Entries = append(b.Entries, c.buildShownAuditEntry(s, &trail.Entries[i]))
+			b.Entries = append(b.Entries, se.buildShownAuditEntry(s, &trail.Entries[i]))
 		}
-		b.addLinks(c, v, trail.Next)
+		b.addLinks(se, v, trail.Next)
 	}
-	c.renderPage(w, r, status, "audit", newPage(s, "Audit trail", "audit", b))
+	se.renderPage(w, r, status, "audit", newPage(s, "Audit trail", "audit", b))
 }
 
-func (c *server) readAuditPage(r *http.Request, v map[string]string) (*api.AuditTrail, error) {
-	q, err := c.resolveAuditQuery(r.Context(), v, maxLimit)
+func (se *server) readAuditPage(r *http.Request, v map[string]string) (*api.AuditTrail, error) {
+	q, err := se.resolveAuditQuery(r.Context(), v, maxLimit)
 	if err != nil {
 		return nil, err
 	}
-	return c.reader.readAudit(r.Context(), q)
+	return se.reader.readAudit(r.Context(), q)
 }
 
 // addLinks adds the addresses that keep the filter.
-func (b *auditBody) addLinks(c *server, v map[string]string, next int64) {
+func (a *auditBody) addLinks(c *server, v map[string]string, next int64) {
 	for name := range v {
-		b.Filtered = b.Filtered || name != "before" && name != "limit"
+		a.Filtered = a.Filtered || name != "before" && name != "limit"
 	}
 	if v["before"] != "" {
-		b.Newest = c.auditURL(v, "")
+		a.Newest = c.auditURL(v, "")
 	}
 	if next > 0 {
-		b.Older = c.auditURL(v, strconv.FormatInt(next, 10))
+		a.Older = c.auditURL(v, strconv.FormatInt(next, 10))
 	}
 	q := auditValues(v)
 	q.Del("limit") // of a page
 	q.Set("format", "jsonl")
-	b.Export = c.pages.pageURL("api", "v1", "audit") + "?" + q.Encode()
+	a.Export = c.pages.pageURL("api", "v1", "audit") + "?" + q.Encode()
 }
 
 // auditURL is the page's address with the filter, from the given entry on or the newest.
-func (c *server) auditURL(v map[string]string, before string) string {
+func (se *server) auditURL(v map[string]string, before string) string {
 	q := auditValues(v)
 	if before != "" {
 		q.Set("before", before)
 	}
 	if len(q) == 0 {
-		return c.pages.pageURL("audit")
+		return se.pages.pageURL("audit")
 	}
-	return c.pages.pageURL("audit") + "?" + q.Encode()
+	return se.pages.pageURL("audit") + "?" + q.Encode()
 }
 
 // auditValues is the filter, and how much of it one page shows, without where the page begins.
@@ -135,8 +135,8 @@ func hasEmptyValue(v map[string]string) bool {
 	return false
 }
 
-func (c *server) buildShownAuditEntry(s *snapshot, e *api.AuditEntry) shownAuditEntry {
-	out := shownAuditEntry{AuditEntry: *e, State: e.Outcome, ActorURL: c.auditURL(map[string]string{"actor": e.Actor}, "")}
+func (se *server) buildShownAuditEntry(s *snapshot, e *api.AuditEntry) shownAuditEntry {
+	out := shownAuditEntry{AuditEntry: *e, State: e.Outcome, ActorURL: se.auditURL(map[string]string{"actor": e.Actor}, "")}
 	for _, state := range []string{"refused", "failed"} {
 		if why, ok := strings.CutPrefix(e.Outcome, state+": "); ok {
 			out.State, out.Refusal = state, why
@@ -150,15 +150,15 @@ func (c *server) buildShownAuditEntry(s *snapshot, e *api.AuditEntry) shownAudit
 		return out
 	}
 	if s.findUnit(e.Repository+"|"+e.Pipeline+"|"+e.Component) != nil {
-		out.ComponentURL = c.pages.componentURL(e.Repository, e.Pipeline, e.Component)
+		out.ComponentURL = se.pages.componentURL(e.Repository, e.Pipeline, e.Component)
 	}
 	if slices.ContainsFunc(s.units, func(u *shownUnit) bool {
 		return u.record.Unit.Repo == e.Repository && u.record.Unit.Pipeline == e.Pipeline
 	}) {
-		out.PipelineURL = c.pages.pipelineURL(e.Repository, e.Pipeline)
+		out.PipelineURL = se.pages.pipelineURL(e.Repository, e.Pipeline)
 	}
 	if e.Pull != nil {
-		out.PromotionURL = c.pages.promotionByPullURL(e.Repository, e.Pull.Number)
+		out.PromotionURL = se.pages.promotionByPullURL(e.Repository, e.Pull.Number)
 	}
 	return out
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // seedAudit puts what people and tokens said about the seed's story on record.
-func (w *testConsole) seedAudit() {
-	w.t.Helper()
+func (tc *testConsole) seedAudit() {
+	tc.t.Helper()
 	merged := mustJSON(promotion.MergeRecord{Kind: promotion.KindPromotion, Release: "r", Head: "1111111111111111", Tip: "2222222222222222", Commit: "3333333333333333", JudgedAt: before(time.Hour), Inputs: strings.Repeat("ab", 32),
 		Gates: []policies.Result{{Gate: "approvals", Outcome: policies.Pass, Reason: "1 of 1 approvals: ada"}, {Gate: "soak", Outcome: policies.Pass, Reason: "skipped by oncall", SkippedBy: "oncall"}}})
 	for i, a := range []store.Audit{
@@ -28,7 +28,7 @@ func (w *testConsole) seedAudit() {
 		{Actor: "linus", Via: "comment", Verb: "revert", Subject: testRepo + "|shop|removed #8 revert", Reason: "no", Outcome: "refused: linus may not write to acme/fleet"},
 	} {
 		a.At, a.Source = before(time.Duration(90-10*i)*time.Minute), fmt.Sprint("s", i)
-		w.must(w.store.AddAudit(w.t.Context(), a))
+		tc.must(tc.store.AddAudit(tc.t.Context(), a))
 	}
 }
 

@@ -69,62 +69,62 @@ func (a *authenticator) findReader(r *http.Request) *tokenHolder {
 }
 
 // mayReadAll says whether a request may read, and all there is.
-func (c *server) mayReadAll(r *http.Request) bool {
-	holder := c.auth.findReader(r)
+func (se *server) mayReadAll(r *http.Request) bool {
+	holder := se.auth.findReader(r)
 	var u *user
 	if holder == nil {
 		var err error
-		if u, err = c.findUser(nil, r); err != nil {
+		if u, err = se.findUser(nil, r); err != nil {
 			u = nil
 		}
 	}
-	return (!c.opts.ReadToken || holder != nil || u != nil) && c.readingOf(holder, u).readsAll()
+	return (!se.opts.ReadToken || holder != nil || u != nil) && se.readingOf(holder, u).readsAll()
 }
 
 // readersOnly lets those pass who may read. A browser is led to the login, or, where nobody
 // logs in, has to ask its user for a token.
-func (c *server) readersOnly(next http.HandlerFunc) http.HandlerFunc {
+func (se *server) readersOnly(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		holder := c.auth.findReader(r)
-		if holder != nil && (c.opts.ReadToken || len(c.access.rules) > 0) {
-			next(w, c.withReader(r, holder, nil))
+		holder := se.auth.findReader(r)
+		if holder != nil && (se.opts.ReadToken || len(se.access.rules) > 0) {
+			next(w, se.withReader(r, holder, nil))
 			return
 		}
-		u, err := c.findUser(w, r)
+		u, err := se.findUser(w, r)
 		switch {
-		case err != nil && c.opts.ReadToken:
-			c.writeError(w, r, err)
+		case err != nil && se.opts.ReadToken:
+			se.writeError(w, r, err)
 		case u != nil:
-			next(w, c.withReader(r, nil, u))
-		case !c.opts.ReadToken:
-			next(w, c.withReader(r, nil, nil)) // the records can't be read, perhaps; then the page says so
+			next(w, se.withReader(r, nil, u))
+		case !se.opts.ReadToken:
+			next(w, se.withReader(r, nil, nil)) // the records can't be read, perhaps; then the page says so
 		default:
-			c.refuseReader(w, r)
+			se.refuseReader(w, r)
 		}
 	}
 }
 
 // streamReadersOnly is readersOnly for an answer that lasts. It is no use of a session, and
 // ends from time to time where somebody reads by one, so that one that is over reads no more.
-func (c *server) streamReadersOnly(next http.HandlerFunc) http.HandlerFunc {
+func (se *server) streamReadersOnly(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		holder, rules := c.auth.findReader(r), len(c.access.rules) > 0
-		if holder != nil || !c.opts.ReadToken && !rules {
-			next(w, c.withReader(r, holder, nil))
+		holder, rules := se.auth.findReader(r), len(se.access.rules) > 0
+		if holder != nil || !se.opts.ReadToken && !rules {
+			next(w, se.withReader(r, holder, nil))
 			return
 		}
-		u, err := c.findUser(nil, r)
+		u, err := se.findUser(nil, r)
 		switch {
 		case err != nil:
-			c.writeError(w, r, err)
-		case u == nil && c.opts.ReadToken:
-			c.refuseReader(w, r)
+			se.writeError(w, r, err)
+		case u == nil && se.opts.ReadToken:
+			se.refuseReader(w, r)
 		case u == nil:
-			next(w, c.withReader(r, nil, nil))
+			next(w, se.withReader(r, nil, nil))
 		default:
-			ctx, cancel := context.WithTimeout(r.Context(), c.opts.Recheck)
+			ctx, cancel := context.WithTimeout(r.Context(), se.opts.Recheck)
 			defer cancel()
-			r = c.withReader(r.WithContext(ctx), nil, u)
+			r = se.withReader(r.WithContext(ctx), nil, u)
 			// What a stream follows is rendered for nobody by name.
 			next(w, r.WithContext(context.WithValue(r.Context(), userKey{}, (*user)(nil))))
 		}
@@ -132,9 +132,9 @@ func (c *server) streamReadersOnly(next http.HandlerFunc) http.HandlerFunc {
 }
 
 // refuseReader answers who may not read.
-func (c *server) refuseReader(w http.ResponseWriter, r *http.Request) {
+func (se *server) refuseReader(w http.ResponseWriter, r *http.Request) {
 	status, text := http.StatusUnauthorized, "reading needs one of the server's API tokens: in the header \"Authorization: Bearer TOKEN\", or as the password of any user"
-	if len(c.auth.holders) == 0 && c.opts.Login == nil {
+	if len(se.auth.holders) == 0 && se.opts.Login == nil {
 		status, text = http.StatusForbidden, "reading needs a token, and this server has none; add one under api.tokens in the server's file, or set readAccess: open"
 	}
 	if strings.HasPrefix(r.URL.Path, "/api/") {
@@ -144,8 +144,8 @@ func (c *server) refuseReader(w http.ResponseWriter, r *http.Request) {
 		writeErrorf(w, status, "%s", text)
 		return
 	}
-	if c.opts.Login != nil && (r.Header.Get("Sec-Fetch-Mode") != "" || strings.Contains(r.Header.Get("Accept"), "text/html")) {
-		c.leadToLogin(w, r) // a browser; programs are told of tokens
+	if se.opts.Login != nil && (r.Header.Get("Sec-Fetch-Mode") != "" || strings.Contains(r.Header.Get("Accept"), "text/html")) {
+		se.leadToLogin(w, r) // a browser; programs are told of tokens
 		return
 	}
 	if status == http.StatusUnauthorized {

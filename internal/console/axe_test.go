@@ -55,16 +55,16 @@ func everyPage() map[string]string {
 }
 
 // seedEverything puts something for every page into the store.
-func (w *testConsole) seedEverything() {
-	w.t.Helper()
-	w.teams = map[string]string{"web": "shop", "cart": "shop", "mail": "comms", "search": "shop", "ingest": "data"}
-	w.seed()
-	w.seedAudit()
-	w.mergedCart()
-	w.forked()
-	w.compared = func(repo, pipeline string) (*api.Differences, error) { return differencesFixture(repo, pipeline), nil }
-	w.rendered = func(store.Promotion) (*api.RenderedDiff, error) { return renderedDiff(false), nil }
-	w.troubles = []api.Trouble{{Part: "pipeline file of hub:acme/data", Message: `.liftlock.yaml:14: spec.environments[1].afer: unknown key; did you mean "after"?`, Since: before(7 * time.Minute)}}
+func (tc *testConsole) seedEverything() {
+	tc.t.Helper()
+	tc.teams = map[string]string{"web": "shop", "cart": "shop", "mail": "comms", "search": "shop", "ingest": "data"}
+	tc.seed()
+	tc.seedAudit()
+	tc.mergedCart()
+	tc.forked()
+	tc.compared = func(repo, pipeline string) (*api.Differences, error) { return differencesFixture(repo, pipeline), nil }
+	tc.rendered = func(store.Promotion) (*api.RenderedDiff, error) { return renderedDiff(false), nil }
+	tc.troubles = []api.Trouble{{Part: "pipeline file of hub:acme/data", Message: `.liftlock.yaml:14: spec.environments[1].afer: unknown key; did you mean "after"?`, Since: before(7 * time.Minute)}}
 }
 
 // axe-core finds nothing on any page, in either look, on a screen and on a phone, with

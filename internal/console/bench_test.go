@@ -22,11 +22,11 @@ import (
 )
 
 // thousand puts 1,000 components in four environments into the store, a tenth of which moves.
-func (w *testConsole) thousand() {
-	w.t.Helper()
-	w.putRecord(func(tx *store.Tx) error {
+func (tc *testConsole) thousand() {
+	tc.t.Helper()
+	tc.putRecord(func(tx *store.Tx) error {
 		for i := range 1000 {
-			if err := tx.PutUnit(w.t.Context(), w.serviceRow(i, fmt.Sprintf("1.%d.0", i%7))); err != nil {
+			if err := tx.PutUnit(tc.t.Context(), tc.serviceRow(i, fmt.Sprintf("1.%d.0", i%7))); err != nil {
 				return err
 			}
 		}
@@ -35,12 +35,12 @@ func (w *testConsole) thousand() {
 }
 
 // service puts one of the thousand, with a release in dev.
-func (w *testConsole) service(i int, release string) {
-	w.t.Helper()
-	w.putRecord(func(tx *store.Tx) error { return tx.PutUnit(w.t.Context(), w.serviceRow(i, release)) })
+func (tc *testConsole) service(i int, release string) {
+	tc.t.Helper()
+	tc.putRecord(func(tx *store.Tx) error { return tx.PutUnit(tc.t.Context(), tc.serviceRow(i, release)) })
 }
 
-func (w *testConsole) serviceRow(i int, release string) store.Unit {
+func (tc *testConsole) serviceRow(i int, release string) store.Unit {
 	after := map[string][]string{"qa": {"dev"}, "prod-eu": {"qa"}, "prod-us": {"qa"}}
 	envs := []promotion.EnvState{env("dev", promotion.Verified, release, time.Hour, 1), env("qa", promotion.Verified, "1.0.0", time.Hour, 2), env("prod-eu", promotion.Verified, "1.0.0", time.Hour, 3), env("prod-us", promotion.Verified, "1.0.0", time.Hour, 3)}
 	if i%10 == 0 {
@@ -50,11 +50,11 @@ func (w *testConsole) serviceRow(i int, release string) store.Unit {
 	if i%100 == 7 {
 		envs[2].State, envs[2].Reason = promotion.Degraded, "prod-eu-b: Degraded for 31 s: Deployment: 0 of 3 replicas are available"
 	}
-	if w.teams == nil {
-		w.teams = map[string]string{}
+	if tc.teams == nil {
+		tc.teams = map[string]string{}
 	}
-	w.teams[fmt.Sprintf("svc-%04d", i)] = fmt.Sprintf("team-%02d", i%20)
-	return w.unitRow(testRepo, "shop", fmt.Sprintf("svc-%04d", i), "", after, envs...)
+	tc.teams[fmt.Sprintf("svc-%04d", i)] = fmt.Sprintf("team-%02d", i%20)
+	return tc.unitRow(testRepo, "shop", fmt.Sprintf("svc-%04d", i), "", after, envs...)
 }
 
 // BenchmarkThousand is what pages and answers over 1,000 components cost.

@@ -113,13 +113,13 @@ type pageLook struct {
 	scheme        string
 }
 
-func (l pageLook) emulate() chromedp.Tasks {
-	return chromedp.Tasks{chromedp.EmulateViewport(l.width, l.height), emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: l.scheme}})}
+func (p pageLook) emulate() chromedp.Tasks {
+	return chromedp.Tasks{chromedp.EmulateViewport(p.width, p.height), emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: p.scheme}})}
 }
 
 // forked puts a pipeline into the store that forks and joins, with a way past a stage.
-func (w *testConsole) forked() {
-	w.t.Helper()
+func (tc *testConsole) forked() {
+	tc.t.Helper()
 	after := map[string][]string{"qa": {"dev"}, "load": {"dev"}, "prod-eu": {"qa", "load"}, "prod-us": {"qa"}, "archive": {"prod-eu", "prod-us", "dev"}}
 	for _, name := range []string{"web", "api", "mail", "cart", "search", "stock"} {
 		envs := []promotion.EnvState{env("dev", promotion.Verified, "2.1.0", time.Hour, 1), env("qa", promotion.Verified, "2.1.0", time.Hour, 2), env("load", promotion.Verifying, "2.1.0", time.Hour, 1),
@@ -129,7 +129,7 @@ func (w *testConsole) forked() {
 		if name != "web" {
 			envs[3].State, envs[3].Reason = promotion.Degraded, "prod-eu-b: Degraded for 31 s: Deployment "+name+": ImagePullBackOff"
 		}
-		w.unitInGraph(testRepo, "forked", name, "", after, envs...)
+		tc.unitInGraph(testRepo, "forked", name, "", after, envs...)
 	}
 }
 

@@ -30,8 +30,8 @@ type componentHistory struct {
 }
 
 // readHistory reads a component's history.
-func (c *server) readHistory(ctx context.Context, k *api.Component) (*componentHistory, error) {
-	rows, err := c.records.Arrivals(ctx, unitKey(promotion.Unit{Repo: k.Repository, Pipeline: k.Pipeline, Component: k.Component}))
+func (se *server) readHistory(ctx context.Context, k *api.Component) (*componentHistory, error) {
+	rows, err := se.records.Arrivals(ctx, unitKey(promotion.Unit{Repo: k.Repository, Pipeline: k.Pipeline, Component: k.Component}))
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (c *server) readHistory(ctx context.Context, k *api.Component) (*componentH
 			continue
 		}
 		h.all = append(h.all, arrival{Environment: row.Environment, Name: cmp.Or(nameRelease(a.Content.Fields), row.Release[:min(12, len(row.Release))]),
-			Release: row.Release, Commit: row.Commit, By: a.By, Who: a.Author, Pull: c.reader.buildPull(k.Repository, a.Pull),
+			Release: row.Release, Commit: row.Commit, By: a.By, Who: a.Author, Pull: se.reader.buildPull(k.Repository, a.Pull),
 			At: row.At, VerifiedAt: row.VerifiedAt, DegradedAt: row.DegradedAt, fields: a.Content.Fields})
 	}
 	for i := range k.Environments {
@@ -63,21 +63,21 @@ func (c *server) readHistory(ctx context.Context, k *api.Component) (*componentH
 }
 
 // carriedFields is what an environment's release consists of; nil when that isn't known.
-func (h *componentHistory) carriedFields(environment string) []fieldedit.Field {
-	if list := h.byEnv[environment]; len(list) > 0 {
+func (c *componentHistory) carriedFields(environment string) []fieldedit.Field {
+	if list := c.byEnv[environment]; len(list) > 0 {
 		return list[0].fields
 	}
 	return nil
 }
 
 // distanceBetween says how far two environments are apart.
-func (h *componentHistory) distanceBetween(from, to string) promotion.Distance {
-	return promotion.CompareHistories(h.numberArrivals(from), h.numberArrivals(to))
+func (c *componentHistory) distanceBetween(from, to string) promotion.Distance {
+	return promotion.CompareHistories(c.numberArrivals(from), c.numberArrivals(to))
 }
 
 // numberArrivals gives an environment's history its numbers: Seq is the place in it.
-func (h *componentHistory) numberArrivals(environment string) []promotion.Arrival {
-	list := h.byEnv[environment]
+func (c *componentHistory) numberArrivals(environment string) []promotion.Arrival {
+	list := c.byEnv[environment]
 	out := make([]promotion.Arrival, len(list))
 	for i := range list {
 		out[i] = promotion.Arrival{Seq: int64(i), Release: list[i].Release}
@@ -87,10 +87,10 @@ func (h *componentHistory) numberArrivals(environment string) []promotion.Arriva
 
 // compareEnvironments compares two environments of a component: what the first has that
 // the second hasn't, and the reverse.
-func (c *server) compareEnvironments(ctx context.Context, k *api.Component, from, to string) (*api.Comparison, error) {
+func (se *server) compareEnvironments(ctx context.Context, k *api.Component, from, to string) (*api.Comparison, error) {
 	out := &api.Comparison{Repository: k.Repository, Pipeline: k.Pipeline, Component: k.Component, From: from, To: to,
 		Behind: []api.ArrivedRelease{}, Ahead: []api.ArrivedRelease{}, Fields: []api.FieldChange{}}
-	h, err := c.readHistory(ctx, k)
+	h, err := se.readHistory(ctx, k)
 	if err != nil {
 		return nil, err
 	}
@@ -148,21 +148,21 @@ func diffFields(from, to []fieldedit.Field) []api.FieldChange {
 	return all
 }
 
-func (c *server) getComparison(w http.ResponseWriter, r *http.Request) {
+func (se *server) getComparison(w http.ResponseWriter, r *http.Request) {
 	v, err := parseQuery(r.URL.RawQuery, "repository", "component", "from", "to")
 	if err == nil && (v["component"] == "" || v["from"] == "" || v["to"] == "") {
 		err = apiErrorf(http.StatusBadRequest, "the parameters component, from and to are needed: an environment, and the one that is compared with it")
 	}
 	var k *api.Component
 	if err == nil {
-		_, _, k, err = c.findRequestedComponent(r, v["component"], v["repository"])
+		_, _, k, err = se.findRequestedComponent(r, v["component"], v["repository"])
 	}
 	var out *api.Comparison
 	if err == nil {
-		out, err = c.compareEnvironments(r.Context(), k, v["from"], v["to"])
+		out, err = se.compareEnvironments(r.Context(), k, v["from"], v["to"])
 	}
 	if err != nil {
-		c.writeError(w, r, err)
+		se.writeError(w, r, err)
 		return
 	}
 	writeJSON(w, http.StatusOK, out)
@@ -176,22 +176,22 @@ type comparisonBody struct {
 
 // comparisonPage compares the first environment with the last one unless the
 // query says otherwise.
-func (c *server) comparisonPage(w http.ResponseWriter, r *http.Request) {
+func (se *server) comparisonPage(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	s, _, k, err := c.findRequestedComponent(r, r.PathValue("component"), q.Get("repository"))
+	s, _, k, err := se.findRequestedComponent(r, r.PathValue("component"), q.Get("repository"))
 	var b comparisonBody
 	if err == nil {
 		for _, e := range k.Environments {
 			b.Environments = append(b.Environments, e.Environment)
 		}
 		last := len(b.Environments) - 1 // a pipeline has at least one
-		b.Comparison, err = c.compareEnvironments(r.Context(), k, cmp.Or(q.Get("from"), b.Environments[0]), cmp.Or(q.Get("to"), b.Environments[last]))
+		b.Comparison, err = se.compareEnvironments(r.Context(), k, cmp.Or(q.Get("from"), b.Environments[0]), cmp.Or(q.Get("to"), b.Environments[last]))
 	}
 	if err != nil {
-		c.renderError(w, r, err)
+		se.renderError(w, r, err)
 		return
 	}
 	pg := newPage(s, k.Component+": "+b.From+" and "+b.To, "pipelines", b)
 	pg.unit = unitKey(promotion.Unit{Repo: k.Repository, Pipeline: k.Pipeline, Component: k.Component})
-	c.renderPage(w, r, http.StatusOK, "compare", pg)
+	se.renderPage(w, r, http.StatusOK, "compare", pg)
 }

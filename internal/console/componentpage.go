@@ -26,8 +26,8 @@ type componentBody struct {
 }
 
 // IsHeld says whether somebody holds the component itself.
-func (b *componentBody) IsHeld() bool {
-	return slices.ContainsFunc(b.Holds, func(h api.Hold) bool { return h.Scope == command.ScopeComponent })
+func (c *componentBody) IsHeld() bool {
+	return slices.ContainsFunc(c.Holds, func(h api.Hold) bool { return h.Scope == command.ScopeComponent })
 }
 
 // environmentDistance is how far an environment is from another.
@@ -40,29 +40,29 @@ type environmentDistance struct {
 // maxHistoryRows is how much of each list a component's page shows.
 const maxHistoryRows = 30
 
-func (c *server) componentPage(w http.ResponseWriter, r *http.Request) {
-	s, p, comp, err := c.findRequestedComponent(r, r.PathValue("component"), r.URL.Query().Get("repository"))
+func (se *server) componentPage(w http.ResponseWriter, r *http.Request) {
+	s, p, comp, err := se.findRequestedComponent(r, r.PathValue("component"), r.URL.Query().Get("repository"))
 	if err != nil {
-		c.renderError(w, r, err)
+		se.renderError(w, r, err)
 		return
 	}
-	b := &componentBody{Component: *comp, Graph: drawComponent(p, comp), Chain: isChain(p), Labels: c.pages.listSharedLabels(comp)}
-	if err := c.fillComponentPage(r, b); err != nil {
-		c.renderError(w, r, err)
+	b := &componentBody{Component: *comp, Graph: drawComponent(p, comp), Chain: isChain(p), Labels: se.pages.listSharedLabels(comp)}
+	if err := se.fillComponentPage(r, b); err != nil {
+		se.renderError(w, r, err)
 		return
 	}
 	pg := newPage(s, comp.Component, "pipelines", b)
 	pg.unit = unitKey(promotion.Unit{Repo: comp.Repository, Pipeline: comp.Pipeline, Component: comp.Component})
-	c.renderPage(w, r, http.StatusOK, "component", pg)
+	se.renderPage(w, r, http.StatusOK, "component", pg)
 }
 
 // findRequestedComponent finds a component of the pipeline that a request's address names.
-func (c *server) findRequestedComponent(r *http.Request, component, repo string) (*snapshot, *api.Pipeline, *api.Component, error) {
-	s, err := c.reader.sharedSnapshot(r.Context())
+func (se *server) findRequestedComponent(r *http.Request, component, repo string) (*snapshot, *api.Pipeline, *api.Component, error) {
+	s, err := se.reader.sharedSnapshot(r.Context())
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	p, err := c.reader.findPipeline(s, repo, r.PathValue("pipeline"))
+	p, err := se.reader.findPipeline(s, repo, r.PathValue("pipeline"))
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -71,9 +71,9 @@ func (c *server) findRequestedComponent(r *http.Request, component, repo string)
 }
 
 // fillComponentPage adds to a component what is, and what has been, in its environments.
-func (c *server) fillComponentPage(r *http.Request, b *componentBody) error {
+func (se *server) fillComponentPage(r *http.Request, b *componentBody) error {
 	ctx := r.Context()
-	h, err := c.readHistory(ctx, &b.Component)
+	h, err := se.readHistory(ctx, &b.Component)
 	if err != nil {
 		return err
 	}
@@ -88,16 +88,16 @@ func (c *server) fillComponentPage(r *http.Request, b *componentBody) error {
 		}
 	}
 	list := promotionQuery{Repository: b.Repository, Pipeline: b.Pipeline, Component: b.Component.Component, Limit: maxHistoryRows}
-	page, err := c.reader.listPromotions(ctx, list)
+	page, err := se.reader.listPromotions(ctx, list)
 	if err != nil {
 		return err
 	}
 	b.Promotions = page.Promotions
-	events, _, _, err := c.records.Events(ctx, store.EventFilter{Repo: b.Repository, Pipeline: b.Pipeline, Component: b.Component.Component, Newest: true, Limit: maxHistoryRows})
+	events, _, _, err := se.records.Events(ctx, store.EventFilter{Repo: b.Repository, Pipeline: b.Pipeline, Component: b.Component.Component, Newest: true, Limit: maxHistoryRows})
 	if err != nil {
 		return err
 	}
-	b.Events = c.reader.buildEvents(events)
-	b.Skips, err = c.reader.listSkips(ctx, &b.Component, c.opts.Now())
+	b.Events = se.reader.buildEvents(events)
+	b.Skips, err = se.reader.listSkips(ctx, &b.Component, se.opts.Now())
 	return err
 }

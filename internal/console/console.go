@@ -242,61 +242,61 @@ func New(o Options) (*Console, error) {
 }
 
 // buildRoutes lists every address that the console answers.
-func (c *server) buildRoutes() (*router, error) {
-	r, err := newRouter(c.readersOnly, c.streamReadersOnly)
+func (se *server) buildRoutes() (*router, error) {
+	r, err := newRouter(se.readersOnly, se.streamReadersOnly)
 	if err != nil {
 		return nil, err
 	}
-	r.handleQuestion("/api/v1/pipelines", c.getPipelines)
-	r.handleQuestion("/api/v1/pipelines/{pipeline}", c.getPipeline)
-	r.handleQuestion("/api/v1/pipelines/{pipeline}/differences", c.getDifferences)
-	r.handleQuestion("/api/v1/pipelines/{pipeline}/compare", c.getComparison)
-	r.handleQuestion("/api/v1/pipelines/{pipeline}/apart", c.getEnvironmentComparison)
-	r.handleQuestion("/api/v1/promotions", c.getPromotions)
-	r.handleQuestion("/api/v1/promotions/{id}", c.getPromotion)
-	r.handleQuestion("/api/v1/promotions/{id}/diff", c.getDiff)
-	r.handleQuestion("/api/v1/overview", c.getOverview)
-	r.handleQuestion("/api/v1/why", c.getWhy)
-	r.handleLongQuestion("/api/v1/audit", c.getAudit)
-	r.handleLongQuestion("/api/v1/events", c.getEvents)
+	r.handleQuestion("/api/v1/pipelines", se.getPipelines)
+	r.handleQuestion("/api/v1/pipelines/{pipeline}", se.getPipeline)
+	r.handleQuestion("/api/v1/pipelines/{pipeline}/differences", se.getDifferences)
+	r.handleQuestion("/api/v1/pipelines/{pipeline}/compare", se.getComparison)
+	r.handleQuestion("/api/v1/pipelines/{pipeline}/apart", se.getEnvironmentComparison)
+	r.handleQuestion("/api/v1/promotions", se.getPromotions)
+	r.handleQuestion("/api/v1/promotions/{id}", se.getPromotion)
+	r.handleQuestion("/api/v1/promotions/{id}/diff", se.getDiff)
+	r.handleQuestion("/api/v1/overview", se.getOverview)
+	r.handleQuestion("/api/v1/why", se.getWhy)
+	r.handleLongQuestion("/api/v1/audit", se.getAudit)
+	r.handleLongQuestion("/api/v1/events", se.getEvents)
 	for _, verb := range []string{command.Promote, command.Hold, command.Unhold} {
-		r.handleCommand("/api/v1/pipelines/{pipeline}/"+verb, c.handlePipelineCommand(verb))
+		r.handleCommand("/api/v1/pipelines/{pipeline}/"+verb, se.handlePipelineCommand(verb))
 	}
 	for _, verb := range []string{command.Hold, command.Unhold, command.Retry, command.Revert, command.Skip} {
-		r.handleCommand("/api/v1/promotions/{id}/"+verb, c.handlePromotionCommand(verb))
+		r.handleCommand("/api/v1/promotions/{id}/"+verb, se.handlePromotionCommand(verb))
 	}
-	r.handlePage("/{$}", c.homePage)
-	r.handlePage("/pipelines/{pipeline}", c.pipelinePage)
-	r.handlePage("/pipelines/{pipeline}/{component}", c.componentPage)
-	r.handlePage("/pipelines/{pipeline}/{component}/compare", c.comparisonPage)
-	r.handleStill("/differences/{pipeline}", c.differencesPage)
-	r.handlePage("/apart/{pipeline}", c.apartPage)
-	r.handlePage("/promotions", c.promotionsPage)
-	r.handlePage("/promotions/{id}", c.promotionPage)
-	r.handleStill("/promotions/{id}/diff", c.diffPage)
-	r.handleStill("/diff", c.findDiff)
-	r.handlePage("/overview", c.overviewPage)
-	r.handlePage("/audit", c.auditPage)
-	r.handleStream("/live", c.followPage)
-	r.handleOpen("/assets/{name}", r.compress(http.HandlerFunc(c.pages.serveAsset)))
-	if c.opts.Login != nil {
-		c.addLoginRoutes(r)
+	r.handlePage("/{$}", se.homePage)
+	r.handlePage("/pipelines/{pipeline}", se.pipelinePage)
+	r.handlePage("/pipelines/{pipeline}/{component}", se.componentPage)
+	r.handlePage("/pipelines/{pipeline}/{component}/compare", se.comparisonPage)
+	r.handleStill("/differences/{pipeline}", se.differencesPage)
+	r.handlePage("/apart/{pipeline}", se.apartPage)
+	r.handlePage("/promotions", se.promotionsPage)
+	r.handlePage("/promotions/{id}", se.promotionPage)
+	r.handleStill("/promotions/{id}/diff", se.diffPage)
+	r.handleStill("/diff", se.findDiff)
+	r.handlePage("/overview", se.overviewPage)
+	r.handlePage("/audit", se.auditPage)
+	r.handleStream("/live", se.followPage)
+	r.handleOpen("/assets/{name}", r.compress(http.HandlerFunc(se.pages.serveAsset)))
+	if se.opts.Login != nil {
+		se.addLoginRoutes(r)
 	}
-	r.handleRest(c.pageNotFound)
+	r.handleRest(se.pageNotFound)
 	return r, nil
 }
 
 // addLoginRoutes lists what is answered only where people log in. What has a form's token on
 // it is not compressed.
-func (c *server) addLoginRoutes(r *router) {
-	r.handleOpen("/login", c.beginLogin)
-	r.handleOpen("/login/callback", c.finishLogin)
-	r.handleOpen("/logged-out", c.loggedOutPage)
-	r.handleUser(http.MethodPost, "/logout", c.usersOnly(c.logout))
-	r.handleUser(http.MethodGet, "/account", c.usersOnly(c.accountPage))
-	r.handleUser(http.MethodPost, "/account/sessions/{id}", c.usersOnly(c.endSession))
+func (se *server) addLoginRoutes(r *router) {
+	r.handleOpen("/login", se.beginLogin)
+	r.handleOpen("/login/callback", se.finishLogin)
+	r.handleOpen("/logged-out", se.loggedOutPage)
+	r.handleUser(http.MethodPost, "/logout", se.usersOnly(se.logout))
+	r.handleUser(http.MethodGet, "/account", se.usersOnly(se.accountPage))
+	r.handleUser(http.MethodPost, "/account/sessions/{id}", se.usersOnly(se.endSession))
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
-		r.handleUser(method, "/act/promotions/{id}/{verb}", c.usersOnly(c.actOnPromotion))
-		r.handleUser(method, "/act/pipelines/{pipeline}/{verb}", c.usersOnly(c.actOnPipeline))
+		r.handleUser(method, "/act/promotions/{id}/{verb}", se.usersOnly(se.actOnPromotion))
+		r.handleUser(method, "/act/pipelines/{pipeline}/{verb}", se.usersOnly(se.actOnPipeline))
 	}
 }

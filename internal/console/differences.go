@@ -32,12 +32,12 @@ func newLiveComparer(o *Options) *liveComparer {
 }
 
 // compareWithLive compares, or gives the answer of a moment ago.
-func (c *liveComparer) compareWithLive(ctx context.Context, repo, pipeline string) (*api.Differences, error) {
-	if c.compare == nil {
+func (l *liveComparer) compareWithLive(ctx context.Context, repo, pipeline string) (*api.Differences, error) {
+	if l.compare == nil {
 		return nil, apiErrorf(http.StatusNotFound, "this server doesn't compare with what runs")
 	}
-	return c.cache.getOrCompute(ctx, repo+"|"+pipeline, func(ctx context.Context) (*api.Differences, time.Duration, error) {
-		d, err := c.compare(ctx, repo, pipeline)
+	return l.cache.getOrCompute(ctx, repo+"|"+pipeline, func(ctx context.Context) (*api.Differences, time.Duration, error) {
+		d, err := l.compare(ctx, repo, pipeline)
 		if err != nil {
 			return nil, 0, toAPIError(err)
 		}
@@ -64,31 +64,31 @@ func toAPIError(err error) error {
 	return err
 }
 
-func (c *server) getDifferences(w http.ResponseWriter, r *http.Request) {
+func (se *server) getDifferences(w http.ResponseWriter, r *http.Request) {
 	v, err := parseQuery(r.URL.RawQuery, "repository")
 	if err != nil {
-		c.writeError(w, r, err)
+		se.writeError(w, r, err)
 		return
 	}
-	d, err := c.compareRequested(r, v["repository"])
+	d, err := se.compareRequested(r, v["repository"])
 	if err != nil {
-		c.writeError(w, r, err)
+		se.writeError(w, r, err)
 		return
 	}
 	writeJSON(w, http.StatusOK, d)
 }
 
 // compareRequested compares the pipeline that a request names.
-func (c *server) compareRequested(r *http.Request, repo string) (*api.Differences, error) {
-	s, err := c.reader.sharedSnapshot(r.Context())
+func (se *server) compareRequested(r *http.Request, repo string) (*api.Differences, error) {
+	s, err := se.reader.sharedSnapshot(r.Context())
 	if err != nil {
 		return nil, err
 	}
-	p, err := c.reader.findPipeline(s, repo, r.PathValue("pipeline"))
+	p, err := se.reader.findPipeline(s, repo, r.PathValue("pipeline"))
 	if err != nil {
 		return nil, err
 	}
-	return c.comparer.compareWithLive(r.Context(), p.Repository, p.Name)
+	return se.comparer.compareWithLive(r.Context(), p.Repository, p.Name)
 }
 
 // differencesBody is the body of the page of differences: an answer, or why there is none.
@@ -105,25 +105,25 @@ type differencesSection struct {
 	Differences           []api.Difference
 }
 
-func (c *server) differencesPage(w http.ResponseWriter, r *http.Request) {
-	s, err := c.reader.sharedSnapshot(r.Context())
+func (se *server) differencesPage(w http.ResponseWriter, r *http.Request) {
+	s, err := se.reader.sharedSnapshot(r.Context())
 	if err != nil {
-		c.renderError(w, r, err)
+		se.renderError(w, r, err)
 		return
 	}
-	p, err := c.reader.findPipeline(s, r.URL.Query().Get("repository"), r.PathValue("pipeline"))
+	p, err := se.reader.findPipeline(s, r.URL.Query().Get("repository"), r.PathValue("pipeline"))
 	if err != nil {
-		c.renderError(w, r, err)
+		se.renderError(w, r, err)
 		return
 	}
 	body, status := differencesBody{Pipeline: p.Name, Repository: p.Repository}, http.StatusOK
-	d, err := c.comparer.compareWithLive(r.Context(), p.Repository, p.Name)
+	d, err := se.comparer.compareWithLive(r.Context(), p.Repository, p.Name)
 	var known *apiError
 	switch {
 	case r.Context().Err() != nil:
 		return // nobody is there any more
 	case errors.As(err, &known):
-		c.renderError(w, r, err)
+		se.renderError(w, r, err)
 		return
 	case err != nil:
 		body.Err, status = err.Error(), http.StatusServiceUnavailable
@@ -135,5 +135,5 @@ func (c *server) differencesPage(w http.ResponseWriter, r *http.Request) {
 			{"different", "Different", "wait", "live, but not as they are resolved", d.Different},
 		}
 	}
-	c.renderPage(w, r, status, "differences", stillPage(s, "What runs of "+p.Name, "pipelines", body))
+	se.renderPage(w, r, status, "differences", stillPage(s, "What runs of "+p.Name, "pipelines", body))
 }

@@ -110,14 +110,14 @@ func newGraphDrawing(g *pipelineGraph, l graph.Layout, kind string) graphDrawing
 func lineAt(line, offset int) int { return 40 + 18*line + offset }
 
 // Node is a node by its name.
-func (g *pipelineGraph) Node(id string) *graphNode {
-	return &g.Nodes[slices.IndexFunc(g.Nodes, func(n graphNode) bool { return n.ID == id })]
+func (p *pipelineGraph) Node(id string) *graphNode {
+	return &p.Nodes[slices.IndexFunc(p.Nodes, func(n graphNode) bool { return n.ID == id })]
 }
 
 // drawPipeline draws a pipeline with how many of its components are how in each environment.
-func (c *server) drawPipeline(p *pipelineUnits) *pipelineGraph {
+func (se *server) drawPipeline(p *pipelineUnits) *pipelineGraph {
 	owner := ""
-	if c.reader.isAmbiguous(p.Name) {
+	if se.reader.isAmbiguous(p.Name) {
 		owner = p.Repository
 	}
 	return drawGraph("the pipeline "+p.Name, &p.Pipeline, func(g *graph.Group) graphNode {
@@ -125,7 +125,7 @@ func (c *server) drawPipeline(p *pipelineUnits) *pipelineGraph {
 		if len(g.Members) > 1 {
 			q.Environment, _, _ = strings.Cut(g.ID, " ")
 		}
-		n := graphNode{Link: gridURL(c.pages.pageURL("pipelines", p.Name), owner, &q)}
+		n := graphNode{Link: gridURL(se.pages.pageURL("pipelines", p.Name), owner, &q)}
 		n.Tone, n.Lines = tallyEnvironments(p.units, g.Members)
 		return n
 	})

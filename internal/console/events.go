@@ -46,7 +46,7 @@ type changeNotifier struct {
 
 // maxOfClient is how many streams one client may have open: a quarter of all, so that
 // nobody keeps the others out.
-func (h *changeNotifier) maxOfClient() int { return max(1, h.maxSubscribers/4) }
+func (cn *changeNotifier) maxOfClient() int { return max(1, cn.maxSubscribers/4) }
 
 // maxViewsOfClient is how many different pages are followed for one client: each is rendered
 // at a change, one after the other, so that more of them are later for everybody. A browser
@@ -56,8 +56,8 @@ const maxViewsOfClient = 16
 // subscribe returns a channel that is signalled after changes, or who has too many
 // streams open already. leave must be called. It returns when there is something that later
 // looks are compared with, or the context ends.
-func (h *changeNotifier) subscribe(ctx context.Context, client string) (changed <-chan struct{}, leave func(), tooMany string) {
-	c, begun, tooMany := h.addSubscriber(client)
+func (cn *changeNotifier) subscribe(ctx context.Context, client string) (changed <-chan struct{}, leave func(), tooMany string) {
+	c, begun, tooMany := cn.addSubscriber(client)
 	if tooMany != "" {
 		return nil, nil, tooMany
 	}
@@ -65,49 +65,49 @@ func (h *changeNotifier) subscribe(ctx context.Context, client string) (changed 
 	case <-begun:
 	case <-ctx.Done():
 	}
-	return c, func() { h.removeSubscriber(c, client) }, ""
+	return c, func() { cn.removeSubscriber(c, client) }, ""
 }
 
 // addSubscriber notes a stream and has the watch run; begun is closed when that has begun.
-func (h *changeNotifier) addSubscriber(client string) (c chan struct{}, begun <-chan struct{}, tooMany string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(h.subs) >= h.maxSubscribers {
-		return nil, nil, fmt.Sprintf("%d event streams are open already", h.maxSubscribers)
+func (cn *changeNotifier) addSubscriber(client string) (c chan struct{}, begun <-chan struct{}, tooMany string) {
+	cn.mu.Lock()
+	defer cn.mu.Unlock()
+	if len(cn.subs) >= cn.maxSubscribers {
+		return nil, nil, fmt.Sprintf("%d event streams are open already", cn.maxSubscribers)
 	}
-	if h.byClient[client] >= h.maxOfClient() {
-		return nil, nil, fmt.Sprintf("%d event streams from your address are open already", h.maxOfClient())
+	if cn.byClient[client] >= cn.maxOfClient() {
+		return nil, nil, fmt.Sprintf("%d event streams from your address are open already", cn.maxOfClient())
 	}
-	h.byClient[client]++
+	cn.byClient[client]++
 	c = make(chan struct{}, 1)
-	h.subs[c] = struct{}{}
-	if h.stop == nil {
-		ctx, cancel := context.WithCancel(withReading(context.Background(), h.reader.store.access.allReading()))
+	cn.subs[c] = struct{}{}
+	if cn.stop == nil {
+		ctx, cancel := context.WithCancel(withReading(context.Background(), cn.reader.store.access.allReading()))
 		begun := make(chan struct{})
-		h.stop, h.begun = cancel, begun
-		changes, unsubscribe := h.reader.store.all.SubscribeShown()
+		cn.stop, cn.begun = cancel, begun
+		changes, unsubscribe := cn.reader.store.all.SubscribeShown()
 		go func() {
 			defer unsubscribe()
 			// What changes from here on is news to the streams that wait to be opened. Where it
 			// can't be read, the first look that succeeds is what later ones are compared with.
-			first, _ := h.reader.newSnapshot(ctx)
+			first, _ := cn.reader.newSnapshot(ctx)
 			close(begun)
-			h.pollChanges(ctx, first, changes)
+			cn.pollChanges(ctx, first, changes)
 		}()
 	}
-	return c, h.begun, ""
+	return c, cn.begun, ""
 }
 
-func (h *changeNotifier) removeSubscriber(c chan struct{}, client string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.subs, c)
-	if h.byClient[client]--; h.byClient[client] == 0 {
-		delete(h.byClient, client)
+func (cn *changeNotifier) removeSubscriber(c chan struct{}, client string) {
+	cn.mu.Lock()
+	defer cn.mu.Unlock()
+	delete(cn.subs, c)
+	if cn.byClient[client]--; cn.byClient[client] == 0 {
+		delete(cn.byClient, client)
 	}
-	if len(h.subs) == 0 && h.stop != nil {
-		h.stop()
-		h.stop = nil
+	if len(cn.subs) == 0 && cn.stop != nil {
+		cn.stop()
+		cn.stop = nil
 	}
 }
 
@@ -124,18 +124,18 @@ const (
 
 // pollChanges looks whenever the store says that there is something, and now and then: of
 // what is only in memory, such as an Argo CD that is away, nothing is said.
-func (h *changeNotifier) pollChanges(ctx context.Context, last *snapshot, changes <-chan struct{}) {
-	tick := time.NewTicker(h.interval)
+func (cn *changeNotifier) pollChanges(ctx context.Context, last *snapshot, changes <-chan struct{}) {
+	tick := time.NewTicker(cn.interval)
 	defer tick.Stop()
 	for {
-		begun, rest := time.Now(), min(restAfterLook, h.interval)
+		begun, rest := time.Now(), min(restAfterLook, cn.interval)
 		// A store that can't be read now is looked at again with the next tick.
-		if s, err := h.reader.newSnapshot(ctx); err == nil {
+		if s, err := cn.reader.newSnapshot(ctx); err == nil {
 			if last != nil && s.version != last.version {
-				h.notifySubscribers()
+				cn.notifySubscribers()
 			}
 			if last == nil || s.version != last.version {
-				h.refreshViews(ctx, last, s)
+				cn.refreshViews(ctx, last, s)
 			}
 			if last != nil { // the first one may have had to read everything
 				rest = max(rest, min(maxRest, restFactor*time.Since(begun)))
@@ -157,10 +157,10 @@ func (h *changeNotifier) pollChanges(ctx context.Context, last *snapshot, change
 }
 
 // refreshViews has those views follow that a change between two snapshots may concern.
-func (h *changeNotifier) refreshViews(ctx context.Context, old, s *snapshot) {
-	for _, v := range h.listViews(h.findChanged(ctx, old, s)) {
-		if _, err := h.refresh(ctx, v, s); err != nil && ctx.Err() == nil {
-			h.log.Debug("a page that somebody has open can't be shown any more", zap.Error(err))
+func (cn *changeNotifier) refreshViews(ctx context.Context, old, s *snapshot) {
+	for _, v := range cn.listViews(cn.findChanged(ctx, old, s)) {
+		if _, err := cn.refresh(ctx, v, s); err != nil && ctx.Err() == nil {
+			cn.log.Debug("a page that somebody has open can't be shown any more", zap.Error(err))
 			v.mu.Lock()
 			v.send(viewMessage{s.version, "stale", []byte("{}")})
 			v.mu.Unlock()
@@ -170,11 +170,11 @@ func (h *changeNotifier) refreshViews(ctx context.Context, old, s *snapshot) {
 
 // findChanged finds the units that differ between two snapshots, or that something happened
 // to; nil: it may concern any.
-func (h *changeNotifier) findChanged(ctx context.Context, old, s *snapshot) map[string]bool {
+func (cn *changeNotifier) findChanged(ctx context.Context, old, s *snapshot) map[string]bool {
 	if old == nil || !slices.Equal(old.troubles, s.troubles) {
 		return nil
 	}
-	events, err := h.reader.store.all.Events(ctx, store.EventFilter{After: old.newest, Limit: eventsAtOnce})
+	events, err := cn.reader.store.all.Events(ctx, store.EventFilter{After: old.newest, Limit: eventsAtOnce})
 	if err != nil || len(events) == eventsAtOnce || s.newest < old.newest {
 		return nil
 	}
@@ -195,10 +195,10 @@ func (h *changeNotifier) findChanged(ctx context.Context, old, s *snapshot) map[
 	return changed
 }
 
-func (h *changeNotifier) notifySubscribers() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for c := range h.subs {
+func (cn *changeNotifier) notifySubscribers() {
+	cn.mu.Lock()
+	defer cn.mu.Unlock()
+	for c := range cn.subs {
 		select {
 		case c <- struct{}{}:
 		default:
@@ -210,36 +210,36 @@ func (h *changeNotifier) notifySubscribers() {
 // every event, "changed" without an id when what is shown has changed otherwise,
 // and a comment as a sign of life. With Last-Event-ID (or the parameter after) it
 // goes on behind that event, otherwise it begins now.
-func (c *server) getEvents(w http.ResponseWriter, r *http.Request) {
+func (se *server) getEvents(w http.ResponseWriter, r *http.Request) {
 	v, err := parseQuery(r.URL.RawQuery, "repository", "pipeline", "component", "environment", "after")
 	if err != nil {
-		c.writeError(w, r, err)
+		se.writeError(w, r, err)
 		return
 	}
 	f := store.EventFilter{Repo: v["repository"], Pipeline: v["pipeline"], Component: v["component"], Environment: v["environment"], Limit: eventsAtOnce}
-	if f.After, err = c.findStreamStart(r, v["after"]); err != nil {
-		c.writeError(w, r, err)
+	if f.After, err = se.findStreamStart(r, v["after"]); err != nil {
+		se.writeError(w, r, err)
 		return
 	}
 	if r.Method == http.MethodHead {
 		w.Header().Set("Content-Type", "text/event-stream")
 		return
 	}
-	changed, leave, tooMany := c.changes.subscribe(r.Context(), c.opts.Client(r))
+	changed, leave, tooMany := se.changes.subscribe(r.Context(), se.opts.Client(r))
 	if tooMany != "" {
 		writeTooMany(w, tooMany)
 		return
 	}
 	defer leave()
-	events, cancel := c.opts.Store.Subscribe()
+	events, cancel := se.opts.Store.Subscribe()
 	defer cancel()
-	s := c.openStream(w)
+	s := se.openStream(w)
 	defer s.clearDeadline()
 	if s.send(fmt.Sprintf("retry: %d\n\n", reconnectDelay.Milliseconds())) != nil {
 		return
 	}
-	if err := c.streamEvents(r.Context(), s, f, events, changed); err != nil && r.Context().Err() == nil {
-		c.opts.Log.Debug("an event stream ended", zap.Error(err))
+	if err := se.streamEvents(r.Context(), s, f, events, changed); err != nil && r.Context().Err() == nil {
+		se.opts.Log.Debug("an event stream ended", zap.Error(err))
 	}
 }
 
@@ -250,11 +250,11 @@ func writeTooMany(w http.ResponseWriter, tooMany string) {
 }
 
 // findStreamStart says behind which event a stream begins.
-func (c *server) findStreamStart(r *http.Request, after string) (int64, error) {
+func (se *server) findStreamStart(r *http.Request, after string) (int64, error) {
 	if id := r.Header.Get("Last-Event-ID"); id != "" {
 		after = id // a browser that comes back says where it was
 	}
-	newest, err := c.opts.Store.Events(r.Context(), store.EventFilter{Newest: true, Limit: 1})
+	newest, err := se.opts.Store.Events(r.Context(), store.EventFilter{Newest: true, Limit: 1})
 	if err != nil {
 		return 0, err
 	}
@@ -272,17 +272,17 @@ func (c *server) findStreamStart(r *http.Request, after string) (int64, error) {
 	return min(n, last), nil // a reader from before a fresh start of the database isn't ahead of it
 }
 
-func (c *server) streamEvents(ctx context.Context, s *eventStream, f store.EventFilter, events, changed <-chan struct{}) error {
-	beat := time.NewTicker(c.opts.Heartbeat)
+func (se *server) streamEvents(ctx context.Context, s *eventStream, f store.EventFilter, events, changed <-chan struct{}) error {
+	beat := time.NewTicker(se.opts.Heartbeat)
 	defer beat.Stop()
 	for {
-		all, scanned, more, err := c.records.Events(ctx, f)
+		all, scanned, more, err := se.records.Events(ctx, f)
 		if err != nil {
 			return err
 		}
 		f.After = scanned
 		for _, e := range all {
-			raw, err := json.Marshal(c.reader.buildEvent(e))
+			raw, err := json.Marshal(se.reader.buildEvent(e))
 			if err != nil {
 				return fmt.Errorf("write the event %d: %w", e.Seq, err)
 			}
@@ -315,11 +315,11 @@ type eventStream struct {
 }
 
 // openStream begins the answer that is a stream of events.
-func (c *server) openStream(w http.ResponseWriter) *eventStream {
+func (se *server) openStream(w http.ResponseWriter) *eventStream {
 	s := &eventStream{w: w, rc: http.NewResponseController(w)}
 	// The server's limit on reading a request would end the stream.
 	if err := s.rc.SetReadDeadline(time.Time{}); err != nil {
-		c.opts.Log.Debug("an event stream keeps the server's read deadline", zap.Error(err))
+		se.opts.Log.Debug("an event stream keeps the server's read deadline", zap.Error(err))
 	}
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	w.Header().Set("X-Accel-Buffering", "no") // nginx would hold the events back
@@ -327,22 +327,22 @@ func (c *server) openStream(w http.ResponseWriter) *eventStream {
 }
 
 // send writes and flushes; a reader that doesn't take it in time is given up.
-func (s *eventStream) send(text string) error {
-	if err := s.rc.SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil {
+func (es *eventStream) send(text string) error {
+	if err := es.rc.SetWriteDeadline(time.Now().Add(sendTimeout)); err != nil {
 		return fmt.Errorf("bound the time of a write: %w", err)
 	}
-	if _, err := s.w.Write([]byte(text)); err != nil {
+	if _, err := es.w.Write([]byte(text)); err != nil {
 		return err
 	}
-	if err := s.rc.Flush(); err != nil {
+	if err := es.rc.Flush(); err != nil {
 		return err
 	}
-	s.clearDeadline()
+	es.clearDeadline()
 	return nil
 }
 
 // clearDeadline takes the deadline off: the next request of the connection must not
 // meet it, and over HTTP/2 it ends a stream also while nothing is sent.
-func (s *eventStream) clearDeadline() {
-	_ = s.rc.SetWriteDeadline(time.Time{}) // the connection may be gone
+func (es *eventStream) clearDeadline() {
+	_ = es.rc.SetWriteDeadline(time.Time{}) // the connection may be gone
 }

@@ -32,16 +32,16 @@ type streamListener struct {
 }
 
 // openStream opens a stream; headers come as in request.
-func (w *testConsole) openStream(t testing.TB, address string, headers map[string]string) *streamListener {
+func (tc *testConsole) openStream(t testing.TB, address string, headers map[string]string) *streamListener {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	w.must(err)
+	tc.must(err)
 	for k, v := range headers {
 		req.Header.Set(k, v)
 	}
 	res, err := http.DefaultClient.Do(req)
-	w.must(err)
+	tc.must(err)
 	l := &streamListener{t: t, status: res.StatusCode, header: res.Header, got: make(chan message, 1000), leave: cancel}
 	t.Cleanup(cancel)
 	go func() {
@@ -71,20 +71,20 @@ func (w *testConsole) openStream(t testing.TB, address string, headers map[strin
 }
 
 // next waits for a message that is chosen and passes over the others.
-func (l *streamListener) next(chosen func(message) bool) message {
-	l.t.Helper()
+func (s *streamListener) next(chosen func(message) bool) message {
+	s.t.Helper()
 	deadline := time.After(patience)
 	for {
 		select {
-		case m, open := <-l.got:
+		case m, open := <-s.got:
 			if !open {
-				l.t.Fatal("the stream ended")
+				s.t.Fatal("the stream ended")
 			}
 			if chosen(m) {
 				return m
 			}
 		case <-deadline:
-			l.t.Fatal("nothing came")
+			s.t.Fatal("nothing came")
 		}
 	}
 }
@@ -92,11 +92,11 @@ func (l *streamListener) next(chosen func(message) bool) message {
 func happened(m message) bool { return m.Event == "happened" }
 
 // event decodes the next event.
-func (l *streamListener) event() api.Event {
-	l.t.Helper()
+func (s *streamListener) event() api.Event {
+	s.t.Helper()
 	var e api.Event
-	if err := json.Unmarshal([]byte(l.next(happened).Data), &e); err != nil {
-		l.t.Fatal(err)
+	if err := json.Unmarshal([]byte(s.next(happened).Data), &e); err != nil {
+		s.t.Fatal(err)
 	}
 	return e
 }

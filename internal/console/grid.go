@@ -54,10 +54,10 @@ type gridSection struct {
 }
 
 // Last is the number of the last one that is shown.
-func (s *gridSection) Last() int { return s.First + len(s.Rows) - 1 }
+func (g *gridSection) Last() int { return g.First + len(g.Rows) - 1 }
 
 // ListID names the section's rows on the page.
-func (s *gridSection) ListID() string { return "rows-" + s.Repository + "-" + s.Name }
+func (g *gridSection) ListID() string { return "rows-" + g.Repository + "-" + g.Name }
 
 // filter is a link that shows a part of the components.
 type filter struct {
@@ -66,26 +66,26 @@ type filter struct {
 	Link        string
 }
 
-func (c *server) homePage(w http.ResponseWriter, r *http.Request) { c.renderGrid(w, r, "") }
+func (se *server) homePage(w http.ResponseWriter, r *http.Request) { se.renderGrid(w, r, "") }
 
-func (c *server) pipelinePage(w http.ResponseWriter, r *http.Request) {
-	c.renderGrid(w, r, r.PathValue("pipeline"))
+func (se *server) pipelinePage(w http.ResponseWriter, r *http.Request) {
+	se.renderGrid(w, r, r.PathValue("pipeline"))
 }
 
 // renderGrid shows components × environments. A query that makes no sense shows everything.
-func (c *server) renderGrid(w http.ResponseWriter, r *http.Request, name string) {
-	s, err := c.reader.sharedSnapshot(r.Context())
+func (se *server) renderGrid(w http.ResponseWriter, r *http.Request, name string) {
+	s, err := se.reader.sharedSnapshot(r.Context())
 	if err != nil {
-		c.renderError(w, r, err)
+		se.renderError(w, r, err)
 		return
 	}
 	repo := r.URL.Query().Get("repository")
 	all := s.groupUnits(repo, name)
 	if name != "" && len(all) == 0 {
-		c.renderError(w, r, apiErrorf(http.StatusNotFound, "There is no pipeline %q with a component.", name))
+		se.renderError(w, r, apiErrorf(http.StatusNotFound, "There is no pipeline %q with a component.", name))
 		return
 	}
-	b := &gridBody{gridQuery: parseGridQuery(r.URL.Query()), Pipeline: name, States: gridStates, Compares: c.opts.Differences != nil}
+	b := &gridBody{gridQuery: parseGridQuery(r.URL.Query()), Pipeline: name, States: gridStates, Compares: se.opts.Differences != nil}
 	for i := range all {
 		p := &all[i]
 		b.Counts.Components += p.Counts.Components
@@ -98,11 +98,11 @@ func (c *server) renderGrid(w http.ResponseWriter, r *http.Request, name string)
 			}
 		}
 	}
-	base := c.linkPrefix + r.URL.Path
+	base := se.linkPrefix + r.URL.Path
 	for i := range all {
-		section, err := c.buildSection(b, &all[i], base, repo, len(all) == 1)
+		section, err := se.buildSection(b, &all[i], base, repo, len(all) == 1)
 		if err != nil {
-			c.renderError(w, r, err)
+			se.renderError(w, r, err)
 			return
 		}
 		if section.Chosen > 0 {
@@ -110,25 +110,25 @@ func (c *server) renderGrid(w http.ResponseWriter, r *http.Request, name string)
 		}
 	}
 	b.Labels = listLabelHints(all)
-	b.Filters, b.Problems = b.filterLinks(base, repo), c.groupProblems(b, all)
+	b.Filters, b.Problems = b.filterLinks(base, repo), se.groupProblems(b, all)
 	if name != "" && len(all) == 1 {
-		b.Graph = c.drawPipeline(&all[0])
+		b.Graph = se.drawPipeline(&all[0])
 	}
-	events, _, _, err := c.records.Events(r.Context(), store.EventFilter{Repo: repo, Pipeline: name, Newest: true, Limit: homeEvents})
+	events, _, _, err := se.records.Events(r.Context(), store.EventFilter{Repo: repo, Pipeline: name, Newest: true, Limit: homeEvents})
 	if err != nil {
-		c.renderError(w, r, err)
+		se.renderError(w, r, err)
 		return
 	}
-	b.Events = c.reader.buildEvents(events)
-	if b.Skips, err = c.countSkips(r.Context(), all, name); err != nil {
-		c.renderError(w, r, err)
+	b.Events = se.reader.buildEvents(events)
+	if b.Skips, err = se.countSkips(r.Context(), all, name); err != nil {
+		se.renderError(w, r, err)
 		return
 	}
-	c.renderPage(w, r, http.StatusOK, "home", newPage(s, cmp.Or(name, "Pipelines"), "pipelines", b))
+	se.renderPage(w, r, http.StatusOK, "home", newPage(s, cmp.Or(name, "Pipelines"), "pipelines", b))
 }
 
 // buildSection chooses and renders the rows of a pipeline; alone, it is shown in pages.
-func (c *server) buildSection(b *gridBody, p *pipelineUnits, base, repo string, alone bool) (*gridSection, error) {
+func (se *server) buildSection(b *gridBody, p *pipelineUnits, base, repo string, alone bool) (*gridSection, error) {
 	f := b.filterFor(p.Environments)
 	var chosen []*shownUnit
 	for _, u := range p.units {
@@ -159,14 +159,14 @@ func (c *server) buildSection(b *gridBody, p *pipelineUnits, base, repo string, 
 		q := b.gridQuery
 		q.Page = 1
 		owner := ""
-		if c.reader.isAmbiguous(p.Name) {
+		if se.reader.isAmbiguous(p.Name) {
 			owner = p.Repository
 		}
-		out.All = gridURL(c.pages.pageURL("pipelines", p.Name), owner, &q)
+		out.All = gridURL(se.pages.pageURL("pipelines", p.Name), owner, &q)
 		chosen = chosen[:rowsPerSection]
 	}
 	for _, u := range chosen {
-		row, err := c.pages.renderRow(u, out.Columns)
+		row, err := se.pages.renderRow(u, out.Columns)
 		if err != nil {
 			return nil, err
 		}
@@ -201,15 +201,15 @@ func gridURL(base, repo string, g *gridQuery) string {
 	return base + "?" + v.Encode()
 }
 
-func (b *gridBody) filterLinks(base, repo string) []filter {
+func (g *gridBody) filterLinks(base, repo string) []filter {
 	all := []filter{
-		{Name: "all", Label: "all", Count: b.Counts.Components},
-		{Name: "moving", Label: "moving", Count: b.Counts.Moving},
-		{Name: "waiting", Label: "waiting", Count: b.Counts.Waiting},
-		{Name: "attention", Label: "need a look", Count: b.Counts.Attention},
+		{Name: "all", Label: "all", Count: g.Counts.Components},
+		{Name: "moving", Label: "moving", Count: g.Counts.Moving},
+		{Name: "waiting", Label: "waiting", Count: g.Counts.Waiting},
+		{Name: "attention", Label: "need a look", Count: g.Counts.Attention},
 	}
 	for i := range all {
-		q := b.gridQuery
+		q := g.gridQuery
 		q.Show, q.Page = all[i].Name, 1
 		all[i].Link = gridURL(base, repo, &q)
 	}

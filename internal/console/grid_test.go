@@ -18,9 +18,9 @@ import (
 var rowIDs = regexp.MustCompile(`<tr role="row" id="c-[^"]*-([^"-]+)">`)
 
 // shownRows lists the components whose rows a page has, in its order.
-func (w *testConsole) shownRows(path string) []string {
-	w.t.Helper()
-	_, _, body := w.get(path)
+func (tc *testConsole) shownRows(path string) []string {
+	tc.t.Helper()
+	_, _, body := tc.get(path)
 	var out []string
 	for _, m := range rowIDs.FindAllStringSubmatch(body, -1) {
 		out = append(out, m[1])

@@ -119,33 +119,33 @@ func (g *gridQuery) filterFor(environments []string) gridFilter {
 // matches says whether a component is chosen: it has an environment that is looked at, one
 // of these is as the query says, and every word is found in the component's names or in
 // these environments.
-func (f *gridFilter) matches(u *shownUnit) bool {
-	found := f.environments == nil && f.Show == "all" && f.State == "" && f.Selector.parsed == nil
-	matched := make([]bool, len(f.words))
-	for n, word := range f.words {
+func (g *gridFilter) matches(u *shownUnit) bool {
+	found := g.environments == nil && g.Show == "all" && g.State == "" && g.Selector.parsed == nil
+	matched := make([]bool, len(g.words))
+	for n, word := range g.words {
 		matched[n] = strings.Contains(u.names, word)
 	}
 	for i := range u.component.Environments {
 		e := &u.component.Environments[i]
-		if f.environments != nil && !f.environments[e.Environment] {
+		if g.environments != nil && !g.environments[e.Environment] {
 			continue
 		}
-		found = found || f.matchesEnvironment(e)
-		for n, word := range f.words {
+		found = found || g.matchesEnvironment(e)
+		for n, word := range g.words {
 			matched[n] = matched[n] || strings.Contains(u.texts[i], word)
 		}
 	}
 	return found && !slices.Contains(matched, false)
 }
 
-func (f *gridFilter) matchesEnvironment(e *api.Environment) bool {
-	if f.State != "" && e.State != f.State && (e.Incoming == nil || e.Incoming.State != f.State) {
+func (g *gridFilter) matchesEnvironment(e *api.Environment) bool {
+	if g.State != "" && e.State != g.State && (e.Incoming == nil || e.Incoming.State != g.State) {
 		return false
 	}
-	if !f.Selector.chooses(e.Targets) {
+	if !g.Selector.chooses(e.Targets) {
 		return false
 	}
-	switch f.Show {
+	switch g.Show {
 	case "moving":
 		return e.Moving()
 	case "waiting":
@@ -157,11 +157,11 @@ func (f *gridFilter) matchesEnvironment(e *api.Environment) bool {
 }
 
 // need is how early a component comes in the order of need.
-func (u *shownUnit) need() int {
+func (s *shownUnit) need() int {
 	switch {
-	case u.attention:
+	case s.attention:
 		return 0
-	case u.moving || u.waiting:
+	case s.moving || s.waiting:
 		return 1
 	}
 	return 2

@@ -49,8 +49,8 @@ func parseLabelSelector(text string) (s labelSelector) {
 }
 
 // chooses says whether one of some targets is chosen.
-func (s *labelSelector) chooses(targets []api.Target) bool {
-	return s.parsed == nil || slices.ContainsFunc(targets, func(t api.Target) bool { return s.parsed.Matches(labels.Set(t.Labels)) })
+func (l *labelSelector) chooses(targets []api.Target) bool {
+	return l.parsed == nil || slices.ContainsFunc(targets, func(t api.Target) bool { return l.parsed.Matches(labels.Set(t.Labels)) })
 }
 
 // joinLabels are labels as a selector of each would be written, sorted.

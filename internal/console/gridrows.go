@@ -17,7 +17,7 @@ import (
 type gridRow struct{ html template.HTML }
 
 // HTML is the row.
-func (r *gridRow) HTML() template.HTML { return r.html }
+func (g *gridRow) HTML() template.HTML { return g.html }
 
 // rowCache keeps a unit's rendered row, for as long as the unit stays as it is.
 type rowCache struct {

@@ -10,14 +10,14 @@ import (
 )
 
 // request sends a request; headers come in pairs, and a body is JSON.
-func (w *testConsole) request(method, path, body string, headers map[string]string) (int, http.Header, string) {
-	w.t.Helper()
+func (tc *testConsole) request(method, path, body string, headers map[string]string) (int, http.Header, string) {
+	tc.t.Helper()
 	var in io.Reader
 	if body != "" {
 		in = strings.NewReader(body)
 	}
-	req, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, in)
-	w.must(err)
+	req, err := http.NewRequestWithContext(tc.t.Context(), method, tc.url+path, in)
+	tc.must(err)
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -25,10 +25,10 @@ func (w *testConsole) request(method, path, body string, headers map[string]stri
 		req.Header.Set(k, v)
 	}
 	res, err := http.DefaultClient.Do(req)
-	w.must(err)
+	tc.must(err)
 	defer res.Body.Close()
 	raw, err := io.ReadAll(res.Body)
-	w.must(err)
+	tc.must(err)
 	return res.StatusCode, res.Header, string(raw)
 }
 

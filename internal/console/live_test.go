@@ -18,27 +18,27 @@ import (
 var streamAttribute = regexp.MustCompile(`data-stream="([^"]+)"`)
 
 // streamOf is the address of a page's stream, as the page says.
-func (w *testConsole) streamOf(path string) string {
-	w.t.Helper()
-	_, _, body := w.get(path)
+func (tc *testConsole) streamOf(path string) string {
+	tc.t.Helper()
+	_, _, body := tc.get(path)
 	m := streamAttribute.FindStringSubmatch(body)
 	if m == nil {
-		w.t.Fatalf("%s has no stream", path)
+		tc.t.Fatalf("%s has no stream", path)
 	}
-	return w.url + strings.ReplaceAll(m[1], "&amp;", "&")
+	return tc.url + strings.ReplaceAll(m[1], "&amp;", "&")
 }
 
 func patched(m message) bool { return m.Event == "patch" || m.Event == "stale" }
 
 // patch decodes the next change of a page.
-func (l *streamListener) patch() (p pagePatch, m message) {
-	l.t.Helper()
-	m = l.next(patched)
+func (s *streamListener) patch() (p pagePatch, m message) {
+	s.t.Helper()
+	m = s.next(patched)
 	if m.Event != "patch" {
-		l.t.Fatalf("it is %s", m.Event)
+		s.t.Fatalf("it is %s", m.Event)
 	}
 	if err := json.Unmarshal([]byte(m.Data), &p); err != nil {
-		l.t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	return p, m
 }

@@ -66,12 +66,12 @@ func newPageState(p *livePage) *pageState {
 
 // diff says what has changed of a page since the old state; false where it has another
 // shape, and must be fetched.
-func (s *pageState) diff(old *pageState, p *livePage, finish func([]byte) string) (patch pagePatch, sameShape bool) {
-	if s.shape != old.shape {
+func (ps *pageState) diff(old *pageState, p *livePage, finish func([]byte) string) (patch pagePatch, sameShape bool) {
+	if ps.shape != old.shape {
 		return patch, false
 	}
 	for i := range p.parts {
-		if id := p.parts[i].id; s.parts[id] != old.parts[id] {
+		if id := p.parts[i].id; ps.parts[id] != old.parts[id] {
 			if patch.Parts == nil {
 				patch.Parts = map[string]string{}
 			}
@@ -80,28 +80,28 @@ func (s *pageState) diff(old *pageState, p *livePage, finish func([]byte) string
 	}
 	for i := range p.lists {
 		l := &p.lists[i]
-		if d := s.lists[l.id].diff(old.lists[l.id], l, finish); len(d.Gone)+len(d.Put) > 0 {
+		if d := ps.lists[l.id].diff(old.lists[l.id], l, finish); len(d.Gone)+len(d.Put) > 0 {
 			patch.Lists = append(patch.Lists, d)
 		}
 	}
 	return patch, true
 }
 
-func (s *listState) diff(old *listState, l *liveList, finish func([]byte) string) listPatch {
+func (ls *listState) diff(old *listState, l *liveList, finish func([]byte) string) listPatch {
 	d := listPatch{ID: l.id}
 	var kept []string // of the old order
 	for _, id := range old.order {
-		if _, still := s.pieces[id]; still {
+		if _, still := ls.pieces[id]; still {
 			kept = append(kept, id)
 		} else {
 			d.Gone = append(d.Gone, id)
 		}
 	}
-	moved := movedItems(kept, s.order)
+	moved := movedItems(kept, ls.order)
 	after := ""
 	for k := range l.items {
 		it := &l.items[k]
-		was, now := old.pieces[it.id], s.pieces[it.id]
+		was, now := old.pieces[it.id], ls.pieces[it.id]
 		put := itemPatch{ID: it.id, After: after}
 		after = it.id
 		switch {

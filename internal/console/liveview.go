@@ -70,12 +70,12 @@ type viewMessage struct {
 
 // joinView adds a client's reader to the view of an address, or says that the client follows
 // too many others already. leave must be called.
-func (h *changeNotifier) joinView(address, client string, rights *reading) (v *liveView, r *viewReader, leave func(), tooMany string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (cn *changeNotifier) joinView(address, client string, rights *reading) (v *liveView, r *viewReader, leave func(), tooMany string) {
+	cn.mu.Lock()
+	defer cn.mu.Unlock()
 	key := rights.key + " " + address
 	others := 0
-	for k, v := range h.views {
+	for k, v := range cn.views {
 		if k != key && v.isReadBy(client) {
 			others++
 		}
@@ -83,32 +83,32 @@ func (h *changeNotifier) joinView(address, client string, rights *reading) (v *l
 	if others >= maxViewsOfClient {
 		return nil, nil, nil, fmt.Sprintf("%d different pages are followed from your address already", maxViewsOfClient)
 	}
-	v, ok := h.views[key]
+	v, ok := cn.views[key]
 	if !ok {
 		v = &liveView{address: address, reading: rights, readers: map[*viewReader]struct{}{}}
-		h.views[key] = v
+		cn.views[key] = v
 	}
 	r = &viewReader{client: client, patches: make(chan viewMessage, maxUnsent), lost: make(chan struct{}, 1)}
 	v.mu.Lock()
 	v.readers[r] = struct{}{}
 	v.mu.Unlock()
 	return v, r, func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
+		cn.mu.Lock()
+		defer cn.mu.Unlock()
 		v.mu.Lock()
 		defer v.mu.Unlock()
 		delete(v.readers, r)
-		if len(v.readers) == 0 && h.views[key] == v {
-			delete(h.views, key)
+		if len(v.readers) == 0 && cn.views[key] == v {
+			delete(cn.views, key)
 		}
 	}, ""
 }
 
 // isReadBy says whether a client has a view open.
-func (v *liveView) isReadBy(client string) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	for r := range v.readers {
+func (l *liveView) isReadBy(client string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for r := range l.readers {
 		if r.client == client {
 			return true
 		}
@@ -117,11 +117,11 @@ func (v *liveView) isReadBy(client string) bool {
 }
 
 // listViews lists the views that a change of some units may concern; nil: any may.
-func (h *changeNotifier) listViews(changed map[string]bool) []*liveView {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (cn *changeNotifier) listViews(changed map[string]bool) []*liveView {
+	cn.mu.Lock()
+	defer cn.mu.Unlock()
 	var out []*liveView
-	for _, v := range h.views {
+	for _, v := range cn.views {
 		v.mu.Lock()
 		if v.state != nil && (changed == nil || v.unit == "" || changed[v.unit]) {
 			out = append(out, v)
@@ -135,18 +135,18 @@ func (h *changeNotifier) listViews(changed map[string]bool) []*liveView {
 // it is. A view that can't be rendered now is stale: its readers fetch the page, which says why.
 // It is rendered of a snapshot, which many views share, unless that may be older than what it
 // is of already; nil: of what is read for it.
-func (c *server) refreshView(ctx context.Context, v *liveView, s *snapshot) (version string, err error) {
+func (se *server) refreshView(ctx context.Context, v *liveView, s *snapshot) (version string, err error) {
 	v.rendering.Lock()
 	defer v.rendering.Unlock()
 	if s != nil && v.rendered.Before(s.begun) {
 		ctx = withSnapshot(ctx, s)
 	}
-	at, err := c.capturePage(withReading(ctx, v.reading), v.address)
+	at, err := se.capturePage(withReading(ctx, v.reading), v.address)
 	if err != nil {
 		return "", err
 	}
 	v.rendered = time.Now()
-	live := c.pages.marks.split(at.body)
+	live := se.pages.marks.split(at.body)
 	state := newPageState(live)
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -155,7 +155,7 @@ func (c *server) refreshView(ctx context.Context, v *liveView, s *snapshot) (ver
 	if old == nil || len(v.readers) == 0 {
 		return v.version, nil
 	}
-	patch, same := state.diff(old, live, func(b []byte) string { return string(c.pages.marks.finish(b, at.page.Now)) })
+	patch, same := state.diff(old, live, func(b []byte) string { return string(se.pages.marks.finish(b, at.page.Now)) })
 	switch {
 	case !same:
 		v.send(viewMessage{v.version, "stale", []byte("{}")})
@@ -173,8 +173,8 @@ func (c *server) refreshView(ctx context.Context, v *liveView, s *snapshot) (ver
 }
 
 // send sends a message to all readers.
-func (v *liveView) send(m viewMessage) {
-	for r := range v.readers {
+func (l *liveView) send(m viewMessage) {
+	for r := range l.readers {
 		select {
 		case r.patches <- m:
 		default:
@@ -188,10 +188,10 @@ func (v *liveView) send(m viewMessage) {
 
 // capturePage renders the page of an address. A handler that panics is an error: at a change
 // no server is there that would recover, and the process would end.
-func (c *server) capturePage(ctx context.Context, address string) (at *capture, err error) {
+func (se *server) capturePage(ctx context.Context, address string) (at *capture, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			c.opts.Log.Error("a page that somebody has open panicked", zap.String("page", address), zap.Any("panic", p), zap.Stack("stack"))
+			se.opts.Log.Error("a page that somebody has open panicked", zap.String("page", address), zap.Any("panic", p), zap.Stack("stack"))
 			at, err = nil, fmt.Errorf("render %s: it panicked; the server's log says where", address)
 		}
 	}()
@@ -202,7 +202,7 @@ func (c *server) capturePage(ctx context.Context, address string) (at *capture, 
 	if err != nil {
 		return nil, fmt.Errorf("render %s: %w", address, err)
 	}
-	c.live.ServeHTTP(discarded{}, r)
+	se.live.ServeHTTP(discarded{}, r)
 	if len(at.body) == 0 || at.page.State == "" {
 		return nil, fmt.Errorf("render %s: it is no page that can be followed", address)
 	}
@@ -240,14 +240,14 @@ func (p *pages) streamURL(page *url.URL, version string) string {
 // followPage streams what changes of a page: "patch" with what has, "stale" where the page
 // is to be fetched again, each with an id, by which a stream that was cut off goes on; and
 // a comment as a sign of life.
-func (c *server) followPage(w http.ResponseWriter, r *http.Request) {
+func (se *server) followPage(w http.ResponseWriter, r *http.Request) {
 	v, err := parseQuery(r.URL.RawQuery, "page", "version")
 	address := ""
 	if err == nil {
 		address, err = parseViewAddress(v["page"])
 	}
 	if err != nil {
-		c.writeError(w, r, err)
+		se.writeError(w, r, err)
 		return
 	}
 	seen := v["version"]
@@ -258,14 +258,14 @@ func (c *server) followPage(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		return
 	}
-	client := c.opts.Client(r)
-	_, leave, tooMany := c.changes.subscribe(r.Context(), client)
+	client := se.opts.Client(r)
+	_, leave, tooMany := se.changes.subscribe(r.Context(), client)
 	if tooMany != "" {
 		writeTooMany(w, tooMany)
 		return
 	}
 	defer leave()
-	view, reader, leaveView, tooMany := c.changes.joinView(address, client, c.access.reading(r.Context()))
+	view, reader, leaveView, tooMany := se.changes.joinView(address, client, se.access.reading(r.Context()))
 	if tooMany != "" {
 		writeTooMany(w, tooMany)
 		return
@@ -275,12 +275,12 @@ func (c *server) followPage(w http.ResponseWriter, r *http.Request) {
 	version := view.version
 	view.mu.Unlock()
 	if version == "" || version != seen {
-		if version, err = c.refreshView(r.Context(), view, nil); err != nil {
-			c.writeError(w, r, apiErrorf(http.StatusNotFound, "%v", err))
+		if version, err = se.refreshView(r.Context(), view, nil); err != nil {
+			se.writeError(w, r, apiErrorf(http.StatusNotFound, "%v", err))
 			return
 		}
 	}
-	s := c.openStream(w)
+	s := se.openStream(w)
 	defer s.clearDeadline()
 	begin := fmt.Sprintf("retry: %d\n\n", reconnectDelay.Milliseconds())
 	if version != seen {
@@ -289,17 +289,17 @@ func (c *server) followPage(w http.ResponseWriter, r *http.Request) {
 	if s.send(begin) != nil {
 		return
 	}
-	if err := c.sendPatches(r.Context(), s, reader); err != nil && r.Context().Err() == nil {
-		c.opts.Log.Debug("a page's stream ended", zap.Error(err))
+	if err := se.sendPatches(r.Context(), s, reader); err != nil && r.Context().Err() == nil {
+		se.opts.Log.Debug("a page's stream ended", zap.Error(err))
 	}
 }
 
-func (m viewMessage) String() string {
-	return fmt.Sprintf("id: %s\nevent: %s\ndata: %s\n\n", m.version, m.event, m.data)
+func (v viewMessage) String() string {
+	return fmt.Sprintf("id: %s\nevent: %s\ndata: %s\n\n", v.version, v.event, v.data)
 }
 
-func (c *server) sendPatches(ctx context.Context, s *eventStream, r *viewReader) error {
-	beat := time.NewTicker(c.opts.Heartbeat)
+func (se *server) sendPatches(ctx context.Context, s *eventStream, r *viewReader) error {
+	beat := time.NewTicker(se.opts.Heartbeat)
 	defer beat.Stop()
 	for {
 		var err error

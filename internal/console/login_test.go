@@ -27,8 +27,8 @@ type loginConsole struct {
 	passed atomic.Int64 // how long after now it is
 }
 
-func (w *loginConsole) advance(d time.Duration) { w.passed.Add(int64(d)) }
-func (w *loginConsole) clock() time.Time        { return now.Add(time.Duration(w.passed.Load())) }
+func (l *loginConsole) advance(d time.Duration) { l.passed.Add(int64(d)) }
+func (l *loginConsole) clock() time.Time        { return now.Add(time.Duration(l.passed.Load())) }
 
 // newLoginConsole serves one by TLS; its commands are authorised as the controller does.
 func newLoginConsole(t testing.TB, change func(*Options)) *loginConsole {
@@ -68,80 +68,80 @@ type webBrowser struct {
 	last *url.URL // where the last page is
 }
 
-func (w *loginConsole) newBrowser(t testing.TB) *webBrowser {
+func (l *loginConsole) newBrowser(t testing.TB) *webBrowser {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
-	w.must(err)
-	return &webBrowser{Client: &http.Client{Transport: w.server.Client().Transport, Jar: jar}, t: t, w: w}
+	l.must(err)
+	return &webBrowser{Client: &http.Client{Transport: l.server.Client().Transport, Jar: jar}, t: t, w: l}
 }
 
 // loggedIn is a browser of somebody with some groups.
-func (w *loginConsole) loggedIn(t testing.TB, name string, groups ...string) *webBrowser {
+func (l *loginConsole) loggedIn(t testing.TB, name string, groups ...string) *webBrowser {
 	t.Helper()
-	w.idp.With(func(p *logintest.Provider) {
+	l.idp.With(func(p *logintest.Provider) {
 		p.User = logintest.User{Subject: "sub-" + name, Name: name, Groups: groups}
 	})
-	b := w.newBrowser(t)
+	b := l.newBrowser(t)
 	if status, body := b.open("/login?return=/account"); status != 200 || !strings.Contains(body, "<h1>"+name) {
 		t.Fatalf("%s can't log in: %d at %s\n%s", name, status, b.last, body)
 	}
 	return b
 }
 
-func (b *webBrowser) do(r *http.Request) (int, string) {
-	b.t.Helper()
+func (w *webBrowser) do(r *http.Request) (int, string) {
+	w.t.Helper()
 	if r.Header.Get("Accept") == "" {
 		r.Header.Set("Accept", "text/html")
 	}
-	resp, err := b.Do(r)
+	resp, err := w.Do(r)
 	if err != nil {
-		b.t.Fatal(err)
+		w.t.Fatal(err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
-		b.t.Fatal(err)
+		w.t.Fatal(err)
 	}
-	b.last = resp.Request.URL
+	w.last = resp.Request.URL
 	return resp.StatusCode, string(body)
 }
 
 // open opens a page of the console, with all redirects.
-func (b *webBrowser) open(path string) (int, string) {
-	b.t.Helper()
-	r, err := http.NewRequest(http.MethodGet, b.w.url+path, nil)
-	b.w.must(err)
-	return b.do(r)
+func (w *webBrowser) open(path string) (int, string) {
+	w.t.Helper()
+	r, err := http.NewRequest(http.MethodGet, w.w.url+path, nil)
+	w.w.must(err)
+	return w.do(r)
 }
 
 var formToken = regexp.MustCompile(`name="token" value="([^"]+)"`)
 
 // send posts a form as the page at an address would, after change.
-func (b *webBrowser) send(page, to string, fields url.Values, change func(*http.Request, url.Values)) (int, string) {
-	b.t.Helper()
-	_, body := b.open(page)
+func (w *webBrowser) send(page, to string, fields url.Values, change func(*http.Request, url.Values)) (int, string) {
+	w.t.Helper()
+	_, body := w.open(page)
 	if m := formToken.FindStringSubmatch(body); m != nil {
 		fields.Set("token", m[1])
 	} else {
-		b.t.Fatalf("%s has no form:\n%s", page, body)
+		w.t.Fatalf("%s has no form:\n%s", page, body)
 	}
-	r, err := http.NewRequest(http.MethodPost, b.w.url+to, nil)
-	b.w.must(err)
+	r, err := http.NewRequest(http.MethodPost, w.w.url+to, nil)
+	w.w.must(err)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	r.Header.Set("Origin", b.w.url)
+	r.Header.Set("Origin", w.w.url)
 	r.Header.Set("Sec-Fetch-Site", "same-origin")
 	if change != nil {
 		change(r, fields)
 	}
 	raw := fields.Encode()
 	r.Body, r.ContentLength = io.NopCloser(strings.NewReader(raw)), int64(len(raw))
-	return b.do(r)
+	return w.do(r)
 }
 
 // cookie is what the browser sends with a name; empty: nothing.
-func (b *webBrowser) cookie(name string) string {
-	u, _ := url.Parse(b.w.url)
-	for _, c := range b.Jar.Cookies(u) {
+func (w *webBrowser) cookie(name string) string {
+	u, _ := url.Parse(w.w.url)
+	for _, c := range w.Jar.Cookies(u) {
 		if c.Name == name {
 			return c.Value
 		}
@@ -149,15 +149,15 @@ func (b *webBrowser) cookie(name string) string {
 	return ""
 }
 
-func (b *webBrowser) setCookie(name, value string) {
-	u, _ := url.Parse(b.w.url)
-	b.Jar.SetCookies(u, []*http.Cookie{{Name: name, Value: value, Path: "/", Secure: true}})
+func (w *webBrowser) setCookie(name, value string) {
+	u, _ := url.Parse(w.w.url)
+	w.Jar.SetCookies(u, []*http.Cookie{{Name: name, Value: value, Path: "/", Secure: true}})
 }
 
 // withoutRedirects does f with what a browser is answered first.
-func (b *webBrowser) withoutRedirects(f func()) {
-	b.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	defer func() { b.CheckRedirect = nil }()
+func (w *webBrowser) withoutRedirects(f func()) {
+	w.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	defer func() { w.CheckRedirect = nil }()
 	f()
 }
 
@@ -186,18 +186,18 @@ func TestLoginLeadsBack(t *testing.T) {
 	}
 }
 
-func (w *loginConsole) tlsGet(path string, header map[string]string) (int, http.Header, string) {
-	w.t.Helper()
-	r, err := http.NewRequest(http.MethodGet, w.url+path, nil)
-	w.must(err)
+func (l *loginConsole) tlsGet(path string, header map[string]string) (int, http.Header, string) {
+	l.t.Helper()
+	r, err := http.NewRequest(http.MethodGet, l.url+path, nil)
+	l.must(err)
 	for name, value := range header {
 		r.Header.Set(name, value)
 	}
-	resp, err := w.server.Client().Do(r)
-	w.must(err)
+	resp, err := l.server.Client().Do(r)
+	l.must(err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	w.must(err)
+	l.must(err)
 	return resp.StatusCode, resp.Header, string(body)
 }
 

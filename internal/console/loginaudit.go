@@ -27,10 +27,10 @@ func actorOf(name string) string { return name + " (console)" }
 // sessionAudit is an entry of the audit trail about somebody's session. The subject says which
 // user of that name it is, as holds do; the address that a login came from is in the log and on
 // the account page only: everybody who reads has the trail.
-func (c *server) sessionAudit(verb, actor, about, subject, outcome, source string) store.Audit {
-	a := store.Audit{At: c.opts.Now(), Actor: actor, Via: promotion.ViaConsole, Verb: verb, Subject: about, Outcome: outcome, Source: source}
+func (se *server) sessionAudit(verb, actor, about, subject, outcome, source string) store.Audit {
+	a := store.Audit{At: se.opts.Now(), Actor: actor, Via: promotion.ViaConsole, Verb: verb, Subject: about, Outcome: outcome, Source: source}
 	if subject != "" {
-		a.Subject += ", user " + digestSubject(c.opts.Login.Provider.Issuer(), subject)
+		a.Subject += ", user " + digestSubject(se.opts.Login.Provider.Issuer(), subject)
 	}
 	return a
 }
@@ -41,29 +41,29 @@ func loginSource(a *login.Attempt) string { return "login " + a.Digest() }
 // auditRefusedLogin puts on record that nobody was logged in. who is nil where nobody was
 // identified: anybody can send such an answer, so these are on record as often as rate allows,
 // and all of them are in the log.
-func (c *server) auditRefusedLogin(ctx context.Context, r *http.Request, a *login.Attempt, who *login.Identity, why string) {
-	entry := c.sessionAudit(auditLogin, unknownActor, "the console", "", "refused: "+why, "")
+func (se *server) auditRefusedLogin(ctx context.Context, r *http.Request, a *login.Attempt, who *login.Identity, why string) {
+	entry := se.sessionAudit(auditLogin, unknownActor, "the console", "", "refused: "+why, "")
 	if who != nil {
-		entry = c.sessionAudit(auditLogin, actorOf(who.Name), "the console", who.Subject, "refused: "+why, loginSource(a))
-	} else if !c.refusedLogins.Allow(c.opts.Client(r)) {
+		entry = se.sessionAudit(auditLogin, actorOf(who.Name), "the console", who.Subject, "refused: "+why, loginSource(a))
+	} else if !se.refusedLogins.Allow(se.opts.Client(r)) {
 		return
 	}
 	// Nobody is let in by this, so where it can't be written the page still says why.
-	if err := c.opts.Store.AddAudit(context.WithoutCancel(ctx), entry); err != nil {
-		c.opts.Log.Error("a refused login to the console isn't in the audit trail", zap.String("name", entry.Actor), zap.String("reason", why), zap.Error(err))
+	if err := se.opts.Store.AddAudit(context.WithoutCancel(ctx), entry); err != nil {
+		se.opts.Log.Error("a refused login to the console isn't in the audit trail", zap.String("name", entry.Actor), zap.String("reason", why), zap.Error(err))
 	}
 }
 
 // endAuditedSession ends a session, once, and puts on record by whom.
-func (c *server) endAuditedSession(ctx context.Context, by *user, ended store.BrowserSession) error {
+func (se *server) endAuditedSession(ctx context.Context, by *user, ended store.BrowserSession) error {
 	about := "the console"
 	if ended.Subject != by.Subject {
 		about = "the session of " + ended.Name
 	}
-	return c.opts.Store.Tx(ctx, "endSession", func(tx *store.Tx) error {
+	return se.opts.Store.Tx(ctx, "endSession", func(tx *store.Tx) error {
 		if is, err := tx.EndBrowserSession(ctx, ended.ID); err != nil || !is {
 			return err // one that is over already is what was wanted
 		}
-		return tx.AddAudit(ctx, c.sessionAudit(auditLogout, by.By(), about, ended.Subject, carriedOut, ""))
+		return tx.AddAudit(ctx, se.sessionAudit(auditLogout, by.By(), about, ended.Subject, carriedOut, ""))
 	})
 }

@@ -14,10 +14,10 @@ import (
 )
 
 // trail is the audit trail of logins, oldest first: who, what, about what, and what came of it.
-func (w *loginConsole) trail() (out []string) {
-	w.t.Helper()
-	rows, err := w.store.AuditTrail(w.t.Context(), store.AuditFilter{Via: "console"}, 100)
-	w.must(err)
+func (l *loginConsole) trail() (out []string) {
+	l.t.Helper()
+	rows, err := l.store.AuditTrail(l.t.Context(), store.AuditFilter{Via: "console"}, 100)
+	l.must(err)
 	for i := range rows {
 		about, _, _ := strings.Cut(rows[i].Subject, ", user ")
 		out = append([]string{strings.Join([]string{rows[i].Actor, rows[i].Verb, about, rows[i].Outcome}, " | ")}, out...)

@@ -13,8 +13,8 @@ import (
 )
 
 // comeAs has somebody else log in next.
-func (w *loginConsole) comeAs(name string, groups ...string) {
-	w.idp.With(func(p *logintest.Provider) {
+func (l *loginConsole) comeAs(name string, groups ...string) {
+	l.idp.With(func(p *logintest.Provider) {
 		p.User = logintest.User{Subject: "sub-" + name, Name: name, Groups: groups}
 	})
 }

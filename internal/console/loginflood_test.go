@@ -15,7 +15,7 @@ import (
 )
 
 // callback has a client's browser bring an answer to the console, with a cookie.
-func (w *loginConsole) callback(client, cookie string, answer url.Values) *httptest.ResponseRecorder {
+func (l *loginConsole) callback(client, cookie string, answer url.Values) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodGet, "/login/callback?"+answer.Encode(), nil)
 	r.RemoteAddr = client + ":40000"
 	r.Header.Set("Accept", "text/html")
@@ -23,17 +23,17 @@ func (w *loginConsole) callback(client, cookie string, answer url.Values) *httpt
 		r.AddCookie(&http.Cookie{Name: attemptCookie, Value: cookie})
 	}
 	rec := httptest.NewRecorder()
-	w.server.Config.Handler.ServeHTTP(rec, r)
+	l.server.Config.Handler.ServeHTTP(rec, r)
 	return rec
 }
 
 // begin has a browser begin a login, and returns its cookie and the state.
-func (w *loginConsole) begin(t testing.TB) (cookie, state string) {
+func (l *loginConsole) begin(t testing.TB) (cookie, state string) {
 	t.Helper()
 	rec := httptest.NewRecorder()
-	w.server.Config.Handler.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/login", nil))
+	l.server.Config.Handler.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/login", nil))
 	to, err := url.Parse(rec.Header().Get("Location"))
-	w.must(err)
+	l.must(err)
 	for _, c := range rec.Result().Cookies() {
 		if c.Name == attemptCookie {
 			return c.Value, to.Query().Get("state")
@@ -44,8 +44,8 @@ func (w *loginConsole) begin(t testing.TB) (cookie, state string) {
 }
 
 // tokenCalls is how often the provider was asked to redeem a code.
-func (w *loginConsole) tokenCalls() (n int) {
-	w.idp.With(func(p *logintest.Provider) { n = p.TokenCalls })
+func (l *loginConsole) tokenCalls() (n int) {
+	l.idp.With(func(p *logintest.Provider) { n = p.TokenCalls })
 	return n
 }
 

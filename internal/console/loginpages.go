@@ -20,8 +20,8 @@ import (
 const maxReturn = 1 << 10
 
 // loginURL is where the login begins that leads back to an address.
-func (c *server) loginURL(back *url.URL) string {
-	return c.linkPrefix + "/login?" + url.Values{"return": {back.RequestURI()}}.Encode()
+func (se *server) loginURL(back *url.URL) string {
+	return se.linkPrefix + "/login?" + url.Values{"return": {back.RequestURI()}}.Encode()
 }
 
 // parseReturn reads where a login leads to: a page of this console, and nowhere else.
@@ -44,30 +44,30 @@ type loginBody struct {
 	EndSession string // where to log out of the provider too; empty: nowhere
 }
 
-func (c *server) renderLogin(w http.ResponseWriter, r *http.Request, status int, title string, b loginBody) {
-	c.renderPage(w, r, status, "login", page{Title: title, Still: true, Body: b})
+func (se *server) renderLogin(w http.ResponseWriter, r *http.Request, status int, title string, b loginBody) {
+	se.renderPage(w, r, status, "login", page{Title: title, Still: true, Body: b})
 }
 
 // beginLogin takes GET /login and leads to the identity provider.
-func (c *server) beginLogin(w http.ResponseWriter, r *http.Request) {
+func (se *server) beginLogin(w http.ResponseWriter, r *http.Request) {
 	a := login.NewAttempt(parseReturn(r.URL.Query().Get("return")))
-	to, err := c.opts.Login.Provider.AuthURL(r.Context(), a)
+	to, err := se.opts.Login.Provider.AuthURL(r.Context(), a)
 	if err != nil {
-		c.failLogin(w, r, a, err)
+		se.failLogin(w, r, a, err)
 		return
 	}
-	setCookie(w, attemptCookie, c.opts.Login.Provider.SealAttempt(a), login.AttemptLifetime)
+	setCookie(w, attemptCookie, se.opts.Login.Provider.SealAttempt(a), login.AttemptLifetime)
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
 // openAttempt finds the attempt whose answer a browser brings, and says why there is none; then it
 // leads to the first page.
-func (c *server) openAttempt(r *http.Request) (*login.Attempt, error) {
+func (se *server) openAttempt(r *http.Request) (*login.Attempt, error) {
 	cookie, err := r.Cookie(attemptCookie)
 	if err != nil {
 		return &login.Attempt{Return: "/"}, &login.RefusedError{Why: "the answer is not to the login that this browser began. Log in again"}
 	}
-	a, err := c.opts.Login.Provider.OpenAttempt(cookie.Value)
+	a, err := se.opts.Login.Provider.OpenAttempt(cookie.Value)
 	if err != nil {
 		return &login.Attempt{Return: "/"}, err
 	}
@@ -78,45 +78,45 @@ func (c *server) openAttempt(r *http.Request) (*login.Attempt, error) {
 // finishLogin takes GET /login/callback, where the identity provider sends browsers back to. The
 // provider is asked only of the answer to an attempt that the browser has, once, and not more
 // often than the redemptions are let.
-func (c *server) finishLogin(w http.ResponseWriter, r *http.Request) {
-	a, err := c.openAttempt(r)
+func (se *server) finishLogin(w http.ResponseWriter, r *http.Request) {
+	a, err := se.openAttempt(r)
 	dropCookie(w, attemptCookie)
 	q := r.URL.Query()
 	answer := login.AuthResponse{Code: q.Get("code"), State: q.Get("state"), Issuer: q.Get("iss"), Error: q.Get("error"), Description: q.Get("error_description")}
 	if err == nil {
-		err = c.opts.Login.Provider.CheckAnswer(a, answer)
+		err = se.opts.Login.Provider.CheckAnswer(a, answer)
 	}
 	if err == nil {
-		err = c.redemptions.take(c.opts.Client(r), a.Digest())
+		err = se.redemptions.take(se.opts.Client(r), a.Digest())
 	}
 	var who *login.Identity
 	if err == nil {
-		who, err = c.opts.Login.Provider.Identify(r.Context(), a, answer)
+		who, err = se.opts.Login.Provider.Identify(r.Context(), a, answer)
 	}
 	if err != nil {
-		c.failLogin(w, r, a, err)
+		se.failLogin(w, r, a, err)
 		return
 	}
-	role := c.opts.Login.roleOf(who.Groups)
+	role := se.opts.Login.roleOf(who.Groups)
 	if role == "" {
-		c.opts.Log.Warn("somebody who has no role tried to log in to the console", zap.String("name", who.Name), zap.String("subject", who.Subject), zap.Strings("groups", who.Groups))
-		c.auditRefusedLogin(r.Context(), r, a, who, "none of their groups has a role")
+		se.opts.Log.Warn("somebody who has no role tried to log in to the console", zap.String("name", who.Name), zap.String("subject", who.Subject), zap.Strings("groups", who.Groups))
+		se.auditRefusedLogin(r.Context(), r, a, who, "none of their groups has a role")
 		groups := "the identity provider names no groups of yours"
 		if len(who.Groups) > 0 {
 			groups = "your groups are " + strings.Join(who.Groups, ", ")
 		}
-		c.renderLogin(w, r, http.StatusForbidden, "You have no role here", loginBody{Retry: c.linkPrefix + "/login",
+		se.renderLogin(w, r, http.StatusForbidden, "You have no role here", loginBody{Retry: se.linkPrefix + "/login",
 			Text: "You are " + who.Name + ", and " + groups + ": none of them has a role. Who runs this server gives roles under oidc.roles in the server's file."})
 		return
 	}
-	added, err := c.startSession(w, r, a, who, role)
+	added, err := se.startSession(w, r, a, who, role)
 	switch {
 	case err != nil:
-		c.renderError(w, r, err)
+		se.renderError(w, r, err)
 	case !added:
-		c.failLogin(w, r, a, &login.RefusedError{Why: "this login was used before. Log in again"})
+		se.failLogin(w, r, a, &login.RefusedError{Why: "this login was used before. Log in again"})
 	default:
-		http.Redirect(w, r, c.linkPrefix+a.Return, http.StatusSeeOther)
+		http.Redirect(w, r, se.linkPrefix+a.Return, http.StatusSeeOther)
 	}
 }
 
@@ -127,44 +127,44 @@ func beginSentence(text string) string {
 }
 
 // failLogin says why nobody was logged in.
-func (c *server) failLogin(w http.ResponseWriter, r *http.Request, a *login.Attempt, err error) {
-	retry := c.linkPrefix + "/login?" + url.Values{"return": {a.Return}}.Encode()
+func (se *server) failLogin(w http.ResponseWriter, r *http.Request, a *login.Attempt, err error) {
+	retry := se.linkPrefix + "/login?" + url.Values{"return": {a.Return}}.Encode()
 	var refused *login.RefusedError
 	if errors.Is(err, errTooManyLogins) {
-		c.opts.Log.Warn("more logins come than the identity provider is asked of", zap.String("client", c.opts.Client(r)))
+		se.opts.Log.Warn("more logins come than the identity provider is asked of", zap.String("client", se.opts.Client(r)))
 		w.Header().Set("Retry-After", "10")
-		c.renderLogin(w, r, http.StatusTooManyRequests, "Too many log in right now", loginBody{Retry: retry, Text: "Too many logins come at once, from your address or in all. Try again in a moment."})
+		se.renderLogin(w, r, http.StatusTooManyRequests, "Too many log in right now", loginBody{Retry: retry, Text: "Too many logins come at once, from your address or in all. Try again in a moment."})
 		return
 	}
 	if errors.As(err, &refused) {
-		c.opts.Log.Warn("a login to the console was refused", zap.String("reason", refused.Why), zap.String("client", c.opts.Client(r)))
-		c.auditRefusedLogin(r.Context(), r, a, nil, refused.Why)
-		c.renderLogin(w, r, http.StatusForbidden, "You are not logged in", loginBody{Text: beginSentence(refused.Why), Retry: retry})
+		se.opts.Log.Warn("a login to the console was refused", zap.String("reason", refused.Why), zap.String("client", se.opts.Client(r)))
+		se.auditRefusedLogin(r.Context(), r, a, nil, refused.Why)
+		se.renderLogin(w, r, http.StatusForbidden, "You are not logged in", loginBody{Text: beginSentence(refused.Why), Retry: retry})
 		return
 	}
 	if r.Context().Err() != nil {
 		return
 	}
-	c.opts.Log.Error("nobody can log in to the console now", zap.Error(err))
+	se.opts.Log.Error("nobody can log in to the console now", zap.Error(err))
 	w.Header().Set("Retry-After", "5")
-	c.renderLogin(w, r, http.StatusServiceUnavailable, "Nobody can log in now", loginBody{Retry: retry,
-		Text: "The identity provider " + c.opts.Login.Provider.Issuer() + " can't be reached; the server's log says why. Who has logged in stays so, and commands work in pull requests and with API tokens."})
+	se.renderLogin(w, r, http.StatusServiceUnavailable, "Nobody can log in now", loginBody{Retry: retry,
+		Text: "The identity provider " + se.opts.Login.Provider.Issuer() + " can't be reached; the server's log says why. Who has logged in stays so, and commands work in pull requests and with API tokens."})
 }
 
 // logout takes POST /logout.
-func (c *server) logout(w http.ResponseWriter, r *http.Request) {
+func (se *server) logout(w http.ResponseWriter, r *http.Request) {
 	u := userOf(r.Context())
-	if err := c.endAuditedSession(r.Context(), u, u.BrowserSession); err != nil {
-		c.renderError(w, r, err)
+	if err := se.endAuditedSession(r.Context(), u, u.BrowserSession); err != nil {
+		se.renderError(w, r, err)
 		return
 	}
 	dropCookie(w, sessionCookie)
-	http.Redirect(w, r, c.linkPrefix+"/logged-out", http.StatusSeeOther)
+	http.Redirect(w, r, se.linkPrefix+"/logged-out", http.StatusSeeOther)
 }
 
-func (c *server) loggedOutPage(w http.ResponseWriter, r *http.Request) {
-	c.renderLogin(w, r, http.StatusOK, "You are logged out", loginBody{Text: "This browser has no session here any more.", Retry: c.linkPrefix + "/login",
-		EndSession: c.opts.Login.Provider.EndSessionURL(c.origin + c.linkPrefix + "/logged-out")})
+func (se *server) loggedOutPage(w http.ResponseWriter, r *http.Request) {
+	se.renderLogin(w, r, http.StatusOK, "You are logged out", loginBody{Text: "This browser has no session here any more.", Retry: se.linkPrefix + "/login",
+		EndSession: se.opts.Login.Provider.EndSessionURL(se.origin + se.linkPrefix + "/logged-out")})
 }
 
 // accountBody is the body of the page about who has logged in.
@@ -177,43 +177,43 @@ type accountBody struct {
 
 // listSessions lists the sessions that a user may end: their own, or, with the highest role,
 // everybody's.
-func (c *server) listSessions(r *http.Request, u *user) (all []store.BrowserSession, everybody bool, err error) {
+func (se *server) listSessions(r *http.Request, u *user) (all []store.BrowserSession, everybody bool, err error) {
 	subject := u.Subject
 	if everybody = u.Role == command.RoleBreakGlass; everybody {
 		subject = ""
 	}
-	all, err = c.opts.Store.BrowserSessions(r.Context(), subject, c.opts.Now().Add(-c.opts.Login.Idle).Add(time.Microsecond))
+	all, err = se.opts.Store.BrowserSessions(r.Context(), subject, se.opts.Now().Add(-se.opts.Login.Idle).Add(time.Microsecond))
 	return all, everybody, err
 }
 
-func (c *server) accountPage(w http.ResponseWriter, r *http.Request) {
+func (se *server) accountPage(w http.ResponseWriter, r *http.Request) {
 	u := userOf(r.Context())
-	all, everybody, err := c.listSessions(r, u)
+	all, everybody, err := se.listSessions(r, u)
 	if err != nil {
-		c.renderError(w, r, err)
+		se.renderError(w, r, err)
 		return
 	}
-	c.renderPage(w, r, http.StatusOK, "account", page{Title: "Your account", Nav: "account", Still: true, Body: accountBody{u, u.formToken(), all, everybody}})
+	se.renderPage(w, r, http.StatusOK, "account", page{Title: "Your account", Nav: "account", Still: true, Body: accountBody{u, u.formToken(), all, everybody}})
 }
 
 // endSession takes POST /account/sessions/{id}.
-func (c *server) endSession(w http.ResponseWriter, r *http.Request) {
+func (se *server) endSession(w http.ResponseWriter, r *http.Request) {
 	u := userOf(r.Context())
-	all, _, err := c.listSessions(r, u)
+	all, _, err := se.listSessions(r, u)
 	if err != nil {
-		c.renderError(w, r, err)
+		se.renderError(w, r, err)
 		return
 	}
 	for _, s := range all {
 		if s.ID != r.PathValue("id") {
 			continue
 		}
-		if err := c.endAuditedSession(r.Context(), u, s); err != nil {
-			c.renderError(w, r, err)
+		if err := se.endAuditedSession(r.Context(), u, s); err != nil {
+			se.renderError(w, r, err)
 			return
 		}
-		c.opts.Log.Info("a session was ended", zap.String("name", s.Name), zap.String("subject", s.Subject), zap.String("by", u.By()))
+		se.opts.Log.Info("a session was ended", zap.String("name", s.Name), zap.String("subject", s.Subject), zap.String("by", u.By()))
 		break
 	}
-	http.Redirect(w, r, c.linkPrefix+"/account", http.StatusSeeOther)
+	http.Redirect(w, r, se.linkPrefix+"/account", http.StatusSeeOther)
 }

@@ -35,18 +35,18 @@ const (
 	deliveryWait = 3 * time.Second
 )
 
-func (c *server) getOverview(w http.ResponseWriter, r *http.Request) {
+func (se *server) getOverview(w http.ResponseWriter, r *http.Request) {
 	_, err := parseQuery(r.URL.RawQuery)
 	var s *snapshot
 	if err == nil {
-		s, err = c.reader.sharedSnapshot(r.Context())
+		s, err = se.reader.sharedSnapshot(r.Context())
 	}
 	var o *api.Overview
 	if err == nil {
-		o, err = c.buildOverview(r.Context(), s)
+		o, err = se.buildOverview(r.Context(), s)
 	}
 	if err != nil {
-		c.writeError(w, r, err)
+		se.writeError(w, r, err)
 		return
 	}
 	writeJSON(w, http.StatusOK, o)
@@ -58,25 +58,25 @@ type overviewBody struct {
 	Plots []plot
 }
 
-func (c *server) overviewPage(w http.ResponseWriter, r *http.Request) {
-	s, err := c.reader.sharedSnapshot(r.Context())
+func (se *server) overviewPage(w http.ResponseWriter, r *http.Request) {
+	s, err := se.reader.sharedSnapshot(r.Context())
 	var o *api.Overview
 	if err == nil {
-		o, err = c.buildOverview(r.Context(), s)
+		o, err = se.buildOverview(r.Context(), s)
 	}
 	if err != nil {
-		c.renderError(w, r, err)
+		se.renderError(w, r, err)
 		return
 	}
-	c.renderPage(w, r, http.StatusOK, "overview", newPage(s, "Overview", "overview", overviewBody{o, plotDelivery(o.Delivery)}))
+	se.renderPage(w, r, http.StatusOK, "overview", newPage(s, "Overview", "overview", overviewBody{o, plotDelivery(o.Delivery)}))
 }
 
-func (c *server) buildOverview(ctx context.Context, s *snapshot) (*api.Overview, error) {
-	o := &api.Overview{At: c.opts.Now(), Held: listHeld(s), Drifted: listDrifted(s), Reverts: []api.Promotion{}}
+func (se *server) buildOverview(ctx context.Context, s *snapshot) (*api.Overview, error) {
+	o := &api.Overview{At: se.opts.Now(), Held: listHeld(s), Drifted: listDrifted(s), Reverts: []api.Promotion{}}
 	o.LeftOut = max(0, len(o.Held)-maxOverviewRows) + max(0, len(o.Drifted)-maxOverviewRows)
 	o.Held, o.Drifted = o.Held[:min(len(o.Held), maxOverviewRows)], o.Drifted[:min(len(o.Drifted), maxOverviewRows)]
-	since := c.overviewStart()
-	reverts, err := c.reader.listPromotions(ctx, promotionQuery{Kind: promotion.KindRevert, Limit: maxOverviewRows})
+	since := se.overviewStart()
+	reverts, err := se.reader.listPromotions(ctx, promotionQuery{Kind: promotion.KindRevert, Limit: maxOverviewRows})
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (c *server) buildOverview(ctx context.Context, s *snapshot) (*api.Overview,
 			o.Reverts = append(o.Reverts, p)
 		}
 	}
-	if o.Delivery, err = c.findDelivery(ctx, s, since); err != nil {
+	if o.Delivery, err = se.findDelivery(ctx, s, since); err != nil {
 		if ctx.Err() != nil {
 			return nil, err
 		}
@@ -96,13 +96,13 @@ func (c *server) buildOverview(ctx context.Context, s *snapshot) (*api.Overview,
 
 // findDelivery is what was measured a moment ago, or is now. It doesn't wait long: what is
 // being measured is there for who comes next.
-func (c *server) findDelivery(ctx context.Context, s *snapshot, since time.Time) (*api.Delivery, error) {
+func (se *server) findDelivery(ctx context.Context, s *snapshot, since time.Time) (*api.Delivery, error) {
 	waiting, cancel := context.WithTimeout(ctx, deliveryWait)
 	defer cancel()
-	d, err := c.deliveryCache.getOrCompute(waiting, c.access.reading(ctx).key, func(ctx context.Context) (*api.Delivery, time.Duration, error) {
-		d, err := c.measureDelivery(ctx, s, since)
+	d, err := se.deliveryCache.getOrCompute(waiting, se.access.reading(ctx).key, func(ctx context.Context) (*api.Delivery, time.Duration, error) {
+		d, err := se.measureDelivery(ctx, s, since)
 		if err != nil {
-			c.opts.Log.Error("how well releases are delivered could not be measured", zap.Error(err))
+			se.opts.Log.Error("how well releases are delivered could not be measured", zap.Error(err))
 			return nil, deliveryErrorKept, apiErrorf(http.StatusServiceUnavailable, "how well releases are delivered could not be measured: %v; it is tried again in %d s", err, int(deliveryErrorKept.Seconds()))
 		}
 		return d, deliveryKept, nil
@@ -114,8 +114,8 @@ func (c *server) findDelivery(ctx context.Context, s *snapshot, since time.Time)
 }
 
 // overviewStart is the first instant of the first day that the overview has.
-func (c *server) overviewStart() time.Time {
-	return c.opts.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 1-overviewDays)
+func (se *server) overviewStart() time.Time {
+	return se.opts.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 1-overviewDays)
 }
 
 // listHeld lists what is held, the longest first. A hold on an environment or a pipeline is
@@ -181,8 +181,8 @@ type deliveryDay struct {
 
 // measureDelivery measures how well releases were delivered since a time: by the arrivals of
 // those components that had promotions since.
-func (c *server) measureDelivery(ctx context.Context, s *snapshot, since time.Time) (*api.Delivery, error) {
-	rows, _, err := c.records.Promotions(ctx, store.PromotionFilter{Kind: promotion.KindPromotion, Limit: maxOverviewPromotions})
+func (se *server) measureDelivery(ctx context.Context, s *snapshot, since time.Time) (*api.Delivery, error) {
+	rows, _, err := se.records.Promotions(ctx, store.PromotionFilter{Kind: promotion.KindPromotion, Limit: maxOverviewPromotions})
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +197,7 @@ func (c *server) measureDelivery(ctx context.Context, s *snapshot, since time.Ti
 		if u == nil {
 			continue // the branch has it no more, and nobody knows where its releases began
 		}
-		arrivals, err := c.records.Arrivals(ctx, rows[i].Unit)
+		arrivals, err := se.records.Arrivals(ctx, rows[i].Unit)
 		if err != nil {
 			return nil, err
 		}

@@ -13,29 +13,29 @@ type promotionsBody struct {
 	Older string // the next page's address; empty: there is none
 }
 
-func (c *server) promotionsPage(w http.ResponseWriter, r *http.Request) {
+func (se *server) promotionsPage(w http.ResponseWriter, r *http.Request) {
 	l, err := parsePromotionQuery(r.URL.RawQuery)
 	var s *snapshot
 	if err == nil {
-		s, err = c.reader.sharedSnapshot(r.Context())
+		s, err = se.reader.sharedSnapshot(r.Context())
 	}
 	var all *api.Promotions
 	if err == nil {
-		all, err = c.reader.listPromotions(r.Context(), l)
+		all, err = se.reader.listPromotions(r.Context(), l)
 	}
 	if err != nil {
-		c.renderError(w, r, err)
+		se.renderError(w, r, err)
 		return
 	}
 	if l.Repository != "" && l.Pull != 0 && len(all.Promotions) == 1 {
-		http.Redirect(w, r, c.pages.pageURL("promotions", all.Promotions[0].ID), http.StatusSeeOther)
+		http.Redirect(w, r, se.pages.pageURL("promotions", all.Promotions[0].ID), http.StatusSeeOther)
 		return
 	}
 	b := promotionsBody{Promotions: *all}
 	if all.Next > 0 {
 		q := r.URL.Query()
 		q.Set("before", strconv.FormatInt(all.Next, 10))
-		b.Older = c.linkPrefix + "/promotions?" + q.Encode()
+		b.Older = se.linkPrefix + "/promotions?" + q.Encode()
 	}
-	c.renderPage(w, r, http.StatusOK, "promotions", newPage(s, "Promotions", "promotions", b))
+	se.renderPage(w, r, http.StatusOK, "promotions", newPage(s, "Promotions", "promotions", b))
 }

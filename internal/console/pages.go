@@ -187,14 +187,14 @@ func withRepository(e api.Environment, repo string) repoEnvironment { return rep
 
 // renderPage renders a page whole before anything of it is sent. For a stream that
 // follows the page it is only captured.
-func (c *server) renderPage(w http.ResponseWriter, r *http.Request, status int, name string, pg page) {
-	pg.Now, pg.Version, pg.HasLogin, pg.User = c.opts.Now(), c.opts.Version, c.pages.hasLogin, userOf(r.Context())
+func (se *server) renderPage(w http.ResponseWriter, r *http.Request, status int, name string, pg page) {
+	pg.Now, pg.Version, pg.HasLogin, pg.User = se.opts.Now(), se.opts.Version, se.pages.hasLogin, userOf(r.Context())
 	if !pg.Still && pg.State != "" {
-		pg.Stream = c.pages.streamURL(r.URL, pg.State)
+		pg.Stream = se.pages.streamURL(r.URL, pg.State)
 	}
 	var b bytes.Buffer
-	if err := c.pages.templates[name].Execute(&b, pg); err != nil {
-		c.opts.Log.Error("a page could not be rendered", zap.String("path", r.URL.Path), zap.Error(err))
+	if err := se.pages.templates[name].Execute(&b, pg); err != nil {
+		se.opts.Log.Error("a page could not be rendered", zap.String("path", r.URL.Path), zap.Error(err))
 		http.Error(w, "the page could not be rendered; the server's log says why", http.StatusInternalServerError)
 		return
 	}
@@ -204,25 +204,25 @@ func (c *server) renderPage(w http.ResponseWriter, r *http.Request, status int, 
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(c.pages.marks.finish(b.Bytes(), pg.Now)) // a reader that left is no failure of ours
+	_, _ = w.Write(se.pages.marks.finish(b.Bytes(), pg.Now)) // a reader that left is no failure of ours
 }
 
 // renderError shows what went wrong with a page.
-func (c *server) renderError(w http.ResponseWriter, r *http.Request, err error) {
+func (se *server) renderError(w http.ResponseWriter, r *http.Request, err error) {
 	var known *apiError
 	if errors.As(err, &known) {
-		c.renderPage(w, r, known.status, "message", page{Title: http.StatusText(known.status), Body: known.text})
+		se.renderPage(w, r, known.status, "message", page{Title: http.StatusText(known.status), Body: known.text})
 		return
 	}
 	if r.Context().Err() != nil {
 		return
 	}
-	c.opts.Log.Error("a page could not be shown", zap.String("path", r.URL.Path), zap.Error(err))
-	c.renderPage(w, r, http.StatusServiceUnavailable, "message", page{Title: "Liftlock's records can't be read right now", Body: err.Error()})
+	se.opts.Log.Error("a page could not be shown", zap.String("path", r.URL.Path), zap.Error(err))
+	se.renderPage(w, r, http.StatusServiceUnavailable, "message", page{Title: "Liftlock's records can't be read right now", Body: err.Error()})
 }
 
-func (c *server) pageNotFound(w http.ResponseWriter, r *http.Request) {
-	c.renderError(w, r, apiErrorf(http.StatusNotFound, "There is no page here. The pipelines are on the first page."))
+func (se *server) pageNotFound(w http.ResponseWriter, r *http.Request) {
+	se.renderError(w, r, apiErrorf(http.StatusNotFound, "There is no page here. The pipelines are on the first page."))
 }
 
 // serveAsset serves an embedded file.

@@ -38,7 +38,7 @@ type problemExample struct{ Name, Link string }
 
 // groupProblems groups what needs a look by pipeline, ApplicationSet and cause, the most
 // frequent first; nil where it is little enough to be seen without.
-func (c *server) groupProblems(b *gridBody, all []pipelineUnits) []problemGroup {
+func (se *server) groupProblems(b *gridBody, all []pipelineUnits) []problemGroup {
 	if b.Counts.Attention <= fewProblems {
 		return nil
 	}
@@ -65,12 +65,12 @@ func (c *server) groupProblems(b *gridBody, all []pipelineUnits) []problemGroup 
 					at[key] = g
 					q := gridQuery{Show: "attention", Sort: sortByNeed, Page: 1}
 					owner := ""
-					if c.reader.isAmbiguous(p.Name) {
+					if se.reader.isAmbiguous(p.Name) {
 						owner = p.Repository
 					}
-					out = append(out, problemGroup{ID: hashID("problem", key.repo, key.pipeline, key.set, key.text), Pipeline: p.Name, Set: set, Cause: text, State: state, Link: gridURL(c.pages.pageURL("pipelines", p.Name), owner, &q)})
+					out = append(out, problemGroup{ID: hashID("problem", key.repo, key.pipeline, key.set, key.text), Pipeline: p.Name, Set: set, Cause: text, State: state, Link: gridURL(se.pages.pageURL("pipelines", p.Name), owner, &q)})
 				}
-				out[g].add(c, &u.component, e.Environment, !counted[g])
+				out[g].add(se, &u.component, e.Environment, !counted[g])
 				counted[g] = true
 			}
 		}
@@ -79,18 +79,18 @@ func (c *server) groupProblems(b *gridBody, all []pipelineUnits) []problemGroup 
 	return out[:min(len(out), maxProblemGroups)]
 }
 
-func (g *problemGroup) add(c *server, comp *api.Component, environment string, first bool) {
-	if !slices.Contains(g.Environments, environment) {
-		g.Environments = append(g.Environments, environment)
+func (p *problemGroup) add(c *server, comp *api.Component, environment string, first bool) {
+	if !slices.Contains(p.Environments, environment) {
+		p.Environments = append(p.Environments, environment)
 	}
 	if !first {
 		return
 	}
-	g.Count++
-	if len(g.Components) < maxExamples {
-		g.Components = append(g.Components, problemExample{comp.Component, c.pages.componentURL(comp.Repository, comp.Pipeline, comp.Component)})
+	p.Count++
+	if len(p.Components) < maxExamples {
+		p.Components = append(p.Components, problemExample{comp.Component, c.pages.componentURL(comp.Repository, comp.Pipeline, comp.Component)})
 	} else {
-		g.More++
+		p.More++
 	}
 }
 

@@ -19,8 +19,8 @@ type promotionBody struct {
 
 // FromMerge says when something was from the merge: "+5 min" or "−2 h"; empty where
 // there was no merge.
-func (b *promotionBody) FromMerge(t time.Time) string {
-	at := b.Detail.MergedAt
+func (p *promotionBody) FromMerge(t time.Time) string {
+	at := p.Detail.MergedAt
 	switch d := t.Sub(at); {
 	case at.IsZero() || t.IsZero():
 		return ""
@@ -88,25 +88,25 @@ func buildHealthBars(all []api.Timeline, sinceMerge func(time.Time) string) []he
 
 // loadPromotion reads the promotion that a request's address names; nil: the page that says why
 // it can't be shown is sent.
-func (c *server) loadPromotion(w http.ResponseWriter, r *http.Request) (*snapshot, *api.Promotion) {
+func (se *server) loadPromotion(w http.ResponseWriter, r *http.Request) (*snapshot, *api.Promotion) {
 	id, err := parsePromotionID(r)
 	var s *snapshot
 	if err == nil {
-		s, err = c.reader.sharedSnapshot(r.Context())
+		s, err = se.reader.sharedSnapshot(r.Context())
 	}
 	var p *api.Promotion
 	if err == nil {
-		p, err = c.reader.readPromotion(r.Context(), s, id)
+		p, err = se.reader.readPromotion(r.Context(), s, id)
 	}
 	if err != nil {
-		c.renderError(w, r, err)
+		se.renderError(w, r, err)
 		return nil, nil
 	}
 	return s, p
 }
 
-func (c *server) promotionPage(w http.ResponseWriter, r *http.Request) {
-	s, p := c.loadPromotion(w, r)
+func (se *server) promotionPage(w http.ResponseWriter, r *http.Request) {
+	s, p := se.loadPromotion(w, r)
 	if p == nil {
 		return
 	}
@@ -114,9 +114,9 @@ func (c *server) promotionPage(w http.ResponseWriter, r *http.Request) {
 	if p.Kind == "revert" {
 		title = p.Component + " back in " + p.Environment
 	}
-	b := &promotionBody{Promotion: *p, Steps: buildSteps(p), Renders: c.opts.Diff != nil}
+	b := &promotionBody{Promotion: *p, Steps: buildSteps(p), Renders: se.opts.Diff != nil}
 	b.Bars = buildHealthBars(p.Detail.Timelines, b.FromMerge)
 	pg := newPage(s, title, "promotions", b)
 	pg.unit = unitKey(promotion.Unit{Repo: p.Repository, Pipeline: p.Pipeline, Component: p.Component})
-	c.renderPage(w, r, http.StatusOK, "promotion", pg)
+	se.renderPage(w, r, http.StatusOK, "promotion", pg)
 }

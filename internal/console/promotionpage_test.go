@@ -12,8 +12,8 @@ import (
 )
 
 // mergedCart writes down how #16 was merged, and what somebody asked for on it.
-func (w *testConsole) mergedCart() {
-	w.t.Helper()
+func (tc *testConsole) mergedCart() {
+	tc.t.Helper()
 	for _, a := range []store.Audit{
 		{At: before(13 * time.Minute), Actor: "ada", Via: "comment", Verb: "retry", Subject: testRepo + "|shop|cart #16 retry", Environment: "qa", Outcome: "taken", Source: "a"},
 		{At: before(12 * time.Minute), Actor: "lock", Via: promotion.AuditViaServer, Verb: promotion.AuditMerge, Subject: testRepo + "|shop|cart #16 merge", Environment: "qa", Outcome: "merged as 71b38f0a5be2", Source: "b",
@@ -21,7 +21,7 @@ func (w *testConsole) mergedCart() {
 		{At: before(5 * time.Minute), Actor: "mallory", Via: "comment", Verb: "skip", Subject: testRepo + "|shop|cart #160 skip soak", Outcome: "refused: no", Source: "c"},
 		{At: before(5 * time.Minute), Actor: "lock", Via: promotion.AuditViaServer, Verb: promotion.AuditMerge, Subject: testRepo + "|shop|web #14 merge", Outcome: "merged", Source: "d", Data: mustJSON(promotion.MergeRecord{Kind: "promotion"})},
 	} {
-		w.must(w.store.AddAudit(w.t.Context(), a))
+		tc.must(tc.store.AddAudit(tc.t.Context(), a))
 	}
 }
 

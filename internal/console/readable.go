@@ -29,8 +29,8 @@ func repositoryOfUnit(key string) string {
 	return repo
 }
 
-func (s *readableStore) mayRead(ctx context.Context, repo string) bool {
-	return s.access.reading(ctx).mayRead(ctx, repo)
+func (rs *readableStore) mayRead(ctx context.Context, repo string) bool {
+	return rs.access.reading(ctx).mayRead(ctx, repo)
 }
 
 // keepReadable drops rows of repositories that may not be read.
@@ -55,32 +55,32 @@ func keepReadable[T any](ctx context.Context, s *readableStore, rows []T, reposi
 }
 
 // Promotion is one promotion.
-func (s *readableStore) Promotion(ctx context.Context, id int64) (store.Promotion, bool, error) {
-	p, ok, err := s.all.Promotion(ctx, id)
-	if err != nil || !ok || !s.mayRead(ctx, p.Repo) {
+func (rs *readableStore) Promotion(ctx context.Context, id int64) (store.Promotion, bool, error) {
+	p, ok, err := rs.all.Promotion(ctx, id)
+	if err != nil || !ok || !rs.mayRead(ctx, p.Repo) {
 		return store.Promotion{}, false, err
 	}
 	return p, true, nil
 }
 
 // PromotionByPull is the promotion of a unit that has a pull request.
-func (s *readableStore) PromotionByPull(ctx context.Context, unit, repo string, number int) (store.Promotion, bool, error) {
-	if !s.mayRead(ctx, repo) {
+func (rs *readableStore) PromotionByPull(ctx context.Context, unit, repo string, number int) (store.Promotion, bool, error) {
+	if !rs.mayRead(ctx, repo) {
 		return store.Promotion{}, false, nil
 	}
-	return s.all.PromotionByPull(ctx, unit, repo, number)
+	return rs.all.PromotionByPull(ctx, unit, repo, number)
 }
 
 // Promotions lists promotions, newest first. next is where an answer goes on that looked through
 // as many rows as it may; 0: it is whole, as far as its limit goes.
-func (s *readableStore) Promotions(ctx context.Context, f store.PromotionFilter) (out []store.Promotion, next int64, err error) {
+func (rs *readableStore) Promotions(ctx context.Context, f store.PromotionFilter) (out []store.Promotion, next int64, err error) {
 	limit := f.Limit
 	for scanned := 0; ; {
-		rows, err := s.all.Promotions(ctx, f)
+		rows, err := rs.all.Promotions(ctx, f)
 		if err != nil {
 			return nil, 0, err
 		}
-		out = append(out, keepReadable(ctx, s, rows, func(p *store.Promotion) string { return p.Repo })...)
+		out = append(out, keepReadable(ctx, rs, rows, func(p *store.Promotion) string { return p.Repo })...)
 		scanned += len(rows)
 		switch {
 		case limit > 0 && len(out) >= limit:
@@ -96,16 +96,16 @@ func (s *readableStore) Promotions(ctx context.Context, f store.PromotionFilter)
 
 // Events lists events; of the newest, those among the last mostEvents. scanned is the number of
 // the last one that was looked at, more that there are others behind it.
-func (s *readableStore) Events(ctx context.Context, f store.EventFilter) (out []store.Event, scanned int64, more bool, err error) {
+func (rs *readableStore) Events(ctx context.Context, f store.EventFilter) (out []store.Event, scanned int64, more bool, err error) {
 	limit := f.Limit
-	if f.Newest && f.Repo == "" && !s.access.reading(ctx).readsAll() {
+	if f.Newest && f.Repo == "" && !rs.access.reading(ctx).readsAll() {
 		f.Limit = mostEvents
 	}
-	rows, err := s.all.Events(ctx, f)
+	rows, err := rs.all.Events(ctx, f)
 	if err != nil || len(rows) == 0 {
 		return nil, f.After, false, err
 	}
-	out = keepReadable(ctx, s, rows, func(e *store.Event) string { return e.Repo })
+	out = keepReadable(ctx, rs, rows, func(e *store.Event) string { return e.Repo })
 	if f.Newest {
 		out = out[:min(len(out), limit)]
 	}
@@ -114,15 +114,15 @@ func (s *readableStore) Events(ctx context.Context, f store.EventFilter) (out []
 
 // AuditTrail lists entries of the audit trail, newest first; next is as Promotions has it. What is
 // about no repository is who logged in and out, and for every reader.
-func (s *readableStore) AuditTrail(ctx context.Context, f store.AuditFilter, limit int) (out []store.Audit, next int64, err error) {
-	r := s.access.reading(ctx)
+func (rs *readableStore) AuditTrail(ctx context.Context, f store.AuditFilter, limit int) (out []store.Audit, next int64, err error) {
+	r := rs.access.reading(ctx)
 	for scanned := 0; ; {
-		rows, err := s.all.AuditTrail(ctx, f, limit)
+		rows, err := rs.all.AuditTrail(ctx, f, limit)
 		if err != nil {
 			return nil, 0, err
 		}
 		for i := range rows {
-			if s.isReadableEntry(ctx, r, &rows[i]) {
+			if rs.isReadableEntry(ctx, r, &rows[i]) {
 				out = append(out, rows[i])
 			}
 		}
@@ -139,7 +139,7 @@ func (s *readableStore) AuditTrail(ctx context.Context, f store.AuditFilter, lim
 	}
 }
 
-func (s *readableStore) isReadableEntry(ctx context.Context, r *reading, a *store.Audit) bool {
+func (rs *readableStore) isReadableEntry(ctx context.Context, r *reading, a *store.Audit) bool {
 	if r.readsAll() || a.Verb == auditLogin || a.Verb == auditLogout {
 		return true
 	}
@@ -148,35 +148,35 @@ func (s *readableStore) isReadableEntry(ctx context.Context, r *reading, a *stor
 }
 
 // Arrivals are what came into a unit's environments.
-func (s *readableStore) Arrivals(ctx context.Context, unit string) ([]store.Arrival, error) {
-	if !s.mayRead(ctx, repositoryOfUnit(unit)) {
+func (rs *readableStore) Arrivals(ctx context.Context, unit string) ([]store.Arrival, error) {
+	if !rs.mayRead(ctx, repositoryOfUnit(unit)) {
 		return nil, nil
 	}
-	return s.all.Arrivals(ctx, unit)
+	return rs.all.Arrivals(ctx, unit)
 }
 
 // Observations are what verifications remember of a unit's targets.
-func (s *readableStore) Observations(ctx context.Context, unit string) ([]store.Observation, error) {
-	if !s.mayRead(ctx, repositoryOfUnit(unit)) {
+func (rs *readableStore) Observations(ctx context.Context, unit string) ([]store.Observation, error) {
+	if !rs.mayRead(ctx, repositoryOfUnit(unit)) {
 		return nil, nil
 	}
-	return s.all.Observations(ctx, unit)
+	return rs.all.Observations(ctx, unit)
 }
 
 // Pull is a pull request.
-func (s *readableStore) Pull(ctx context.Context, repo string, number int) (store.Pull, bool, error) {
-	if !s.mayRead(ctx, repo) {
+func (rs *readableStore) Pull(ctx context.Context, repo string, number int) (store.Pull, bool, error) {
+	if !rs.mayRead(ctx, repo) {
 		return store.Pull{}, false, nil
 	}
-	return s.all.Pull(ctx, repo, number)
+	return rs.all.Pull(ctx, repo, number)
 }
 
 // Record is a record about a repository.
-func (s *readableStore) Record(ctx context.Context, key store.RecordKey) ([]byte, bool, error) {
-	if !s.mayRead(ctx, key.Repo) {
+func (rs *readableStore) Record(ctx context.Context, key store.RecordKey) ([]byte, bool, error) {
+	if !rs.mayRead(ctx, key.Repo) {
 		return nil, false, nil
 	}
-	return s.all.Record(ctx, key)
+	return rs.all.Record(ctx, key)
 }
 
 // readable is a snapshot of what may be read in a context.

@@ -35,35 +35,35 @@ const (
 )
 
 // renderDiff is the whole rendered difference of the promotion with an ID.
-func (c *server) renderDiff(ctx context.Context, id int64) (*api.RenderedDiff, error) {
-	row, ok, err := c.records.Promotion(ctx, id)
+func (se *server) renderDiff(ctx context.Context, id int64) (*api.RenderedDiff, error) {
+	row, ok, err := se.records.Promotion(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case !ok:
 		return nil, apiErrorf(http.StatusNotFound, "there is no promotion %d", id)
-	case c.opts.Diff == nil:
+	case se.opts.Diff == nil:
 		return nil, apiErrorf(http.StatusNotFound, "this server doesn't render manifests")
 	case row.Pull == 0:
 		return nil, apiErrorf(http.StatusNotFound, "there is no pull request of it, so there is nothing to compare")
 	}
-	if err := c.reader.learnReleaseName(ctx, row); err != nil {
+	if err := se.reader.learnReleaseName(ctx, row); err != nil {
 		return nil, err
 	}
 	head := ""
-	if b := c.reader.readPull(ctx, row.Repo, row.Pull); b != nil {
-		c.reader.learnPullURL(row.Repo, row.Pull, b.PR.URL)
+	if b := se.reader.readPull(ctx, row.Repo, row.Pull); b != nil {
+		se.reader.learnPullURL(row.Repo, row.Pull, b.PR.URL)
 		head = b.PR.Head + "|" + row.State // a new head is a new question
 	}
-	return c.diffCache.getOrCompute(ctx, fmt.Sprintf("%d|%s", id, head), func(ctx context.Context) (*api.RenderedDiff, time.Duration, error) {
-		d, err := c.opts.Diff(ctx, row)
+	return se.diffCache.getOrCompute(ctx, fmt.Sprintf("%d|%s", id, head), func(ctx context.Context) (*api.RenderedDiff, time.Duration, error) {
+		d, err := se.opts.Diff(ctx, row)
 		if err != nil {
 			return nil, refusedCacheTime, toAPIError(err)
 		}
-		p := c.reader.buildPromotion(row)
+		p := se.reader.buildPromotion(row)
 		d.ID, d.Kind, d.Repository, d.Pipeline, d.Component, d.Environment = p.ID, p.Kind, p.Repository, p.Pipeline, p.Component, p.Environment
-		d.Release, d.Name, d.Pull, d.At = p.Release, p.Name, p.Pull, c.opts.Now()
+		d.Release, d.Name, d.Pull, d.At = p.Release, p.Name, p.Pull, se.opts.Now()
 		if d.Pending {
 			return d, pendingCacheTime, nil
 		}
@@ -74,7 +74,7 @@ func (c *server) renderDiff(ctx context.Context, id int64) (*api.RenderedDiff, e
 	})
 }
 
-func (c *server) getDiff(w http.ResponseWriter, r *http.Request) {
+func (se *server) getDiff(w http.ResponseWriter, r *http.Request) {
 	id, err := parsePromotionID(r)
 	var v map[string]string
 	if err == nil {
@@ -85,10 +85,10 @@ func (c *server) getDiff(w http.ResponseWriter, r *http.Request) {
 	}
 	var d *api.RenderedDiff
 	if err == nil {
-		d, err = c.renderDiff(r.Context(), id)
+		d, err = se.renderDiff(r.Context(), id)
 	}
 	if err != nil {
-		c.writeError(w, r, err)
+		se.writeError(w, r, err)
 		return
 	}
 	w.Header().Add("Vary", "Accept")
@@ -179,8 +179,8 @@ type diffObject struct {
 // diffLine is a line with what it says: add, del or empty.
 type diffLine struct{ Kind, Text string }
 
-func (c *server) diffPage(w http.ResponseWriter, r *http.Request) {
-	s, err := c.reader.sharedSnapshot(r.Context()) // also teaches names and addresses
+func (se *server) diffPage(w http.ResponseWriter, r *http.Request) {
+	s, err := se.reader.sharedSnapshot(r.Context()) // also teaches names and addresses
 	var id int64
 	if err == nil {
 		id, err = parsePromotionID(r)
@@ -188,16 +188,16 @@ func (c *server) diffPage(w http.ResponseWriter, r *http.Request) {
 	var row store.Promotion
 	if err == nil {
 		var ok bool
-		if row, ok, err = c.records.Promotion(r.Context(), id); err == nil && !ok {
+		if row, ok, err = se.records.Promotion(r.Context(), id); err == nil && !ok {
 			err = apiErrorf(http.StatusNotFound, "there is no promotion %d", id)
 		}
 	}
 	if err != nil {
-		c.renderError(w, r, err)
+		se.renderError(w, r, err)
 		return
 	}
-	d, err := c.renderDiff(r.Context(), id)
-	body, status := diffBody{Promotion: c.reader.buildPromotion(row)}, http.StatusOK
+	d, err := se.renderDiff(r.Context(), id)
+	body, status := diffBody{Promotion: se.reader.buildPromotion(row)}, http.StatusOK
 	var known *apiError
 	switch {
 	case r.Context().Err() != nil:
@@ -210,24 +210,24 @@ func (c *server) diffPage(w http.ResponseWriter, r *http.Request) {
 		body.RenderedDiff = d
 		body.fillGroups()
 	}
-	c.renderPage(w, r, status, "diff", stillPage(s, "What "+row.Component+" changes in "+row.Environment, "promotions", body))
+	se.renderPage(w, r, status, "diff", stillPage(s, "What "+row.Component+" changes in "+row.Environment, "promotions", body))
 }
 
 // fillGroups makes the page's lines, as many as a browser shows with ease.
-func (b *diffBody) fillGroups() {
+func (d *diffBody) fillGroups() {
 	left := maxShownBytes
-	for i := range b.Targets {
-		t := &b.Targets[i]
+	for i := range d.Targets {
+		t := &d.Targets[i]
 		g := diffGroup{Names: t.Names, Outcome: describeOutcome(t)}
 		for j := range t.Objects {
 			text := t.Objects[j].Text
 			if left -= len(text); left < 0 {
-				b.Cut += len(t.Objects) - j
+				d.Cut += len(t.Objects) - j
 				break
 			}
 			g.Objects = append(g.Objects, objectLines(text))
 		}
-		b.Groups = append(b.Groups, g)
+		d.Groups = append(d.Groups, g)
 	}
 }
 
@@ -250,23 +250,23 @@ func objectLines(text string) diffObject {
 
 // findDiff leads from what a pull request's body knows of itself before it has a
 // number to its difference.
-func (c *server) findDiff(w http.ResponseWriter, r *http.Request) {
+func (se *server) findDiff(w http.ResponseWriter, r *http.Request) {
 	v, err := parseQuery(r.URL.RawQuery, "repository", "pipeline", "component", "environment", "kind", "release")
 	if err == nil && (v["repository"] == "" || v["pipeline"] == "" || v["component"] == "" || v["environment"] == "" || v["release"] == "") {
 		err = apiErrorf(http.StatusBadRequest, "the parameters repository, pipeline, component, environment and release are needed")
 	}
 	var all []store.Promotion
 	if err == nil {
-		all, _, err = c.records.Promotions(r.Context(), store.PromotionFilter{Repo: v["repository"], Pipeline: v["pipeline"], Component: v["component"],
+		all, _, err = se.records.Promotions(r.Context(), store.PromotionFilter{Repo: v["repository"], Pipeline: v["pipeline"], Component: v["component"],
 			Environment: v["environment"], Kind: v["kind"], Release: wording.Short(v["release"]), Limit: 1})
 	}
 	if err != nil {
-		c.renderError(w, r, err)
+		se.renderError(w, r, err)
 		return
 	}
 	if len(all) > 0 {
-		http.Redirect(w, r, c.pages.pageURL("promotions", all[0].ID, "diff"), http.StatusSeeOther)
+		http.Redirect(w, r, se.pages.pageURL("promotions", all[0].ID, "diff"), http.StatusSeeOther)
 		return
 	}
-	c.renderError(w, r, apiErrorf(http.StatusNotFound, "no promotion of that release is on record; one that was just opened is in a moment"))
+	se.renderError(w, r, apiErrorf(http.StatusNotFound, "no promotion of that release is on record; one that was just opened is in a moment"))
 }

@@ -39,7 +39,7 @@ type apiError struct {
 	text   string
 }
 
-func (e *apiError) Error() string { return e.text }
+func (a *apiError) Error() string { return a.text }
 
 func apiErrorf(status int, format string, args ...any) *apiError {
 	return &apiError{status, fmt.Sprintf(format, args...)}
@@ -47,7 +47,7 @@ func apiErrorf(status int, format string, args ...any) *apiError {
 
 // writeError writes whatever went wrong with a request. What isn't the caller's
 // doing is logged.
-func (c *server) writeError(w http.ResponseWriter, r *http.Request, err error) {
+func (se *server) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	var known *apiError
 	if errors.As(err, &known) {
 		if known.status == http.StatusServiceUnavailable {
@@ -59,7 +59,7 @@ func (c *server) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
 		return // nobody is there any more
 	}
-	c.opts.Log.Error("a request could not be answered", zap.String("path", r.URL.Path), zap.Error(err))
+	se.opts.Log.Error("a request could not be answered", zap.String("path", r.URL.Path), zap.Error(err))
 	w.Header().Set("Retry-After", "5")
 	writeErrorf(w, http.StatusServiceUnavailable, "%s", err)
 }

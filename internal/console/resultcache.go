@@ -40,35 +40,35 @@ func newResultCache[T any](o *Options, operation string, timeout time.Duration, 
 
 // getOrCompute gives the answer of a moment ago or asks for it. An answer, and an error
 // that knows its own answer, is given again for as long as keep says.
-func (c *resultCache[T]) getOrCompute(ctx context.Context, key string, compute func(context.Context) (value T, keep time.Duration, err error)) (value T, err error) {
-	known, ok := c.results.Get(key)
-	if ok && c.now().Before(known.until) {
+func (r *resultCache[T]) getOrCompute(ctx context.Context, key string, compute func(context.Context) (value T, keep time.Duration, err error)) (value T, err error) {
+	known, ok := r.results.Get(key)
+	if ok && r.now().Before(known.until) {
 		return known.value, known.err
 	}
-	return c.shared.do(ctx, key, func(ctx context.Context) (T, error) { return c.computeInTurn(ctx, key, compute) })
+	return r.shared.do(ctx, key, func(ctx context.Context) (T, error) { return r.computeInTurn(ctx, key, compute) })
 }
 
-func (c *resultCache[T]) computeInTurn(ctx context.Context, key string, compute func(context.Context) (T, time.Duration, error)) (value T, err error) {
+func (r *resultCache[T]) computeInTurn(ctx context.Context, key string, compute func(context.Context) (T, time.Duration, error)) (value T, err error) {
 	select {
-	case c.queue <- struct{}{}:
-		defer func() { <-c.queue }()
+	case r.queue <- struct{}{}:
+		defer func() { <-r.queue }()
 	default:
 		return value, apiErrorf(http.StatusServiceUnavailable, "too many others ask for something that takes long; try again in a minute")
 	}
 	select {
-	case c.running <- struct{}{}:
-		defer func() { <-c.running }()
+	case r.running <- struct{}{}:
+		defer func() { <-r.running }()
 	case <-ctx.Done():
-		return value, fmt.Errorf("%s: what others asked for takes too long: %w", c.shared.operation, ctx.Err())
+		return value, fmt.Errorf("%s: what others asked for takes too long: %w", r.shared.operation, ctx.Err())
 	}
 	value, keep, err := compute(ctx)
 	var answered *apiError
 	if err != nil && !errors.As(err, &answered) {
-		return value, fmt.Errorf("%s: %w", c.shared.operation, err)
+		return value, fmt.Errorf("%s: %w", r.shared.operation, err)
 	}
 	if keep > 0 {
-		c.results.RemoveFunc(func(_ string, old cachedResult[T]) bool { return !c.now().Before(old.until) })
-		c.results.Put(key, cachedResult[T]{value, err, c.now().Add(keep)})
+		r.results.RemoveFunc(func(_ string, old cachedResult[T]) bool { return !r.now().Before(old.until) })
+		r.results.Put(key, cachedResult[T]{value, err, r.now().Add(keep)})
 	}
 	return value, err
 }

@@ -73,10 +73,10 @@ func newAccessRules(o *Options) *accessRules {
 }
 
 // names says whether a rule names a repository. Forges tell no two repositories apart by case.
-func (a *ReaderRule) names(repository string) bool {
+func (r *ReaderRule) names(repository string) bool {
 	id := strings.ToLower(repository)
 	_, path, _ := strings.Cut(id, ":")
-	return slices.ContainsFunc(a.Repositories, func(glob string) bool {
+	return slices.ContainsFunc(r.Repositories, func(glob string) bool {
 		glob = strings.ToLower(glob)
 		return doublestar.MatchUnvalidated(glob, path) || doublestar.MatchUnvalidated(glob, id)
 	})
@@ -92,11 +92,11 @@ type reading struct {
 }
 
 // allReading reads everything, for what is read once for all readers.
-func (j *accessRules) allReading() *reading { return &reading{access: j, all: true} }
+func (a *accessRules) allReading() *reading { return &reading{access: a, all: true} }
 
 // readingOf is what somebody may read by a token, or by who has logged in; nil: neither.
-func (c *server) readingOf(token *tokenHolder, u *user) *reading {
-	j := c.access
+func (se *server) readingOf(token *tokenHolder, u *user) *reading {
+	j := se.access
 	out := &reading{access: j, named: make([]bool, len(j.rules)), login: func(string) string { return "" }}
 	if len(j.rules) == 0 {
 		return out
@@ -116,9 +116,9 @@ func (c *server) readingOf(token *tokenHolder, u *user) *reading {
 		fmt.Fprintf(&key, "%t|", out.named[i])
 	}
 	if token == nil && u != nil {
-		out.login = func(repository string) string { return c.accountOn(u, repository) }
+		out.login = func(repository string) string { return se.accountOn(u, repository) }
 		if needsForge {
-			fmt.Fprintf(&key, "%q", digestSubject(c.opts.Login.Provider.Issuer(), u.Subject))
+			fmt.Fprintf(&key, "%q", digestSubject(se.opts.Login.Provider.Issuer(), u.Subject))
 		}
 	}
 	out.key = key.String()
@@ -134,11 +134,11 @@ func withReading(ctx context.Context, r *reading) context.Context {
 
 // reading is what may be read in a context. Where nobody said so it is what readers may read whom
 // no rule names.
-func (j *accessRules) reading(ctx context.Context) *reading {
+func (a *accessRules) reading(ctx context.Context) *reading {
 	if r, ok := ctx.Value(readingKey{}).(*reading); ok {
 		return r
 	}
-	return &reading{access: j, key: "nobody", named: make([]bool, len(j.rules)), login: func(string) string { return "" }}
+	return &reading{access: a, key: "nobody", named: make([]bool, len(a.rules)), login: func(string) string { return "" }}
 }
 
 // readsAll says whether somebody may read whatever there is, without asking anybody.
@@ -190,28 +190,28 @@ func (r *reading) mayReadEach(ctx context.Context, repositories []string) map[st
 }
 
 // mayReadOnForge asks the forge, or gives its answer of a moment ago.
-func (j *accessRules) mayReadOnForge(ctx context.Context, repository, account string) bool {
+func (a *accessRules) mayReadOnForge(ctx context.Context, repository, account string) bool {
 	key := repository + "\x00" + strings.ToLower(account)
-	if known, ok := j.known.Get(key); ok && j.now().Before(known.until) {
+	if known, ok := a.known.Get(key); ok && a.now().Before(known.until) {
 		return known.mayRead
 	}
-	may, err := j.shared.do(ctx, key, func(ctx context.Context) (bool, error) {
+	may, err := a.shared.do(ctx, key, func(ctx context.Context) (bool, error) {
 		select {
-		case j.calls <- struct{}{}:
-			defer func() { <-j.calls }()
+		case a.calls <- struct{}{}:
+			defer func() { <-a.calls }()
 		case <-ctx.Done():
 			return false, ctx.Err()
 		}
-		begun := j.now()
-		may, err := j.onForge(ctx, repository, account)
+		begun := a.now()
+		may, err := a.onForge(ctx, repository, account)
 		switch {
 		case err != nil:
-			j.log.Warn("the forge can't be asked who may read a repository, so it isn't shown", zap.String("repository", repository), zap.String("account", account), zap.Error(err))
-			j.known.Put(key, forgeRight{false, begun.Add(unknownKept)})
+			a.log.Warn("the forge can't be asked who may read a repository, so it isn't shown", zap.String("repository", repository), zap.String("account", account), zap.Error(err))
+			a.known.Put(key, forgeRight{false, begun.Add(unknownKept)})
 		case may:
-			j.known.Put(key, forgeRight{true, begun.Add(rightsKept)})
+			a.known.Put(key, forgeRight{true, begun.Add(rightsKept)})
 		default:
-			j.known.Put(key, forgeRight{false, begun.Add(refusalsKept)})
+			a.known.Put(key, forgeRight{false, begun.Add(refusalsKept)})
 		}
 		return may && err == nil, nil
 	})
@@ -220,8 +220,8 @@ func (j *accessRules) mayReadOnForge(ctx context.Context, repository, account st
 
 // withReader has a request read what its sender may: the holder of a token, who has logged in, or
 // neither.
-func (c *server) withReader(r *http.Request, token *tokenHolder, u *user) *http.Request {
-	ctx := withReading(r.Context(), c.readingOf(token, u))
+func (se *server) withReader(r *http.Request, token *tokenHolder, u *user) *http.Request {
+	ctx := withReading(r.Context(), se.readingOf(token, u))
 	if u != nil {
 		ctx = context.WithValue(ctx, userKey{}, u)
 	}

@@ -40,45 +40,45 @@ func vaultRules() *Readers {
 
 // seedHidden puts a repository into the store, with something of every kind, and returns the ID of
 // its promotion.
-func (w *testConsole) seedHidden() (id int64) {
-	w.t.Helper()
-	ctx := w.t.Context()
-	w.holds = map[string][]promotion.Hold{"safe": {{Scope: "component", By: marker, Reason: marker, At: before(time.Hour)}}}
-	w.teams = map[string]string{"safe": marker}
+func (tc *testConsole) seedHidden() (id int64) {
+	tc.t.Helper()
+	ctx := tc.t.Context()
+	tc.holds = map[string][]promotion.Hold{"safe": {{Scope: "component", By: marker, Reason: marker, At: before(time.Hour)}}}
+	tc.teams = map[string]string{"safe": marker}
 	dev, prod := env("dev", promotion.Verified, marker+"-2", time.Hour, 1), env("prod", promotion.Degraded, marker+"-1", 2*time.Hour, 1)
 	prod.Reason, prod.LandedPull = marker, 77
 	prod.Why = []promotion.Reason{{Code: "unverified", Text: marker}}
-	w.unit(hiddenRepo, "vaulted", "safe", marker+" is broken", dev, prod)
-	w.unit(hiddenRepo, "shop", "safe", "", dev, prod) // of the same name as one that everybody sees
-	w.must(w.store.PutPulls(ctx, store.Pull{Repo: hiddenRepo, Number: 77, Branch: "liftlock/x/77", State: "open", UpdatedAt: now,
+	tc.unit(hiddenRepo, "vaulted", "safe", marker+" is broken", dev, prod)
+	tc.unit(hiddenRepo, "shop", "safe", "", dev, prod) // of the same name as one that everybody sees
+	tc.must(tc.store.PutPulls(ctx, store.Pull{Repo: hiddenRepo, Number: 77, Branch: "liftlock/x/77", State: "open", UpdatedAt: now,
 		Data: mustJSON(map[string]any{"pr": map[string]any{"Number": 77, "Title": marker, "URL": "https://git.example/" + marker + "/pulls/77"}})}))
 	unit := hiddenRepo + "|vaulted|safe"
 	for _, kind := range []string{"promotion", "revert"} {
-		w.putRecord(func(tx *store.Tx) (err error) {
+		tc.putRecord(func(tx *store.Tx) (err error) {
 			id, err = tx.PutPromotion(ctx, store.Promotion{Unit: unit, Repo: hiddenRepo, Pipeline: "vaulted", Component: "safe", Environment: "prod", Kind: kind,
 				Release: releaseID(marker + "-1"), Pull: 77, State: "open", CreatedAt: before(time.Hour), UpdatedAt: before(time.Hour)})
 			return err
 		})
 	}
-	w.putRecord(func(tx *store.Tx) error {
+	tc.putRecord(func(tx *store.Tx) error {
 		_, err := tx.PutArrival(ctx, store.Arrival{Unit: unit, Environment: "prod", Release: releaseID(marker + "-1"), Commit: prod.Commit, At: before(time.Hour),
 			Data: mustJSON(map[string]any{"by": promotion.ByPerson, "author": marker, "content": map[string]any{"fields": []fieldedit.Field{{Kind: "image", File: marker, Path: marker, Value: marker}}}})})
 		return err
 	})
-	w.must(w.store.PutRecord(ctx, stored.RevertReasons.Key(record.OfPull(hiddenRepo, 77)), mustJSON(stored.RevertReason{By: marker, Reason: marker})))
-	w.hiddenEvent()
+	tc.must(tc.store.PutRecord(ctx, stored.RevertReasons.Key(record.OfPull(hiddenRepo, 77)), mustJSON(stored.RevertReason{By: marker, Reason: marker})))
+	tc.hiddenEvent()
 	for i, verb := range []string{command.Skip, command.Hold} {
-		w.must(w.store.AddAudit(ctx, store.Audit{Actor: marker, Via: "comment", Verb: verb, Subject: unit + " #77 " + verb, Environment: "prod", Reason: marker, Outcome: carriedOut, Source: fmt.Sprint("s", i), At: before(time.Minute)}))
+		tc.must(tc.store.AddAudit(ctx, store.Audit{Actor: marker, Via: "comment", Verb: verb, Subject: unit + " #77 " + verb, Environment: "prod", Reason: marker, Outcome: carriedOut, Source: fmt.Sprint("s", i), At: before(time.Minute)}))
 	}
-	w.must(w.store.AddAudit(ctx, store.Audit{Actor: marker, Via: "comment", Verb: command.Hold, Subject: marker + " of no known form", Outcome: carriedOut, Source: "odd", At: before(time.Minute)}))
-	w.troubles = []api.Trouble{{Part: "fetching " + marker, Message: marker, Repository: hiddenRepo}, {Part: "key " + marker, Message: marker}, {Part: "argocd hub", Message: "is away", General: true}}
-	w.compared = func(repo, _ string) (*api.Differences, error) {
+	tc.must(tc.store.AddAudit(ctx, store.Audit{Actor: marker, Via: "comment", Verb: command.Hold, Subject: marker + " of no known form", Outcome: carriedOut, Source: "odd", At: before(time.Minute)}))
+	tc.troubles = []api.Trouble{{Part: "fetching " + marker, Message: marker, Repository: hiddenRepo}, {Part: "key " + marker, Message: marker}, {Part: "argocd hub", Message: "is away", General: true}}
+	tc.compared = func(repo, _ string) (*api.Differences, error) {
 		if repo != hiddenRepo {
 			return &api.Differences{}, nil
 		}
 		return &api.Differences{Missing: []api.Difference{{Name: marker}}}, nil
 	}
-	w.rendered = func(p store.Promotion) (*api.RenderedDiff, error) {
+	tc.rendered = func(p store.Promotion) (*api.RenderedDiff, error) {
 		if p.Repo != hiddenRepo {
 			return &api.RenderedDiff{}, nil
 		}
@@ -87,10 +87,10 @@ func (w *testConsole) seedHidden() (id int64) {
 	return id
 }
 
-func (w *testConsole) hiddenEvent() {
-	w.t.Helper()
-	_, err := w.store.AddEvents(w.t.Context(), store.Event{At: now, Repo: hiddenRepo, Pipeline: "vaulted", Component: "safe", Environment: "prod", Pull: 77, Kind: "opened", Message: marker})
-	w.must(err)
+func (tc *testConsole) hiddenEvent() {
+	tc.t.Helper()
+	_, err := tc.store.AddEvents(tc.t.Context(), store.Event{At: now, Repo: hiddenRepo, Pipeline: "vaulted", Component: "safe", Environment: "prod", Pull: 77, Kind: "opened", Message: marker})
+	tc.must(err)
 }
 
 // TestHiddenRepositoryIsAbsent walks every route, as somebody who may not read a repository: nothing
@@ -207,15 +207,15 @@ func TestMetricsNeedAllRepositories(t *testing.T) {
 }
 
 // follow reads a stream until a line has a text; it returns all that came until then.
-func (w *testConsole) follow(t *testing.T, path, token string) (until func(text string) string) {
+func (tc *testConsole) follow(t *testing.T, path, token string) (until func(text string) string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, w.url+path, nil)
-	w.must(err)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, tc.url+path, nil)
+	tc.must(err)
 	r.Header.Set("Authorization", "Bearer "+token)
 	resp, err := http.DefaultClient.Do(r)
-	w.must(err)
+	tc.must(err)
 	t.Cleanup(func() { _ = resp.Body.Close() })
 	lines := bufio.NewReader(resp.Body)
 	return func(text string) string {

@@ -58,9 +58,9 @@ type user struct {
 func (u *user) By() string { return actorOf(u.Name) }
 
 // accountOn is a user's login on a repository's forge; empty: it isn't known, or isn't looked at.
-func (c *server) accountOn(u *user, repo string) string {
+func (se *server) accountOn(u *user, repo string) string {
 	forge, _, _ := strings.Cut(repo, ":")
-	if c.opts.Login.Accounts[forge] == "" {
+	if se.opts.Login.Accounts[forge] == "" {
 		return ""
 	}
 	return u.Accounts[forge]
@@ -135,23 +135,23 @@ func userOf(ctx context.Context) *user {
 
 // findUser finds whose session a request has; nil: nobody's. With w it also says that the
 // session was used, and exchanges the token of one whose role is another by now.
-func (c *server) findUser(w http.ResponseWriter, r *http.Request) (*user, error) {
-	if c.opts.Login == nil {
+func (se *server) findUser(w http.ResponseWriter, r *http.Request) (*user, error) {
+	if se.opts.Login == nil {
 		return nil, nil
 	}
 	cookie, err := r.Cookie(sessionCookie)
 	if err != nil || cookie.Value == "" {
 		return nil, nil
 	}
-	s, ok, err := c.opts.Store.BrowserSession(r.Context(), digestToken(cookie.Value))
+	s, ok, err := se.opts.Store.BrowserSession(r.Context(), digestToken(cookie.Value))
 	if err != nil {
 		return nil, err
 	}
-	now := c.opts.Now()
+	now := se.opts.Now()
 	u := &user{s, cookie.Value}
-	role := c.opts.Login.roleOf(s.Groups)
+	role := se.opts.Login.roleOf(s.Groups)
 	switch {
-	case !ok || !s.EndedAt.IsZero() || !now.Before(s.ExpiresAt) || now.Sub(s.SeenAt) >= c.opts.Login.Idle || role == "":
+	case !ok || !s.EndedAt.IsZero() || !now.Before(s.ExpiresAt) || now.Sub(s.SeenAt) >= se.opts.Login.Idle || role == "":
 		return nil, nil
 	case w == nil:
 		u.Role = role
@@ -161,12 +161,12 @@ func (c *server) findUser(w http.ResponseWriter, r *http.Request) (*user, error)
 		// take each other's place, what is posted isn't to lose its session.
 		u.Role = role
 	case role != s.Role:
-		if u, err = c.rotateSession(w, r, u, role); u == nil || err != nil {
+		if u, err = se.rotateSession(w, r, u, role); u == nil || err != nil {
 			return nil, err
 		}
 	}
 	if now.Sub(s.SeenAt) >= seenInterval {
-		if err := c.opts.Store.SeeBrowserSession(r.Context(), s.ID, now); err != nil {
+		if err := se.opts.Store.SeeBrowserSession(r.Context(), s.ID, now); err != nil {
 			return nil, err
 		}
 	}
@@ -176,14 +176,14 @@ func (c *server) findUser(w http.ResponseWriter, r *http.Request) (*user, error)
 // rotateSession gives a session another role, and with it another token: what was known of
 // the old one is worth nothing. Where another request of the browser was faster, it goes on by
 // what that one made of the session; nil: that is over.
-func (c *server) rotateSession(w http.ResponseWriter, r *http.Request, u *user, role string) (*user, error) {
+func (se *server) rotateSession(w http.ResponseWriter, r *http.Request, u *user, role string) (*user, error) {
 	secret := rand.Text()
-	rotated, err := c.opts.Store.RotateBrowserSession(r.Context(), u.ID, digestToken(u.secret), digestToken(secret), role)
+	rotated, err := se.opts.Store.RotateBrowserSession(r.Context(), u.ID, digestToken(u.secret), digestToken(secret), role)
 	if err != nil {
 		return nil, err
 	}
 	if !rotated {
-		live, err := c.opts.Store.BrowserSessions(r.Context(), u.Subject, c.opts.Now().Add(-c.opts.Login.Idle))
+		live, err := se.opts.Store.BrowserSessions(r.Context(), u.Subject, se.opts.Now().Add(-se.opts.Login.Idle))
 		if err != nil || !slices.ContainsFunc(live, func(s store.BrowserSession) bool { return s.ID == u.ID }) {
 			return nil, err
 		}
@@ -191,26 +191,26 @@ func (c *server) rotateSession(w http.ResponseWriter, r *http.Request, u *user, 
 		out.Role = role
 		return out, nil
 	}
-	c.opts.Log.Info("a session has another role", zap.String("name", u.Name), zap.String("subject", u.Subject), zap.String("was", u.Role), zap.String("role", role))
+	se.opts.Log.Info("a session has another role", zap.String("name", u.Name), zap.String("subject", u.Subject), zap.String("was", u.Role), zap.String("role", role))
 	out := &user{u.BrowserSession, secret}
 	out.Role = role
-	setCookie(w, sessionCookie, secret, u.ExpiresAt.Sub(c.opts.Now()))
+	setCookie(w, sessionCookie, secret, u.ExpiresAt.Sub(se.opts.Now()))
 	return out, nil
 }
 
 // startSession makes a session of a login; false where the login was used for one before.
 // Whatever session the browser had is over: nobody goes on in one that was there before.
-func (c *server) startSession(w http.ResponseWriter, r *http.Request, a *login.Attempt, who *login.Identity, role string) (bool, error) {
-	old, err := c.findUser(nil, r)
+func (se *server) startSession(w http.ResponseWriter, r *http.Request, a *login.Attempt, who *login.Identity, role string) (bool, error) {
+	old, err := se.findUser(nil, r)
 	if err != nil {
 		return false, err
 	}
-	now, secret := c.opts.Now(), rand.Text()
+	now, secret := se.opts.Now(), rand.Text()
 	added := false
-	err = c.opts.Store.Tx(r.Context(), "startSession", func(tx *store.Tx) (err error) {
+	err = se.opts.Store.Tx(r.Context(), "startSession", func(tx *store.Tx) (err error) {
 		added, err = tx.AddBrowserSession(r.Context(), store.BrowserSession{
 			ID: rand.Text(), Token: digestToken(secret), Attempt: a.Digest(), Subject: who.Subject, Name: who.Name, Role: role, Groups: who.Groups, Accounts: who.Accounts,
-			Client: c.opts.Client(r), StartedAt: now, SeenAt: now, ExpiresAt: now.Add(c.opts.Login.Lifetime)})
+			Client: se.opts.Client(r), StartedAt: now, SeenAt: now, ExpiresAt: now.Add(se.opts.Login.Lifetime)})
 		if err != nil || !added {
 			return err
 		}
@@ -219,13 +219,13 @@ func (c *server) startSession(w http.ResponseWriter, r *http.Request, a *login.A
 				return err
 			}
 		}
-		return tx.AddAudit(r.Context(), c.sessionAudit(auditLogin, actorOf(who.Name), "the console as "+role, who.Subject, carriedOut, loginSource(a)))
+		return tx.AddAudit(r.Context(), se.sessionAudit(auditLogin, actorOf(who.Name), "the console as "+role, who.Subject, carriedOut, loginSource(a)))
 	})
 	if err != nil || !added {
 		return false, err
 	}
-	c.opts.Log.Info("somebody logged in to the console", zap.String("name", who.Name), zap.String("subject", who.Subject), zap.String("role", role))
-	setCookie(w, sessionCookie, secret, c.opts.Login.Lifetime)
+	se.opts.Log.Info("somebody logged in to the console", zap.String("name", who.Name), zap.String("subject", who.Subject), zap.String("role", role))
+	setCookie(w, sessionCookie, secret, se.opts.Login.Lifetime)
 	return true, nil
 }
 
@@ -240,11 +240,11 @@ func dropCookie(w http.ResponseWriter, name string) {
 }
 
 // checkForm says why a post is none of our own pages'.
-func (c *server) checkForm(r *http.Request, u *user) error {
+func (se *server) checkForm(r *http.Request, u *user) error {
 	const text = "This was not sent by a page of this console, so nothing was done. Open the page again and try once more."
-	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" || r.Header.Get("Origin") != c.origin {
-		c.opts.Log.Warn("a post of another site was refused", zap.String("origin", r.Header.Get("Origin")), zap.String("path", r.URL.Path), zap.String("expected", c.origin))
-		return apiErrorf(http.StatusForbidden, "%s The server knows itself as %s.", text, c.origin)
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" || r.Header.Get("Origin") != se.origin {
+		se.opts.Log.Warn("a post of another site was refused", zap.String("origin", r.Header.Get("Origin")), zap.String("path", r.URL.Path), zap.String("expected", se.origin))
+		return apiErrorf(http.StatusForbidden, "%s The server knows itself as %s.", text, se.origin)
 	}
 	if u == nil {
 		return apiErrorf(http.StatusUnauthorized, "You are not logged in any more, so nothing was done. Log in and try once more.")
@@ -257,24 +257,24 @@ func (c *server) checkForm(r *http.Request, u *user) error {
 
 // usersOnly lets those pass who have logged in, and posts of our own pages. Others are led
 // to the login.
-func (c *server) usersOnly(next http.HandlerFunc) http.HandlerFunc {
+func (se *server) usersOnly(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		u, err := c.findUser(w, r)
+		u, err := se.findUser(w, r)
 		if err != nil {
-			c.renderError(w, r, err)
+			se.renderError(w, r, err)
 			return
 		}
 		if u != nil {
-			r = c.withReader(r, nil, u)
+			r = se.withReader(r, nil, u)
 		}
 		switch {
 		case r.Method == http.MethodGet && u == nil:
-			c.leadToLogin(w, r)
+			se.leadToLogin(w, r)
 			return
 		case r.Method != http.MethodGet:
 			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-			if err := c.checkForm(r, u); err != nil {
-				c.renderError(w, r, err)
+			if err := se.checkForm(r, u); err != nil {
+				se.renderError(w, r, err)
 				return
 			}
 		}
@@ -284,12 +284,12 @@ func (c *server) usersOnly(next http.HandlerFunc) http.HandlerFunc {
 
 // leadToLogin sends a browser to the login, and back to where it wanted to go. What a page's
 // script asks for is refused instead: it can't log anybody in.
-func (c *server) leadToLogin(w http.ResponseWriter, r *http.Request) {
+func (se *server) leadToLogin(w http.ResponseWriter, r *http.Request) {
 	if mode := r.Header.Get("Sec-Fetch-Mode"); mode != "" && mode != "navigate" || r.Method != http.MethodGet {
 		http.Error(w, "log in first", http.StatusUnauthorized)
 		return
 	}
-	http.Redirect(w, r, c.loginURL(r.URL), http.StatusSeeOther)
+	http.Redirect(w, r, se.loginURL(r.URL), http.StatusSeeOther)
 }
 
 // mayGive says why a user may not give a command, by the judge of all commands; nil where

@@ -27,15 +27,15 @@ type skipCount struct {
 
 // countSkips counts the gates that were skipped lately in a pipeline, or, with an empty
 // name, in all.
-func (c *server) countSkips(ctx context.Context, pipelines []pipelineUnits, name string) (skipCount, error) {
-	since := c.opts.Now().Add(-skipsShownFor)
+func (se *server) countSkips(ctx context.Context, pipelines []pipelineUnits, name string) (skipCount, error) {
+	since := se.opts.Now().Add(-skipsShownFor)
 	f := store.AuditFilter{Verb: command.Skip, Since: since}
 	if name != "" {
 		for i := range pipelines {
 			f.SubjectPrefixes = append(f.SubjectPrefixes, pipelines[i].Repository+"|"+name+"|")
 		}
 	}
-	rows, _, err := c.records.AuditTrail(ctx, f, maxSkipsShown+1)
+	rows, _, err := se.records.AuditTrail(ctx, f, maxSkipsShown+1)
 	if err != nil {
 		return skipCount{}, err
 	}
@@ -43,7 +43,7 @@ func (c *server) countSkips(ctx context.Context, pipelines []pipelineUnits, name
 	if len(pipelines) == 1 && name != "" {
 		v["repository"], v["pipeline"] = pipelines[0].Repository, name
 	}
-	n := skipCount{More: len(rows) > maxSkipsShown, Link: c.auditURL(v, "")}
+	n := skipCount{More: len(rows) > maxSkipsShown, Link: se.auditURL(v, "")}
 	for i := range rows {
 		if rows[i].Outcome == carriedOut {
 			n.Count++
@@ -53,11 +53,11 @@ func (c *server) countSkips(ctx context.Context, pipelines []pipelineUnits, name
 }
 
 // String is the number for people.
-func (n skipCount) String() string {
-	if n.More {
-		return strconv.Itoa(n.Count) + " or more"
+func (s skipCount) String() string {
+	if s.More {
+		return strconv.Itoa(s.Count) + " or more"
 	}
-	return strconv.Itoa(n.Count)
+	return strconv.Itoa(s.Count)
 }
 
 // carriedOut is the outcome of a command that was carried out.

@@ -115,8 +115,8 @@ func (r *reader) readSnapshot(ctx context.Context) (*snapshot, error) {
 }
 
 // isOf says whether a unit is what a row has.
-func (u *shownUnit) isOf(row *store.Unit) bool {
-	return u != nil && u.digest == row.Digest && u.at.Equal(row.UpdatedAt)
+func (s *shownUnit) isOf(row *store.Unit) bool {
+	return s != nil && s.digest == row.Digest && s.at.Equal(row.UpdatedAt)
 }
 
 // addBrokenPipelines adds the broken pipeline files that units tell of, once each,

@@ -87,38 +87,38 @@ func openTestConsole(t testing.TB) *testConsole {
 	return w
 }
 
-func (w *testConsole) health(context.Context) []api.Trouble {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return append([]api.Trouble(nil), w.troubles...)
+func (tc *testConsole) health(context.Context) []api.Trouble {
+	tc.mu.Lock()
+	defer tc.mu.Unlock()
+	return append([]api.Trouble(nil), tc.troubles...)
 }
 
-func (w *testConsole) command(_ context.Context, o Command) (string, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.refuse != nil {
-		return "", w.refuse
+func (tc *testConsole) command(_ context.Context, o Command) (string, error) {
+	tc.mu.Lock()
+	defer tc.mu.Unlock()
+	if tc.refuse != nil {
+		return "", tc.refuse
 	}
-	w.commands = append(w.commands, o)
+	tc.commands = append(tc.commands, o)
 	return o.Verb + " noted", nil
 }
 
-func (w *testConsole) differences(_ context.Context, repo, pipeline string) (*api.Differences, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.compared(repo, pipeline)
+func (tc *testConsole) differences(_ context.Context, repo, pipeline string) (*api.Differences, error) {
+	tc.mu.Lock()
+	defer tc.mu.Unlock()
+	return tc.compared(repo, pipeline)
 }
 
-func (w *testConsole) diff(_ context.Context, p store.Promotion) (*api.RenderedDiff, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.rendered(p)
+func (tc *testConsole) diff(_ context.Context, p store.Promotion) (*api.RenderedDiff, error) {
+	tc.mu.Lock()
+	defer tc.mu.Unlock()
+	return tc.rendered(p)
 }
 
-func (w *testConsole) must(err error) {
-	w.t.Helper()
+func (tc *testConsole) must(err error) {
+	tc.t.Helper()
 	if err != nil {
-		w.t.Fatal(err)
+		tc.t.Fatal(err)
 	}
 }
 
@@ -137,35 +137,35 @@ func releaseID(name string) string {
 }
 
 // unit puts a judged unit into the store, whose environments come one after the other.
-func (w *testConsole) unit(repo, pipeline, component, broken string, envs ...promotion.EnvState) {
-	w.t.Helper()
+func (tc *testConsole) unit(repo, pipeline, component, broken string, envs ...promotion.EnvState) {
+	tc.t.Helper()
 	after := map[string][]string{}
 	for i := 1; i < len(envs); i++ {
 		after[envs[i].Environment] = []string{envs[i-1].Environment}
 	}
-	w.unitInGraph(repo, pipeline, component, broken, after, envs...)
+	tc.unitInGraph(repo, pipeline, component, broken, after, envs...)
 }
 
 // unitInGraph is unit for environments that come after others.
-func (w *testConsole) unitInGraph(repo, pipeline, component, broken string, after map[string][]string, envs ...promotion.EnvState) {
-	w.t.Helper()
-	row := w.unitRow(repo, pipeline, component, broken, after, envs...)
-	w.putRecord(func(tx *store.Tx) error { return tx.PutUnit(w.t.Context(), row) })
+func (tc *testConsole) unitInGraph(repo, pipeline, component, broken string, after map[string][]string, envs ...promotion.EnvState) {
+	tc.t.Helper()
+	row := tc.unitRow(repo, pipeline, component, broken, after, envs...)
+	tc.putRecord(func(tx *store.Tx) error { return tx.PutUnit(tc.t.Context(), row) })
 }
 
-func (w *testConsole) unitRow(repo, pipeline, component, broken string, after map[string][]string, envs ...promotion.EnvState) store.Unit {
+func (tc *testConsole) unitRow(repo, pipeline, component, broken string, after map[string][]string, envs ...promotion.EnvState) store.Unit {
 	var shape []map[string]any
 	for _, e := range envs {
 		targets := map[string]any{}
 		for name := range e.Targets {
 			targets[name] = map[string]any{"id": "hub/argocd/" + component + "-" + name, "cluster": "cluster-of-" + name, "applicationSet": pipeline}
-			if team := w.teams[component]; team != "" {
+			if team := tc.teams[component]; team != "" {
 				targets[name].(map[string]any)["labels"] = map[string]string{"team": team, "app": component, "tier": strings.TrimSuffix(name[:min(4, len(name))], "-")}
 			}
 		}
 		shape = append(shape, map[string]any{"name": e.Environment, "after": after[e.Environment], "targets": targets})
 	}
-	v := map[string]any{"environments": shape, "holds": w.holds[component], "unit": promotion.Unit{Repo: repo, Pipeline: pipeline, Component: component}, "at": before(40 * time.Second),
+	v := map[string]any{"environments": shape, "holds": tc.holds[component], "unit": promotion.Unit{Repo: repo, Pipeline: pipeline, Component: component}, "at": before(40 * time.Second),
 		"tip": releaseID("tip")[:40], "broken": broken, "decision": map[string]any{"envs": envs}}
 	raw := mustJSON(v)
 	return store.Unit{Key: repo + "|" + pipeline + "|" + component, Repo: repo, Pipeline: pipeline, Component: component,
@@ -194,27 +194,27 @@ func gates(e *promotion.EnvState, raw string) {
 }
 
 // pullRequest puts a pull request into the store.
-func (w *testConsole) pullRequest(number int, title string) {
-	w.t.Helper()
-	w.must(w.store.PutPulls(w.t.Context(), store.Pull{Repo: testRepo, Number: number, Branch: fmt.Sprintf("liftlock/x/%d", number), State: "open", UpdatedAt: now,
+func (tc *testConsole) pullRequest(number int, title string) {
+	tc.t.Helper()
+	tc.must(tc.store.PutPulls(tc.t.Context(), store.Pull{Repo: testRepo, Number: number, Branch: fmt.Sprintf("liftlock/x/%d", number), State: "open", UpdatedAt: now,
 		Data: mustJSON(map[string]any{"pr": map[string]any{"Number": number, "Title": title, "URL": fmt.Sprintf("https://git.example/acme/fleet/pulls/%d", number)}})}))
 }
 
-func (w *testConsole) promotion(component, environment, kind, release, state string, pull int, age time.Duration) int64 {
-	w.t.Helper()
+func (tc *testConsole) promotion(component, environment, kind, release, state string, pull int, age time.Duration) int64 {
+	tc.t.Helper()
 	var n int64
-	w.putRecord(func(tx *store.Tx) (err error) {
-		n, err = tx.PutPromotion(w.t.Context(), store.Promotion{Unit: testRepo + "|shop|" + component, Repo: testRepo, Pipeline: "shop", Component: component,
+	tc.putRecord(func(tx *store.Tx) (err error) {
+		n, err = tx.PutPromotion(tc.t.Context(), store.Promotion{Unit: testRepo + "|shop|" + component, Repo: testRepo, Pipeline: "shop", Component: component,
 			Environment: environment, Kind: kind, Release: releaseID(release), Pull: pull, State: state, CreatedAt: before(age), UpdatedAt: before(age / 2)})
 		return err
 	})
 	return n
 }
 
-func (w *testConsole) event(component, environment, kind string, pull int, age time.Duration, message string) {
-	w.t.Helper()
-	_, err := w.store.AddEvents(w.t.Context(), store.Event{At: before(age), Repo: testRepo, Pipeline: "shop", Component: component, Environment: environment, Pull: pull, Kind: kind, Message: message})
-	w.must(err)
+func (tc *testConsole) event(component, environment, kind string, pull int, age time.Duration, message string) {
+	tc.t.Helper()
+	_, err := tc.store.AddEvents(tc.t.Context(), store.Event{At: before(age), Repo: testRepo, Pipeline: "shop", Component: component, Environment: environment, Pull: pull, Kind: kind, Message: message})
+	tc.must(err)
 }
 
 // cartEvidence is why cart's promotion is taken back from qa.
@@ -247,17 +247,17 @@ func withRuns(t promotion.TargetView, runs *promotion.Runs) promotion.TargetView
 
 // seed puts the story into the store: a promotion that waits for approvals, one
 // that degraded and is being reverted, a held one, a diverged prod, a first day.
-func (w *testConsole) seed() {
-	w.t.Helper()
-	ctx := w.t.Context()
+func (tc *testConsole) seed() {
+	tc.t.Helper()
+	ctx := tc.t.Context()
 	for n, title := range map[int]string{12: "Promote web 1.5.0 to qa", 14: "Promote web 1.5.0 to prod", 16: "Promote cart 2.3.0 to qa", 17: "Revert cart 2.3.0 in qa", 19: "Promote mail v9 to qa"} {
-		w.pullRequest(n, title)
+		tc.pullRequest(n, title)
 	}
 	web := []promotion.EnvState{env("dev", promotion.Verified, "1.5.0", 3*time.Hour, 1), env("qa", promotion.Verified, "1.5.0", 80*time.Minute, 2), env("prod", promotion.Verified, "1.4.2", 9*24*time.Hour, 3)}
 	web[1].LandedPull, web[1].LandedBy, web[1].VerifiedAt = 12, promotion.ByPromotion, before(70*time.Minute)
 	drifted := web[1].Targets["qa-b"]
 	drifted.Drift = &promotion.Drift{Since: before(25 * time.Minute), Total: 1}
-	w.must(json.Unmarshal([]byte(`[{"group":"apps","kind":"Deployment","namespace":"shop","name":"web","how":"missing"}]`), &drifted.Drift.Resources))
+	tc.must(json.Unmarshal([]byte(`[{"group":"apps","kind":"Deployment","namespace":"shop","name":"web","how":"missing"}]`), &drifted.Drift.Resources))
 	drifted.Reason = "verified and healthy; it " + drifted.Drift.Describe()
 	drifted.Runs = &promotion.Runs{At: before(70 * time.Minute), Images: []promotion.RunningImage{{Image: "registry.example/web:1.5.0", Landed: true}}}
 	web[1].Targets["qa-b"] = drifted
@@ -265,7 +265,7 @@ func (w *testConsole) seed() {
 	p := &web[2]
 	p.Promotion, p.Candidate, p.CandidateName, p.Pull, p.ReadySince = promotion.Opened, releaseID("1.5.0"), "1.5.0", 14, before(70*time.Minute)
 	gates(p, `[{"gate":"approvals","outcome":"wait","reason":"1 of 2 approvals: grace","who":["ada","edsger"]}]`)
-	w.unit(testRepo, "shop", "web", "", web...)
+	tc.unit(testRepo, "shop", "web", "", web...)
 
 	cart := []promotion.EnvState{env("dev", promotion.Verified, "2.3.0", 26*time.Minute, 1), env("qa", promotion.Degraded, "2.3.0", 12*time.Minute, 2), env("prod", promotion.Verified, "2.2.7", 30*24*time.Hour, 3)}
 	cart[1].LandedPull, cart[1].LandedBy, cart[1].Revert = 16, promotion.ByPromotion, 17
@@ -273,45 +273,45 @@ func (w *testConsole) seed() {
 	cart[1].Targets["qa-b"] = promotion.TargetView{State: "degraded", Reason: "Degraded for 31 s: Deployment cart: 0 of 3 replicas are available", Since: before(4 * time.Minute)}
 	cart[2].Why = []promotion.Reason{{Code: "quarantined", Text: "2.3.0 is being reverted from qa by #17"}}
 	if err := json.Unmarshal([]byte(`[{"gate":"manual","outcome":"wait","reason":"onDegraded: revert leaves the merge to a person"}]`), &cart[1].RevertGates); err != nil {
-		w.t.Fatal(err)
+		tc.t.Fatal(err)
 	}
-	w.unit(testRepo, "shop", "cart", "", cart...)
+	tc.unit(testRepo, "shop", "cart", "", cart...)
 
 	mail := []promotion.EnvState{env("dev", promotion.Verified, "v9", 5*time.Hour, 1), env("qa", promotion.Verified, "v8", 40*24*time.Hour, 2), env("prod", promotion.Diverged, "v8-hotfix", 6*time.Hour, 3)}
 	mail[1].Promotion, mail[1].Candidate, mail[1].CandidateName, mail[1].Pull = promotion.Held, releaseID("v9"), "v9", 19
 	gates(&mail[1], `[{"gate":"hold","outcome":"wait","reason":"component mail is on hold by ada since 2026-03-02T08:10:00Z: waits for the new certificate; /liftlock unhold component lifts it"}]`)
 	mail[2].Reason = "grace changed it by hand in 0c1f5be91d02; Liftlock leaves it alone until /liftlock promote prod"
 	mail[2].Why = []promotion.Reason{{Code: "diverged", Text: mail[2].Reason}}
-	w.unit(testRepo, "shop", "mail", "", mail...)
+	tc.unit(testRepo, "shop", "mail", "", mail...)
 
 	search := []promotion.EnvState{env("dev", promotion.Verifying, "0.31.0", 50*time.Second, 1), env("qa", promotion.Verified, "0.30.4", 2*24*time.Hour, 2), env("prod", promotion.Verified, "0.30.4", 26*time.Hour, 3)}
 	search[0].Reason = "dev-a: waits for Argo CD to take 8b0d1f27a9c4"
 	search[0].Targets["dev-a"] = promotion.TargetView{State: "arriving", Reason: "waits for Argo CD to take 8b0d1f27a9c4", Since: before(50 * time.Second)}
 	search[1].Why = []promotion.Reason{{Code: "unverified", Text: "dev has not verified 0.31.0: dev-a: waits for Argo CD to take 8b0d1f27a9c4"}}
-	w.unit(testRepo, "shop", "search", "", search...)
+	tc.unit(testRepo, "shop", "search", "", search...)
 
 	for i, name := range []string{"billing", "checkout", "images", "stock"} {
 		v := fmt.Sprintf("4.%d.1", i)
-		w.unit(testRepo, "shop", name, "", env("dev", promotion.Baseline, v, 200*24*time.Hour, 1), env("qa", promotion.Baseline, v, 190*24*time.Hour, 2), env("prod", promotion.Baseline, fmt.Sprintf("4.%d.0", i), 220*24*time.Hour, 3))
+		tc.unit(testRepo, "shop", name, "", env("dev", promotion.Baseline, v, 200*24*time.Hour, 1), env("qa", promotion.Baseline, v, 190*24*time.Hour, 2), env("prod", promotion.Baseline, fmt.Sprintf("4.%d.0", i), 220*24*time.Hour, 3))
 	}
-	w.unit("hub:acme/data", "lake", "ingest", "", env("staging", promotion.Verified, "2026.9", 8*time.Hour, 1), env("live", promotion.Verified, "2026.9", 4*time.Hour, 4))
+	tc.unit("hub:acme/data", "lake", "ingest", "", env("staging", promotion.Verified, "2026.9", 8*time.Hour, 1), env("live", promotion.Verified, "2026.9", 4*time.Hour, 4))
 
-	w.promotion("web", "qa", "promotion", "1.5.0", "verified", 12, 2*time.Hour)
-	w.promotion("web", "prod", "promotion", "1.5.0", "open", 14, 70*time.Minute)
-	w.promotion("cart", "qa", "promotion", "2.3.0", "reverting", 16, 20*time.Minute)
-	w.promotion("cart", "qa", "revert", "2.3.0", "open", 17, 4*time.Minute)
-	w.promotion("mail", "qa", "promotion", "v9", "open", 19, 4*time.Hour)
-	w.must(w.store.PutRecord(ctx, stored.RevertReasons.Key(record.OfPull(testRepo, 17)), mustJSON(stored.RevertReason{Evidence: []promotion.Evidence{cartEvidence()}})))
-	w.event("web", "dev", "landed", 0, 3*time.Hour, "1.5.0 is in dev (person, 5f0c2d41a7b3)")
-	w.event("web", "dev", "verified", 0, 3*time.Hour-2*time.Minute, "1.5.0 is verified in dev")
-	w.event("web", "qa", "opened", 12, 2*time.Hour, "#12 opened: 1.5.0 to qa")
-	w.event("web", "qa", "merged", 12, 80*time.Minute, "#12 merged into main as 9e107d9d372b")
-	w.event("web", "qa", "verified", 12, 70*time.Minute, "1.5.0 is verified in qa")
-	w.event("web", "prod", "opened", 14, 70*time.Minute, "#14 opened: 1.5.0 to prod")
-	w.event("cart", "qa", "opened", 16, 20*time.Minute, "#16 opened: 2.3.0 to qa")
-	w.event("cart", "qa", "merged", 16, 12*time.Minute, "#16 merged into main as 71b38f0a5be2")
-	w.event("cart", "qa", "degraded", 16, 4*time.Minute, "2.3.0 is degraded in qa")
-	w.event("cart", "qa", "revert-opened", 17, 4*time.Minute, "#17 opened: takes #16 back from qa")
+	tc.promotion("web", "qa", "promotion", "1.5.0", "verified", 12, 2*time.Hour)
+	tc.promotion("web", "prod", "promotion", "1.5.0", "open", 14, 70*time.Minute)
+	tc.promotion("cart", "qa", "promotion", "2.3.0", "reverting", 16, 20*time.Minute)
+	tc.promotion("cart", "qa", "revert", "2.3.0", "open", 17, 4*time.Minute)
+	tc.promotion("mail", "qa", "promotion", "v9", "open", 19, 4*time.Hour)
+	tc.must(tc.store.PutRecord(ctx, stored.RevertReasons.Key(record.OfPull(testRepo, 17)), mustJSON(stored.RevertReason{Evidence: []promotion.Evidence{cartEvidence()}})))
+	tc.event("web", "dev", "landed", 0, 3*time.Hour, "1.5.0 is in dev (person, 5f0c2d41a7b3)")
+	tc.event("web", "dev", "verified", 0, 3*time.Hour-2*time.Minute, "1.5.0 is verified in dev")
+	tc.event("web", "qa", "opened", 12, 2*time.Hour, "#12 opened: 1.5.0 to qa")
+	tc.event("web", "qa", "merged", 12, 80*time.Minute, "#12 merged into main as 9e107d9d372b")
+	tc.event("web", "qa", "verified", 12, 70*time.Minute, "1.5.0 is verified in qa")
+	tc.event("web", "prod", "opened", 14, 70*time.Minute, "#14 opened: 1.5.0 to prod")
+	tc.event("cart", "qa", "opened", 16, 20*time.Minute, "#16 opened: 2.3.0 to qa")
+	tc.event("cart", "qa", "merged", 16, 12*time.Minute, "#16 merged into main as 71b38f0a5be2")
+	tc.event("cart", "qa", "degraded", 16, 4*time.Minute, "2.3.0 is degraded in qa")
+	tc.event("cart", "qa", "revert-opened", 17, 4*time.Minute, "#17 opened: takes #16 back from qa")
 	for _, a := range []struct {
 		env, version, by, who string
 		pull                  int
@@ -329,7 +329,7 @@ func (w *testConsole) seed() {
 			row.VerifiedAt = before(a.verified)
 		}
 		row.Data = mustJSON(map[string]any{"by": a.by, "author": a.who, "pull": a.pull, "content": map[string]any{"fields": []fieldedit.Field{{Kind: "image", File: "kustomization.yaml", Path: "images[registry.example/web].newTag", Value: a.version}}}})
-		w.putRecord(func(tx *store.Tx) error {
+		tc.putRecord(func(tx *store.Tx) error {
 			_, err := tx.PutArrival(ctx, row)
 			return err
 		})
@@ -341,16 +341,16 @@ func (w *testConsole) seed() {
 			{"At": before(9 * time.Minute), "State": "soaking", "Note": "Healthy"},
 			{"At": before(4 * time.Minute), "State": "degraded", "Note": "Deployment cart: 0 of 3 replicas are available"},
 		}})}
-	w.putRecord(func(tx *store.Tx) error { return tx.PutObservations(ctx, observed) })
+	tc.putRecord(func(tx *store.Tx) error { return tx.PutObservations(ctx, observed) })
 }
 
-func (w *testConsole) putRecord(put func(tx *store.Tx) error) {
-	w.t.Helper()
-	w.must(w.store.Tx(w.t.Context(), "record", put))
+func (tc *testConsole) putRecord(put func(tx *store.Tx) error) {
+	tc.t.Helper()
+	tc.must(tc.store.Tx(tc.t.Context(), "record", put))
 }
 
 // get asks for an address and returns the answer's status, headers and body.
-func (w *testConsole) get(path string) (int, http.Header, string) {
-	w.t.Helper()
-	return w.request(http.MethodGet, path, "", nil)
+func (tc *testConsole) get(path string) (int, http.Header, string) {
+	tc.t.Helper()
+	return tc.request(http.MethodGet, path, "", nil)
 }

@@ -37,56 +37,56 @@ var announcements = record.Declare[record.InPull, announcement](record.Declarati
 // announce says in a pull request what was done about it, once for its source. Where the forge
 // takes no comment for the moment, it is said when the pull request is looked at again: what was
 // done is on record already, so nothing of it is undone for that.
-func (e *Controller) announce(ctx context.Context, r *Repository, number int, source, text string) {
+func (co *Controller) announce(ctx context.Context, r *Repository, number int, source, text string) {
 	sum := sha256.Sum256([]byte(source))
 	about := record.InPull{Pull: record.OfPull(r.ID, number), Name: hex.EncodeToString(sum[:16])}
-	a := announcement{Text: text, At: e.opts.Clock.Now()}
-	err := announcements.Put(ctx, e.opts.Store, about, a)
+	a := announcement{Text: text, At: co.opts.Clock.Now()}
+	err := announcements.Put(ctx, co.opts.Store, about, a)
 	if err == nil {
-		err = e.tryAnnouncement(ctx, r, about, &a)
+		err = co.tryAnnouncement(ctx, r, about, &a)
 	}
 	if err == nil {
 		return
 	}
-	e.opts.Log.Warn("a pull request takes no comment on what was done about it; the audit trail has it, and it is tried again", zap.String("repository", r.ID), zap.Int("pull", number), zap.Error(err))
+	co.opts.Log.Warn("a pull request takes no comment on what was done about it; the audit trail has it, and it is tried again", zap.String("repository", r.ID), zap.Int("pull", number), zap.Error(err))
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	err = e.opts.Store.Tx(after, "announceLater", func(tx *store.Tx) error {
+	err = co.opts.Store.Tx(after, "announceLater", func(tx *store.Tx) error {
 		if err := announcements.Put(after, tx, about, a); err != nil { // it may be that which failed
 			return err
 		}
-		return tx.WakeAt(after, e.opts.Clock.Now().Add(announcementRetry), wake.ForPull(r.ID, number).String())
+		return tx.WakeAt(after, co.opts.Clock.Now().Add(announcementRetry), wake.ForPull(r.ID, number).String())
 	})
 	if err != nil {
-		e.opts.Log.Error("what was done about a pull request is said there with the next event of it only", zap.String("repository", r.ID), zap.Int("pull", number), zap.Error(err))
+		co.opts.Log.Error("what was done about a pull request is said there with the next event of it only", zap.String("repository", r.ID), zap.Int("pull", number), zap.Error(err))
 	}
 }
 
 // tryAnnouncement says it and forgets it; an error is worth another try.
-func (e *Controller) tryAnnouncement(ctx context.Context, r *Repository, about record.InPull, a *announcement) error {
+func (co *Controller) tryAnnouncement(ctx context.Context, r *Repository, about record.InPull, a *announcement) error {
 	_, err := r.Forge.CreateComment(ctx, r.Name, about.Number, r.Words(a.Text))
 	if forge.IsRetryable(err) || ctx.Err() != nil {
 		return err
 	}
 	if err != nil {
-		e.opts.Log.Warn("a pull request takes no comment on what was done about it, now or later; the audit trail has it", zap.String("repository", r.ID), zap.Int("pull", about.Number), zap.Error(err))
+		co.opts.Log.Warn("a pull request takes no comment on what was done about it, now or later; the audit trail has it", zap.String("repository", r.ID), zap.Int("pull", about.Number), zap.Error(err))
 	}
-	return announcements.Drop(ctx, e.opts.Store, about)
+	return announcements.Drop(ctx, co.opts.Store, about)
 }
 
 // announceRest says what a pull request has yet to get, unless it got it although the forge had
 // said no; an error is worth another try.
-func (e *Controller) announceRest(ctx context.Context, r *Repository, number int) error {
-	all, err := announcements.List(ctx, e.opts.Store, record.Within{Repo: r.ID, Pull: number})
+func (co *Controller) announceRest(ctx context.Context, r *Repository, number int) error {
+	all, err := announcements.List(ctx, co.opts.Store, record.Within{Repo: r.ID, Pull: number})
 	if err != nil {
 		return err
 	}
 	for i := range all {
 		about, a := all[i].About, &all[i].Value
-		if !all[i].Readable || e.opts.Clock.Now().Sub(a.At) > maxAnnouncementAge {
-			err = announcements.Drop(ctx, e.opts.Store, about)
+		if !all[i].Readable || co.opts.Clock.Now().Sub(a.At) > maxAnnouncementAge {
+			err = announcements.Drop(ctx, co.opts.Store, about)
 		} else {
-			err = e.announceOnce(ctx, r, about, a)
+			err = co.announceOnce(ctx, r, about, a)
 		}
 		if err != nil {
 			return err
@@ -95,7 +95,7 @@ func (e *Controller) announceRest(ctx context.Context, r *Repository, number int
 	return nil
 }
 
-func (e *Controller) announceOnce(ctx context.Context, r *Repository, about record.InPull, a *announcement) error {
+func (co *Controller) announceOnce(ctx context.Context, r *Repository, about record.InPull, a *announcement) error {
 	comments, err := r.Forge.Comments(ctx, r.Name, about.Number, a.At.Truncate(time.Second)) // forges stamp whole seconds
 	if err != nil && !isGone(err) {
 		return err
@@ -104,7 +104,7 @@ func (e *Controller) announceOnce(ctx context.Context, r *Repository, about reco
 	if isGone(err) || slices.ContainsFunc(comments, func(k forge.Comment) bool {
 		return r.HasWritten(&k) && strings.TrimSpace(k.Body) == text
 	}) {
-		return announcements.Drop(ctx, e.opts.Store, about)
+		return announcements.Drop(ctx, co.opts.Store, about)
 	}
-	return e.tryAnnouncement(ctx, r, about, a)
+	return co.tryAnnouncement(ctx, r, about, a)
 }

@@ -43,32 +43,32 @@ func newApplicationIndex() *applicationIndex {
 // interests those that wait for this Application: after a push every one has one. That
 // somebody asked for one interests nobody. The state comes with its digest where there are
 // such units; there is none of a deletion.
-func (x *applicationIndex) keysOfChange(a verification.App, deleted bool, now time.Time) (keys []wake.Key, state string) {
+func (ai *applicationIndex) keysOfChange(a verification.App, deleted bool, now time.Time) (keys []wake.Key, state string) {
 	id := applicationID{a.ArgoCD, a.Namespace, a.Name}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	last, known := x.last[id]
+	ai.mu.Lock()
+	defer ai.mu.Unlock()
+	last, known := ai.last[id]
 	if deleted {
-		delete(x.last, id)
+		delete(ai.last, id)
 	} else {
-		x.last[id] = a
+		ai.last[id] = a
 	}
-	x.noteSettled(id, deleted || a.IsSettled())
+	ai.noteSettled(id, deleted || a.IsSettled())
 	matters := !known || deleted || !reflect.DeepEqual(withoutComparison(last), withoutComparison(a))
 	if !matters && !wasCompared(&last, &a) {
 		return nil, ""
 	}
 	name := applicationName(id.argocd, id.name)
-	for _, names := range x.passed {
+	for _, names := range ai.passed {
 		names[name] = true
 	}
-	for k := range x.units[name] {
-		if matters || x.awaiting[k][name] {
+	for k := range ai.units[name] {
+		if matters || ai.awaiting[k][name] {
 			keys = append(keys, k)
 		}
 	}
-	for k, names := range x.children {
-		if names[name] && (matters || x.awaiting[k][name]) && !x.units[name][k] {
+	for k, names := range ai.children {
+		if names[name] && (matters || ai.awaiting[k][name]) && !ai.units[name][k] {
 			keys = append(keys, k)
 		}
 	}
@@ -76,60 +76,60 @@ func (x *applicationIndex) keysOfChange(a verification.App, deleted bool, now ti
 		state = digestApp(&a)
 	}
 	for _, k := range keys {
-		x.noteState(k, id, state, now)
+		ai.noteState(k, id, state, now)
 	}
 	return keys, state
 }
 
 // noteSettled notes whether an Application has come to rest. The caller holds the lock.
-func (x *applicationIndex) noteSettled(id applicationID, settled bool) {
+func (ai *applicationIndex) noteSettled(id applicationID, settled bool) {
 	name := applicationName(id.argocd, id.name)
-	switch of := x.unsettled[name]; {
+	switch of := ai.unsettled[name]; {
 	case !settled && of == nil:
-		x.unsettled[name] = map[applicationID]bool{id: true}
+		ai.unsettled[name] = map[applicationID]bool{id: true}
 	case !settled:
 		of[id] = true
 	default:
 		if delete(of, id); len(of) == 0 {
-			delete(x.unsettled, name)
+			delete(ai.unsettled, name)
 		}
 	}
 }
 
 // isAwaiting says that a unit waits for an Application, by Argo CD and name.
-func (x *applicationIndex) isAwaiting(key wake.Key, name string) bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.awaiting[key][name]
+func (ai *applicationIndex) isAwaiting(key wake.Key, name string) bool {
+	ai.mu.Lock()
+	defer ai.mu.Unlock()
+	return ai.awaiting[key][name]
 }
 
 // isAwaitedSettled says that a unit waits for Applications, and that all of them have come to
 // rest: nothing that it waits for is still to come.
-func (x *applicationIndex) isAwaitedSettled(key wake.Key) bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for name := range x.awaiting[key] {
-		if len(x.unsettled[name]) > 0 {
+func (ai *applicationIndex) isAwaitedSettled(key wake.Key) bool {
+	ai.mu.Lock()
+	defer ai.mu.Unlock()
+	for name := range ai.awaiting[key] {
+		if len(ai.unsettled[name]) > 0 {
 			return false
 		}
 	}
-	return len(x.awaiting[key]) > 0
+	return len(ai.awaiting[key]) > 0
 }
 
 // keysOfTarget are the units whose target an Application is.
-func (x *applicationIndex) keysOfTarget(a *verification.App) []wake.Key {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return slices.Collect(maps.Keys(x.units[applicationName(a.ArgoCD, a.Name)]))
+func (ai *applicationIndex) keysOfTarget(a *verification.App) []wake.Key {
+	ai.mu.Lock()
+	defer ai.mu.Unlock()
+	return slices.Collect(maps.Keys(ai.units[applicationName(a.ArgoCD, a.Name)]))
 }
 
 // setChildren notes which Applications are below a unit's targets.
-func (x *applicationIndex) setChildren(key wake.Key, names map[string]bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	delete(x.children, key)
+func (ai *applicationIndex) setChildren(key wake.Key, names map[string]bool) {
+	ai.mu.Lock()
+	defer ai.mu.Unlock()
+	delete(ai.children, key)
 	if len(names) > 0 {
-		x.children[key] = names
+		ai.children[key] = names
 	}
 }
 
@@ -147,17 +147,17 @@ func wasCompared(last, next *verification.App) bool {
 
 // setTargets notes whose the Applications of a repository's targets are, before anything of it is
 // looked at: another process may have run all that was woken of it so far.
-func (x *applicationIndex) setTargets(s *facts.Snapshot, argocdOf func(*appset.Target) string) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.indexed[s.Repo.ID] == s {
+func (ai *applicationIndex) setTargets(s *facts.Snapshot, argocdOf func(*appset.Target) string) {
+	ai.mu.Lock()
+	defer ai.mu.Unlock()
+	if ai.indexed[s.Repo.ID] == s {
 		return
 	}
-	x.indexed[s.Repo.ID] = s
-	for name, keys := range x.units {
+	ai.indexed[s.Repo.ID] = s
+	for name, keys := range ai.units {
 		maps.DeleteFunc(keys, func(k wake.Key, _ bool) bool { return k.Repository == s.Repo.ID })
 		if len(keys) == 0 {
-			delete(x.units, name)
+			delete(ai.units, name)
 		}
 	}
 	known := map[wake.Key]bool{}
@@ -168,69 +168,69 @@ func (x *applicationIndex) setTargets(s *facts.Snapshot, argocdOf func(*appset.T
 			for _, env := range u.Envs {
 				for i := range env.Targets {
 					name := applicationName(argocdOf(&env.Targets[i]), env.Targets[i].Name)
-					if x.units[name] == nil {
-						x.units[name] = map[wake.Key]bool{}
+					if ai.units[name] == nil {
+						ai.units[name] = map[wake.Key]bool{}
 					}
-					x.units[name][key] = true
+					ai.units[name][key] = true
 				}
 			}
 		}
 	}
-	maps.DeleteFunc(x.recent, func(k wake.Key, _ recentStates) bool { return k.Repository == s.Repo.ID && !known[k] })
+	maps.DeleteFunc(ai.recent, func(k wake.Key, _ recentStates) bool { return k.Repository == s.Repo.ID && !known[k] })
 }
 
 // beginLook notes that a unit is about to be looked at: only then it is known for which
 // Applications it waits, of which one may be reconciled meanwhile. Another process may have
 // looked before, and this one knows nothing of that. It gives the digests of the states that
 // were heard of late, none of which is newer than what is looked at.
-func (x *applicationIndex) beginLook(key wake.Key, now time.Time) (states []string) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.passed[key] = map[string]bool{}
-	return x.listRecentStates(key, now)
+func (ai *applicationIndex) beginLook(key wake.Key, now time.Time) (states []string) {
+	ai.mu.Lock()
+	defer ai.mu.Unlock()
+	ai.passed[key] = map[string]bool{}
+	return ai.listRecentStates(key, now)
 }
 
 // endLook forgets what was noted since beginLook, also of a look that failed.
-func (x *applicationIndex) endLook(key wake.Key) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	delete(x.passed, key)
+func (ai *applicationIndex) endLook(key wake.Key) {
+	ai.mu.Lock()
+	defer ai.mu.Unlock()
+	delete(ai.passed, key)
 }
 
 // setAwaiting notes for which Applications, by Argo CD and name, a unit waits, and which
 // Argo CDs could not be asked when it was evaluated. It has to be looked at again when one
 // of them was reconciled since the look began.
-func (x *applicationIndex) setAwaiting(key wake.Key, awaited map[string]bool, unreachable []string) (again bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for name := range x.passed[key] {
+func (ai *applicationIndex) setAwaiting(key wake.Key, awaited map[string]bool, unreachable []string) (again bool) {
+	ai.mu.Lock()
+	defer ai.mu.Unlock()
+	for name := range ai.passed[key] {
 		again = again || awaited[name]
 	}
-	delete(x.passed, key)
-	delete(x.awaiting, key)
+	delete(ai.passed, key)
+	delete(ai.awaiting, key)
 	if len(awaited) > 0 {
-		x.awaiting[key] = awaited
+		ai.awaiting[key] = awaited
 	}
-	for argocd, keys := range x.unreachable {
+	for argocd, keys := range ai.unreachable {
 		if delete(keys, key); len(keys) == 0 {
-			delete(x.unreachable, argocd)
+			delete(ai.unreachable, argocd)
 		}
 	}
 	for _, argocd := range unreachable {
-		if x.unreachable[argocd] == nil {
-			x.unreachable[argocd] = map[wake.Key]bool{}
+		if ai.unreachable[argocd] == nil {
+			ai.unreachable[argocd] = map[wake.Key]bool{}
 		}
-		x.unreachable[argocd][key] = true
+		ai.unreachable[argocd][key] = true
 	}
 	return again
 }
 
 // takeUnreachable gives, once, the units that were evaluated while an Argo CD
 // couldn't be asked.
-func (x *applicationIndex) takeUnreachable(argocd string) []wake.Key {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	keys := slices.Collect(maps.Keys(x.unreachable[argocd]))
-	delete(x.unreachable, argocd)
+func (ai *applicationIndex) takeUnreachable(argocd string) []wake.Key {
+	ai.mu.Lock()
+	defer ai.mu.Unlock()
+	keys := slices.Collect(maps.Keys(ai.unreachable[argocd]))
+	delete(ai.unreachable, argocd)
 	return keys
 }

@@ -15,25 +15,25 @@ import (
 
 // ArchivedRepositories are the repositories that rest because they are archived, and since when
 // that is known.
-func (e *Controller) ArchivedRepositories() map[string]time.Time {
-	return e.archived.all()
+func (co *Controller) ArchivedRepositories() map[string]time.Time {
+	return co.archived.all()
 }
 
 // runUnlessArchived runs a key; those of a repository that is archived rest. What a run was refused
 // because of it is no failure.
-func (e *Controller) runUnlessArchived(ctx context.Context, r *Repository, k wake.Key) (time.Time, error) {
-	if e.archived.rests(r.ID) {
+func (co *Controller) runUnlessArchived(ctx context.Context, r *Repository, k wake.Key) (time.Time, error) {
+	if co.archived.rests(r.ID) {
 		if !slices.Contains([]wake.Kind{wake.Repository, wake.Sweep}, k.Kind) {
-			return e.opts.Clock.Now().Add(restingDelay), nil
+			return co.opts.Clock.Now().Add(restingDelay), nil
 		}
-		if archived, err := e.readArchived(ctx, r); err != nil || archived {
-			return e.opts.Clock.Now().Add(restingDelay), err
+		if archived, err := co.readArchived(ctx, r); err != nil || archived {
+			return co.opts.Clock.Now().Add(restingDelay), err
 		}
 	}
-	next, err := e.runOf(ctx, r, k)
+	next, err := co.runOf(ctx, r, k)
 	if errors.Is(err, forge.ErrForbidden) || errors.Is(err, git.ErrAuth) {
-		if archived, unknown := e.findArchived(ctx, r); archived {
-			return e.opts.Clock.Now().Add(restingDelay), nil
+		if archived, unknown := co.findArchived(ctx, r); archived {
+			return co.opts.Clock.Now().Add(restingDelay), nil
 		} else if unknown != nil {
 			return next, errors.Join(err, unknown)
 		}
@@ -42,36 +42,36 @@ func (e *Controller) runUnlessArchived(ctx context.Context, r *Repository, k wak
 }
 
 // findArchived says whether something may have been refused because a repository is archived.
-func (e *Controller) findArchived(ctx context.Context, r *Repository) (bool, error) {
-	if err := e.readRest(ctx, r); err != nil || e.archived.rests(r.ID) {
-		return e.archived.rests(r.ID), err // another run has met it meanwhile
+func (co *Controller) findArchived(ctx context.Context, r *Repository) (bool, error) {
+	if err := co.readRest(ctx, r); err != nil || co.archived.rests(r.ID) {
+		return co.archived.rests(r.ID), err // another run has met it meanwhile
 	}
-	if !e.archived.mayCheck(r.ID, e.opts.Clock.Now()) {
+	if !co.archived.mayCheck(r.ID, co.opts.Clock.Now()) {
 		return false, nil
 	}
-	return e.readArchived(ctx, r)
+	return co.readArchived(ctx, r)
 }
 
 // readArchived reads whether a repository is archived. What can't be read now is as it was.
-func (e *Controller) readArchived(ctx context.Context, r *Repository) (bool, error) {
+func (co *Controller) readArchived(ctx context.Context, r *Repository) (bool, error) {
 	archived := false // where nobody can say
 	if inspector, ok := r.Forge.(forge.Inspector); ok {
 		settings, err := inspector.InspectRepository(ctx, r.Name)
 		if err != nil {
-			return e.archived.rests(r.ID), nil
+			return co.archived.rests(r.ID), nil
 		}
 		archived = settings.Archived
 	}
-	if archived == e.archived.rests(r.ID) {
+	if archived == co.archived.rests(r.ID) {
 		return archived, nil
 	}
-	changed, err := e.setRest(ctx, r, archivedSince, archived)
+	changed, err := co.setRest(ctx, r, archivedSince, archived)
 	switch {
 	case err != nil || !changed:
 	case archived:
-		e.opts.Log.Warn("a repository is archived: nothing can be written, and it rests; unarchive it, or remove it from the server's file", zap.String("repository", r.ID))
+		co.opts.Log.Warn("a repository is archived: nothing can be written, and it rests; unarchive it, or remove it from the server's file", zap.String("repository", r.ID))
 	default:
-		e.opts.Log.Info("a repository is no longer archived", zap.String("repository", r.ID))
+		co.opts.Log.Info("a repository is no longer archived", zap.String("repository", r.ID))
 	}
 	return archived, err
 }

@@ -56,27 +56,27 @@ const oldestEvery = 8
 
 // claimKeys claims at most n keys, the most urgent first; before is how many it claimed before.
 // What a claim that failed may have claimed all the same is free again before the next one.
-func (e *Controller) claimKeys(ctx context.Context, n, before int) ([]store.Claim, error) {
-	if e.claims.unanswered {
-		freed, err := e.opts.Store.FreeClaims(ctx, e.opts.Owner, e.claims.list())
+func (co *Controller) claimKeys(ctx context.Context, n, before int) ([]store.Claim, error) {
+	if co.claims.unanswered {
+		freed, err := co.opts.Store.FreeClaims(ctx, co.opts.Owner, co.claims.list())
 		if err != nil {
 			return nil, err
 		}
-		e.claims.unanswered = false
+		co.claims.unanswered = false
 		if freed > 0 {
-			e.opts.Log.Info("keys whose claim was never answered are free again", zap.Int("keys", freed))
+			co.opts.Log.Info("keys whose claim was never answered are free again", zap.Int("keys", freed))
 		}
 	}
 	oldest := (before+n)/oldestEvery - before/oldestEvery
-	claims, err := e.opts.Store.Claim(ctx, e.opts.Owner, n-oldest)
+	claims, err := co.opts.Store.Claim(ctx, co.opts.Owner, n-oldest)
 	if err == nil && oldest > 0 {
 		var more []store.Claim
-		more, err = e.opts.Store.ClaimOldest(ctx, e.opts.Owner, n-len(claims))
+		more, err = co.opts.Store.ClaimOldest(ctx, co.opts.Owner, n-len(claims))
 		claims = append(claims, more...)
 	}
-	e.claims.begin(claims)
+	co.claims.begin(claims)
 	if err != nil {
-		e.claims.unanswered = true
+		co.claims.unanswered = true
 	}
 	if len(claims) > 0 {
 		return claims, nil // the others are claimed with the next

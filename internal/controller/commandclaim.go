@@ -29,26 +29,26 @@ const inProgressText = "this command is being carried out already; the audit tra
 // executeOnce carries out a command of a role's holder, once for its source, whichever replicas
 // it is sent to and how often. Its entry in the audit trail is there before anything is done, and
 // from then on it doesn't end with the request that brought it.
-func (e *Controller) executeOnce(ctx context.Context, r *Repository, s *facts.Snapshot, o Command) (string, error) {
+func (co *Controller) executeOnce(ctx context.Context, r *Repository, s *facts.Snapshot, o Command) (string, error) {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), commandTimeout)
 	defer cancel()
-	begun, answer, err := e.claimCommand(bounded, &o)
+	begun, answer, err := co.claimCommand(bounded, &o)
 	if begun == "" || err != nil {
 		return answer, err
 	}
-	answer, err = e.authoriseAndRun(bounded, r, s, o)
+	answer, err = co.authoriseAndRun(bounded, r, s, o)
 
 	after, cancelAfter := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancelAfter()
 	outcome := outcomeOf(err)
-	e.logCommand(o, outcome)
-	if _, rerr := e.opts.Store.ReplaceAuditOutcome(after, o.Source, begun, outcome); rerr != nil && (err == nil || isRefused(err)) {
+	co.logCommand(o, outcome)
+	if _, rerr := co.opts.Store.ReplaceAuditOutcome(after, o.Source, begun, outcome); rerr != nil && (err == nil || isRefused(err)) {
 		err = rerr
 	}
 	if err != nil {
 		return "", err
 	}
-	e.announceCommand(after, r, o)
+	co.announceCommand(after, r, o)
 	return answer, nil
 }
 
@@ -56,19 +56,19 @@ func (e *Controller) executeOnce(ctx context.Context, r *Repository, s *facts.Sn
 // already, and is answered as it was then. One that failed, or that nobody has ended in time, as
 // its process died, is claimed again: each step of a command may be done twice. It is then still
 // of when it came first.
-func (e *Controller) claimCommand(ctx context.Context, o *Command) (begun, answer string, err error) {
-	now := e.opts.Clock.Now()
+func (co *Controller) claimCommand(ctx context.Context, o *Command) (begun, answer string, err error) {
+	now := co.opts.Clock.Now()
 	begun = outcomeBegun + now.UTC().Format(time.RFC3339Nano)
-	entry, err := e.buildAudit(ctx, *o, wake.UnitName(o.Unit), begun)
+	entry, err := co.buildAudit(ctx, *o, wake.UnitName(o.Unit), begun)
 	if err != nil {
 		return "", "", err
 	}
 	entry.At = o.At
-	added, err := e.opts.Store.ClaimAudit(ctx, entry)
+	added, err := co.opts.Store.ClaimAudit(ctx, entry)
 	if err != nil || added {
 		return begun, "", err
 	}
-	all, err := e.opts.Store.AuditTrail(ctx, store.AuditFilter{Source: o.Source}, 1)
+	all, err := co.opts.Store.AuditTrail(ctx, store.AuditFilter{Source: o.Source}, 1)
 	if err != nil {
 		return "", "", err
 	}
@@ -89,7 +89,7 @@ func (e *Controller) claimCommand(ctx context.Context, o *Command) (begun, answe
 	if at, perr := time.Parse(time.RFC3339Nano, since); isBegun && perr == nil && now.Before(at.Add(claimLease)) {
 		return "", inProgressText, nil
 	}
-	replaced, err := e.opts.Store.ReplaceAuditOutcome(ctx, o.Source, was.Outcome, begun)
+	replaced, err := co.opts.Store.ReplaceAuditOutcome(ctx, o.Source, was.Outcome, begun)
 	if err != nil || !replaced { // somebody else has claimed it again
 		return "", inProgressText, err
 	}
@@ -99,9 +99,9 @@ func (e *Controller) claimCommand(ctx context.Context, o *Command) (begun, answe
 
 // announceCommand says in the pull request that a command is about who gave it in the console:
 // nobody sees that there otherwise.
-func (e *Controller) announceCommand(ctx context.Context, r *Repository, o Command) {
+func (co *Controller) announceCommand(ctx context.Context, r *Repository, o Command) {
 	if o.Via != ViaConsole || o.Pull == 0 || o.Command.Verb == command.Skip { // a skip is said there anyway
 		return
 	}
-	e.announce(ctx, r, o.Pull, o.Source, prtext.CommandGiven(o.By, command.Comment(o.Command), o.Command.Reason))
+	co.announce(ctx, r, o.Pull, o.Source, prtext.CommandGiven(o.By, command.Comment(o.Command), o.Command.Reason))
 }

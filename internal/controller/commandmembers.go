@@ -30,15 +30,15 @@ type commandMembers struct {
 
 // evaluateMembers evaluates whom a command is about. facts.ErrNoUnit: there is no such
 // component; a *RefusedError: nobody is there any more.
-func (e *Controller) evaluateMembers(ctx context.Context, s *facts.Snapshot, o Command) (m commandMembers, err error) {
-	if m.ev, m.d, err = e.opts.Gatherer.Evaluate(ctx, s, o.Unit, false); err != nil {
+func (co *Controller) evaluateMembers(ctx context.Context, s *facts.Snapshot, o Command) (m commandMembers, err error) {
+	if m.ev, m.d, err = co.opts.Gatherer.Evaluate(ctx, s, o.Unit, false); err != nil {
 		return m, err
 	}
 	if !s.IsBatch(o.Unit) {
 		m.members = []promotion.Member{{Component: o.Unit.Component}}
 		return m, nil
 	}
-	env, members, err := e.opts.Gatherer.PullMembers(ctx, m.ev, o.Pull)
+	env, members, err := co.opts.Gatherer.PullMembers(ctx, m.ev, o.Pull)
 	if err != nil {
 		return m, err
 	}
@@ -51,11 +51,11 @@ func (e *Controller) evaluateMembers(ctx context.Context, s *facts.Snapshot, o C
 
 // unitsOf are whom a command is about, without an evaluation where it is about one
 // component.
-func (e *Controller) unitsOf(ctx context.Context, s *facts.Snapshot, o Command, keep func(*facts.ComponentEvaluation) bool) ([]promotion.Unit, error) {
+func (co *Controller) unitsOf(ctx context.Context, s *facts.Snapshot, o Command, keep func(*facts.ComponentEvaluation) bool) ([]promotion.Unit, error) {
 	if !s.IsBatch(o.Unit) {
 		return []promotion.Unit{o.Unit}, nil
 	}
-	m, err := e.evaluateMembers(ctx, s, o)
+	m, err := co.evaluateMembers(ctx, s, o)
 	if err != nil {
 		return nil, err
 	}
@@ -71,22 +71,22 @@ func (e *Controller) unitsOf(ctx context.Context, s *facts.Snapshot, o Command, 
 // recordCommand records a command for the decision and wakes it: for each component
 // that it is about, a revert only for those of which what the pull request brought is
 // still there.
-func (e *Controller) recordCommand(ctx context.Context, s *facts.Snapshot, o Command) error {
-	units, err := e.unitsOf(ctx, s, o, func(c *facts.ComponentEvaluation) bool {
+func (co *Controller) recordCommand(ctx context.Context, s *facts.Snapshot, o Command) error {
+	units, err := co.unitsOf(ctx, s, o, func(c *facts.ComponentEvaluation) bool {
 		env := c.Env(o.Command.Environment)
 		return o.Command.Verb != command.Revert || env != nil && env.Landed.OK && env.Landed.Value.Pull == o.Pull
 	})
 	if err != nil {
 		return err
 	}
-	if err := e.checkStillLanded(ctx, s, o); err != nil {
+	if err := co.checkStillLanded(ctx, s, o); err != nil {
 		return err
 	}
 	if len(units) == 0 {
 		return newRefusal("nothing that #%d brought is in %s any more, so there is nothing to take back", o.Pull, o.Command.Environment)
 	}
-	at := o.written(e.opts.Clock.Now()) // it is about what was there then, not about what came since
-	return e.opts.Store.Tx(ctx, "command", func(tx *store.Tx) error {
+	at := o.written(co.opts.Clock.Now()) // it is about what was there then, not about what came since
+	return co.opts.Store.Tx(ctx, "command", func(tx *store.Tx) error {
 		for _, u := range units {
 			source := o.Source
 			if u != o.Unit {
@@ -104,15 +104,15 @@ func (e *Controller) recordCommand(ctx context.Context, s *facts.Snapshot, o Com
 // checkStillLanded refuses a revert that is about a promotion of one component, merged into the
 // environment, of which something else has taken the place there: what is there now isn't
 // what its author speaks of.
-func (e *Controller) checkStillLanded(ctx context.Context, s *facts.Snapshot, o Command) error {
+func (co *Controller) checkStillLanded(ctx context.Context, s *facts.Snapshot, o Command) error {
 	if o.Command.Verb != command.Revert || o.Pull == 0 || s.IsBatch(o.Unit) {
 		return nil
 	}
-	pr, known, err := e.opts.Store.Pull(ctx, o.Unit.Repo, o.Pull)
+	pr, known, err := co.opts.Store.Pull(ctx, o.Unit.Repo, o.Pull)
 	if err != nil || !known || pr.State != string(forge.Merged) || pr.Revert || pr.Environment != o.Command.Environment {
 		return err
 	}
-	ev, _, err := e.opts.Gatherer.Evaluate(ctx, s, o.Unit, false)
+	ev, _, err := co.opts.Gatherer.Evaluate(ctx, s, o.Unit, false)
 	if errors.Is(err, facts.ErrNoUnit) {
 		return newRefusal("%v", err)
 	}
@@ -127,8 +127,8 @@ func (e *Controller) checkStillLanded(ctx context.Context, s *facts.Snapshot, o 
 }
 
 // replyStatus answers /liftlock status and why from a fresh look.
-func (e *Controller) replyStatus(ctx context.Context, s *facts.Snapshot, o Command) (string, error) {
-	m, err := e.evaluateMembers(ctx, s, o)
+func (co *Controller) replyStatus(ctx context.Context, s *facts.Snapshot, o Command) (string, error) {
+	m, err := co.evaluateMembers(ctx, s, o)
 	if errors.Is(err, facts.ErrNoUnit) {
 		return "", newRefusal("%v", err)
 	}
@@ -151,15 +151,15 @@ func (e *Controller) replyStatus(ctx context.Context, s *facts.Snapshot, o Comma
 }
 
 // replyDiff answers /liftlock diff about one of our open pull requests.
-func (e *Controller) replyDiff(ctx context.Context, s *facts.Snapshot, o Command) (string, error) {
-	m, err := e.evaluateMembers(ctx, s, o)
+func (co *Controller) replyDiff(ctx context.Context, s *facts.Snapshot, o Command) (string, error) {
+	m, err := co.evaluateMembers(ctx, s, o)
 	if errors.Is(err, facts.ErrNoUnit) {
 		return "", newRefusal("%v", err)
 	}
 	if err != nil {
 		return "", err
 	}
-	text, ok := e.opts.Actor.Diff(ctx, m.ev, m.d, o.Pull)
+	text, ok := co.opts.Actor.Diff(ctx, m.ev, m.d, o.Pull)
 	if !ok {
 		return "", newRefusal("#%d is not an open pull request of Liftlock's with a head that it composed; the forge shows its files", o.Pull)
 	}
@@ -176,34 +176,34 @@ func holdVia(o Command) string {
 }
 
 // lift is which holds the command lifts.
-func (o Command) lift() promotion.Lift {
-	return promotion.Lift{OwnOnly: o.ownHoldsOnly, By: o.By, ByID: o.ByID, Via: holdVia(o), Subject: o.Subject, Given: o.At}
+func (c Command) lift() promotion.Lift {
+	return promotion.Lift{OwnOnly: c.ownHoldsOnly, By: c.By, ByID: c.ByID, Via: holdVia(c), Subject: c.Subject, Given: c.At}
 }
 
 // setHoldsItself says that who lifts holds has set one of each of them: to lift those takes
 // no approver, nor where none stands any more, as where what lifted them is done again because its
 // answer was lost.
-func (e *Controller) setHoldsItself(ctx context.Context, r *Repository, s *facts.Snapshot, o Command) (bool, error) {
+func (co *Controller) setHoldsItself(ctx context.Context, r *Repository, s *facts.Snapshot, o Command) (bool, error) {
 	isOwn := func(h promotion.Holding) bool { return h.IsOf(o.By, o.ByID, holdVia(o), o.Subject) }
 	scope := o.Command.Scope
 	if o.Command.Verb != command.Unhold {
 		return false, nil
 	}
 	if scope == "" || scope == command.ScopePR {
-		all, err := facts.ReadPullHolds(ctx, e.opts.Store, r.ID, o.Pull)
+		all, err := facts.ReadPullHolds(ctx, co.opts.Store, r.ID, o.Pull)
 		if err != nil || len(all) > 0 || o.Pull == 0 {
 			return slices.ContainsFunc(all, isOwn), err
 		}
-		if own, err := e.isLabelling(ctx, r, o.Pull, o.Source); err != nil || own {
+		if own, err := co.isLabelling(ctx, r, o.Pull, o.Source); err != nil || own {
 			return own, err
 		}
-		pr, err := e.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, o.Pull)
+		pr, err := co.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, o.Pull)
 		return err == nil && !pr.HasLabel(promotion.LabelHold), err
 	}
 	units := []promotion.Unit{o.Unit}
 	if scope == command.ScopeComponent {
 		var err error
-		units, err = e.unitsOf(ctx, s, o, func(*facts.ComponentEvaluation) bool { return true })
+		units, err = co.unitsOf(ctx, s, o, func(*facts.ComponentEvaluation) bool { return true })
 		if errors.Is(err, facts.ErrNoUnit) {
 			return false, nil
 		}
@@ -211,11 +211,11 @@ func (e *Controller) setHoldsItself(ctx context.Context, r *Repository, s *facts
 			return false, err
 		}
 	}
-	if _, err := e.fetch(ctx, r); err != nil { // another process may have set them
+	if _, err := co.fetch(ctx, r); err != nil { // another process may have set them
 		return false, err
 	}
 	for _, u := range units {
-		active, err := e.opts.Actor.ListHolds(ctx, r.Repository, u, scope, o.Command.Environment)
+		active, err := co.opts.Actor.ListHolds(ctx, r.Repository, u, scope, o.Command.Environment)
 		if err != nil || len(active) > 0 && !slices.ContainsFunc(active, isOwn) {
 			return false, err
 		}
@@ -225,8 +225,8 @@ func (e *Controller) setHoldsItself(ctx context.Context, r *Repository, s *facts
 
 // setHolds sets or lifts a hold, on a component for each that the command is about. The
 // answer says when it ends, where that is what was said or isn't.
-func (e *Controller) setHolds(ctx context.Context, r *Repository, s *facts.Snapshot, p *facts.ResolvedPipeline, o Command) (string, error) {
-	now := e.opts.Clock.Now()
+func (co *Controller) setHolds(ctx context.Context, r *Repository, s *facts.Snapshot, p *facts.ResolvedPipeline, o Command) (string, error) {
+	now := co.opts.Clock.Now()
 	end, err := o.Command.End(cmp.Or(o.At, now))
 	if err != nil {
 		return "", newRefusal("%v", err)
@@ -236,7 +236,7 @@ func (e *Controller) setHolds(ctx context.Context, r *Repository, s *facts.Snaps
 	}
 	units := []promotion.Unit{o.Unit}
 	if o.Command.Scope == command.ScopeComponent {
-		if units, err = e.unitsOf(ctx, s, o, func(*facts.ComponentEvaluation) bool { return true }); err != nil {
+		if units, err = co.unitsOf(ctx, s, o, func(*facts.ComponentEvaluation) bool { return true }); err != nil {
 			return "", err
 		}
 	}
@@ -244,7 +244,7 @@ func (e *Controller) setHolds(ctx context.Context, r *Repository, s *facts.Snaps
 	for _, u := range units {
 		one := o
 		one.Unit = u
-		active, err := e.setHold(ctx, r, p, one, end)
+		active, err := co.setHold(ctx, r, p, one, end)
 		if err != nil {
 			return "", err
 		}
@@ -260,7 +260,7 @@ func (e *Controller) setHolds(ctx context.Context, r *Repository, s *facts.Snaps
 
 // setHold sets or lifts a hold: on the pull request as its label, on anything larger
 // as a file on the state branch. It gives what stands then.
-func (e *Controller) setHold(ctx context.Context, r *Repository, p *facts.ResolvedPipeline, o Command, end time.Time) (active promotion.Hold, err error) {
+func (co *Controller) setHold(ctx context.Context, r *Repository, p *facts.ResolvedPipeline, o Command, end time.Time) (active promotion.Hold, err error) {
 	c := o.Command
 	set := c.Verb == command.Hold
 	if c.Scope == "" || c.Scope == command.ScopePR {
@@ -268,29 +268,29 @@ func (e *Controller) setHold(ctx context.Context, r *Repository, p *facts.Resolv
 			return active, newRefusal("which pull request? name a component, an environment or the pipeline as the scope")
 		}
 		if set {
-			active, err = e.holdPull(ctx, r, o, end)
+			active, err = co.holdPull(ctx, r, o, end)
 		} else {
-			active, err = e.liftPullHold(ctx, r, o)
+			active, err = co.liftPullHold(ctx, r, o)
 		}
 		if err != nil {
 			return active, err
 		}
-		if _, err := e.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, o.Pull); err != nil {
+		if _, err := co.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, o.Pull); err != nil {
 			return active, err
 		}
 		if !active.Until.IsZero() { // when it is lifted
-			if err := e.opts.Store.WakeAs(ctx, store.Urgent, wake.ForPull(r.ID, o.Pull).String()); err != nil {
+			if err := co.opts.Store.WakeAs(ctx, store.Urgent, wake.ForPull(r.ID, o.Pull).String()); err != nil {
 				return active, err
 			}
 		}
-		return active, e.opts.Store.WakeAs(ctx, store.Urgent, wake.ForUnit(o.Unit).String())
+		return active, co.opts.Store.WakeAs(ctx, store.Urgent, wake.ForUnit(o.Unit).String())
 	}
 	if c.Scope == command.ScopeEnvironment && (p == nil || p.Spec.EnvironmentByName(c.Environment) == nil) {
 		return active, newRefusal("the pipeline %s has no environment %q", o.Unit.Pipeline, c.Environment)
 	}
-	active, err = e.opts.Actor.SetHold(ctx, r.Repository, o.Unit, act.Hold{Scope: c.Scope, Environment: c.Environment, By: o.By, ByID: o.ByID, Via: holdVia(o), Subject: o.Subject, Reason: c.Reason, Reverts: c.Reverts, Until: end, Given: o.At, Set: set, Lift: o.lift()})
+	active, err = co.opts.Actor.SetHold(ctx, r.Repository, o.Unit, act.Hold{Scope: c.Scope, Environment: c.Environment, By: o.By, ByID: o.ByID, Via: holdVia(o), Subject: o.Subject, Reason: c.Reason, Reverts: c.Reverts, Until: end, Given: o.At, Set: set, Lift: o.lift()})
 	if err != nil {
 		return active, err
 	}
-	return active, e.opts.Store.WakeAs(ctx, store.Urgent, wake.ForRepository(r.ID).String())
+	return active, co.opts.Store.WakeAs(ctx, store.Urgent, wake.ForRepository(r.ID).String())
 }

@@ -67,19 +67,19 @@ func (w *wordCheck) check(ctx context.Context) (err error) {
 
 // checkWord has the forge asked whether a command that loosens something is its author's own word, where it
 // came by a comment. What restrains is taken from anybody who may write.
-func (o *Command) checkWord(ctx context.Context) error {
-	if o.word == nil || !command.Loosens(o.Command.Verb) {
+func (c *Command) checkWord(ctx context.Context) error {
+	if c.word == nil || !command.Loosens(c.Command.Verb) {
 		return nil
 	}
-	return o.word.check(ctx)
+	return c.word.check(ctx)
 }
 
 // confirmationText asks a comment's author for their word.
 const confirmationText = "This forge doesn't tell who edits a comment, and whoever may write can edit yours. React to your comment with 👍 within an hour, and what it loosens is done; or give the command in the console."
 
 // auditedWord is what the audit trail keeps beside a command of how its author was known; nil: nothing.
-func (o *Command) auditedWord() (json.RawMessage, error) {
-	if o.word == nil || !o.word.confirmed {
+func (c *Command) auditedWord() (json.RawMessage, error) {
+	if c.word == nil || !c.word.confirmed {
 		return nil, nil
 	}
 	raw, err := json.Marshal(map[string]string{"confirmed": "by a reaction of its author's"})
@@ -90,37 +90,37 @@ func (o *Command) auditedWord() (json.RawMessage, error) {
 }
 
 // newWordCheck is that of a comment.
-func (e *Controller) newWordCheck(r *Repository, number int, k *forge.Comment) *wordCheck {
+func (co *Controller) newWordCheck(r *Repository, number int, k *forge.Comment) *wordCheck {
 	return &wordCheck{
 		find: func(ctx context.Context) (forge.Authorship, string, error) {
 			return r.Forge.Authorship(ctx, r.Name, number, k)
 		},
-		mayWait: e.opts.Clock.Now().Before(k.CreatedAt.Add(confirmWithin)),
+		mayWait: co.opts.Clock.Now().Before(k.CreatedAt.Add(confirmWithin)),
 	}
 }
 
 // hasWaited says that a comment waits for its author's word, and its commands that loosen nothing were taken.
-func (e *Controller) hasWaited(ctx context.Context, r *Repository, number int, k *forge.Comment) (bool, error) {
-	return facts.Unconfirmed.Has(ctx, e.opts.Store, facts.OfComment(r.ID, number, k.ID))
+func (co *Controller) hasWaited(ctx context.Context, r *Repository, number int, k *forge.Comment) (bool, error) {
+	return facts.Unconfirmed.Has(ctx, co.opts.Store, facts.OfComment(r.ID, number, k.ID))
 }
 
 // waitForWord notes that a comment waits for its author's word, and says when to look again.
-func (e *Controller) waitForWord(ctx context.Context, r *Repository, number int, k *forge.Comment) (again time.Time, err error) {
-	if err := facts.Unconfirmed.Put(ctx, e.opts.Store, facts.OfComment(r.ID, number, k.ID), k.CreatedAt.UTC()); err != nil {
+func (co *Controller) waitForWord(ctx context.Context, r *Repository, number int, k *forge.Comment) (again time.Time, err error) {
+	if err := facts.Unconfirmed.Put(ctx, co.opts.Store, facts.OfComment(r.ID, number, k.ID), k.CreatedAt.UTC()); err != nil {
 		return time.Time{}, err
 	}
-	return e.opts.Clock.Now().Add(confirmationEvery), nil
+	return co.opts.Clock.Now().Add(confirmationEvery), nil
 }
 
 // forgetUnconfirmed forgets the comments of a repository that waited for their authors' word and were never looked
 // at again, as they were deleted.
-func (e *Controller) forgetUnconfirmed(ctx context.Context, tx *store.Tx, r *Repository) error {
+func (co *Controller) forgetUnconfirmed(ctx context.Context, tx *store.Tx, r *Repository) error {
 	all, err := facts.Unconfirmed.List(ctx, tx, record.Within{Repo: r.ID})
 	if err != nil {
 		return err
 	}
 	for i := range all {
-		if all[i].Readable && e.opts.Clock.Now().Sub(all[i].Value) < 2*confirmWithin {
+		if all[i].Readable && co.opts.Clock.Now().Sub(all[i].Value) < 2*confirmWithin {
 			continue
 		}
 		if err := facts.Unconfirmed.Drop(ctx, tx, all[i].About); err != nil {

@@ -21,40 +21,40 @@ const soakedByGrace = "  breakGlass: {users: [grace]}\n"
 const skipSoak = "/liftlock skip soak production burns"
 
 // editComment edits a comment at once, in the second in which it was written.
-func (w *fixture) editComment(login string, id int64, body string) {
-	w.t.Helper()
-	w.must(w.forge.(*memoryForge).forge.EditComment(w.forge.(*memoryForge).repo, id, login, body))
+func (f *fixture) editComment(login string, id int64, body string) {
+	f.t.Helper()
+	f.must(f.forge.(*memoryForge).forge.EditComment(f.forge.(*memoryForge).repo, id, login, body))
 }
 
 // commentEdited has somebody comment, somebody else edit that within the second, and looks.
-func (w *fixture) commentEdited(author string, number int, body, editor, edited string) (id int64) {
-	w.t.Helper()
-	w.clock.SetTime(w.clock.Now().Add(5 * time.Second).Truncate(time.Second))
-	id, err := w.forge.Comment(repoName, number, author, body)
-	w.must(err)
-	w.editComment(editor, id, edited)
-	w.lookAtComments(number)
+func (f *fixture) commentEdited(author string, number int, body, editor, edited string) (id int64) {
+	f.t.Helper()
+	f.clock.SetTime(f.clock.Now().Add(5 * time.Second).Truncate(time.Second))
+	id, err := f.forge.Comment(repoName, number, author, body)
+	f.must(err)
+	f.editComment(editor, id, edited)
+	f.lookAtComments(number)
 	return id
 }
 
 // lookAtComments has the comments of a pull request read as when an event told of one.
-func (w *fixture) lookAtComments(number int) {
-	w.t.Helper()
-	w.must(facts.UnreadComments.Put(w.t.Context(), w.opts.Store, record.OfPull(w.repo.ID, number), w.clock.Now().String()))
-	w.runPullRequest(number)
+func (f *fixture) lookAtComments(number int) {
+	f.t.Helper()
+	f.must(facts.UnreadComments.Put(f.t.Context(), f.opts.Store, record.OfPull(f.repo.ID, number), f.clock.Now().String()))
+	f.runPullRequest(number)
 }
 
 // runPullRequest runs a pull request's key.
-func (w *fixture) runPullRequest(number int) {
-	w.t.Helper()
-	w.must(w.run(wake.ForPull(w.repo.ID, number)))
+func (f *fixture) runPullRequest(number int) {
+	f.t.Helper()
+	f.must(f.run(wake.ForPull(f.repo.ID, number)))
 }
 
 // answersTo are our answers to a comment, oldest first.
-func (w *fixture) answersTo(number int, id int64) (out []string) {
-	w.t.Helper()
-	i := slices.IndexFunc(w.pulls(), func(p emulator.PullRequest) bool { return p.Number == number })
-	for _, k := range w.pulls()[i].Comments {
+func (f *fixture) answersTo(number int, id int64) (out []string) {
+	f.t.Helper()
+	i := slices.IndexFunc(f.pulls(), func(p emulator.PullRequest) bool { return p.Number == number })
+	for _, k := range f.pulls()[i].Comments {
 		if prtext.IsReplyTo(k.Body, id) {
 			out = append(out, k.Body)
 		}
@@ -63,10 +63,10 @@ func (w *fixture) answersTo(number int, id int64) (out []string) {
 }
 
 // outcomesOf are what came of the commands of a verb, as the audit trail has them, oldest first.
-func (w *fixture) outcomesOf(verb string) (out []string) {
-	w.t.Helper()
-	all, err := w.opts.Store.AuditTrail(w.t.Context(), store.AuditFilter{Verb: verb}, 100)
-	w.must(err)
+func (f *fixture) outcomesOf(verb string) (out []string) {
+	f.t.Helper()
+	all, err := f.opts.Store.AuditTrail(f.t.Context(), store.AuditFilter{Verb: verb}, 100)
+	f.must(err)
 	for _, a := range slices.Backward(all) {
 		out = append(out, a.Actor+" "+a.Outcome)
 	}

@@ -33,12 +33,12 @@ const (
 // command is taken at least once, and taking it twice changes nothing. Where the forge counts
 // as many comments as were read before, and no event told of one since, none is read. again is when to look at one that has to
 // wait; zero: none has.
-func (e *Controller) handleComments(ctx context.Context, r *Repository, pr *forge.PullRequest, ref promotion.BranchRef) (again time.Time, err error) {
-	event, unread, err := facts.UnreadComments.Get(ctx, e.opts.Store, record.OfPull(r.ID, pr.Number))
+func (co *Controller) handleComments(ctx context.Context, r *Repository, pr *forge.PullRequest, ref promotion.BranchRef) (again time.Time, err error) {
+	event, unread, err := facts.UnreadComments.Get(ctx, co.opts.Store, record.OfPull(r.ID, pr.Number))
 	if err != nil {
 		return time.Time{}, err
 	}
-	read, err := facts.ReadCommentsRead(ctx, e.opts.Store, r.ID, pr.Number)
+	read, err := facts.ReadCommentsRead(ctx, co.opts.Store, r.ID, pr.Number)
 	if err != nil || !unread && read.Covers(pr) {
 		return time.Time{}, err
 	}
@@ -59,7 +59,7 @@ func (e *Controller) handleComments(ctx context.Context, r *Repository, pr *forg
 		if k.Bot || r.HasWritten(k) || !k.UpdatedAt.Equal(k.CreatedAt) {
 			continue // not a person's, or edited afterwards
 		}
-		until, err := e.handleComment(ctx, r, pr, ref, k)
+		until, err := co.handleComment(ctx, r, pr, ref, k)
 		if err != nil {
 			return time.Time{}, err
 		}
@@ -71,7 +71,7 @@ func (e *Controller) handleComments(ctx context.Context, r *Repository, pr *forg
 	if read.Count, read.UpdatedAt = pr.CommentCount, pr.UpdatedAt; !again.IsZero() {
 		read.Count = nil
 	}
-	return again, e.opts.Store.Tx(ctx, "commentsRead", func(tx *store.Tx) error {
+	return again, co.opts.Store.Tx(ctx, "commentsRead", func(tx *store.Tx) error {
 		if err := facts.ForgetUnreadComments(ctx, tx, r.ID, pr.Number, event); err != nil {
 			return err
 		}
@@ -81,11 +81,11 @@ func (e *Controller) handleComments(ctx context.Context, r *Repository, pr *forg
 
 // handleComment takes the commands in one comment. again is when it may be looked at,
 // where it has to wait; zero: it needn't.
-func (e *Controller) handleComment(ctx context.Context, r *Repository, pr *forge.PullRequest, ref promotion.BranchRef, k *forge.Comment) (again time.Time, err error) {
-	if ref == (promotion.BranchRef{}) && e.opts.Clock.Now().Sub(k.CreatedAt) > maxUserCommandAge {
+func (co *Controller) handleComment(ctx context.Context, r *Repository, pr *forge.PullRequest, ref promotion.BranchRef, k *forge.Comment) (again time.Time, err error) {
+	if ref == (promotion.BranchRef{}) && co.opts.Clock.Now().Sub(k.CreatedAt) > maxUserCommandAge {
 		return time.Time{}, nil
 	}
-	s, err := e.opts.Gatherer.Snapshot(ctx, r.Repository)
+	s, err := co.opts.Gatherer.Snapshot(ctx, r.Repository)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -94,9 +94,9 @@ func (e *Controller) handleComment(ctx context.Context, r *Repository, pr *forge
 	bare := p != nil && p.Spec.Commands == "bare"
 	cmds, errs := command.Parse(k.Body, bare)
 	if len(cmds) == 0 && len(errs) == 0 {
-		return time.Time{}, e.meetAuthor(ctx, r, k)
+		return time.Time{}, co.meetAuthor(ctx, r, k)
 	}
-	if serve, again, err := e.admitComment(ctx, r, pr.Number, k, cmds, errs); err != nil || !serve {
+	if serve, again, err := co.admitComment(ctx, r, pr.Number, k, cmds, errs); err != nil || !serve {
 		return again, err
 	}
 	done, err := r.Forge.HasReacted(ctx, r.Name, pr.Number, k.ID)
@@ -104,16 +104,16 @@ func (e *Controller) handleComment(ctx context.Context, r *Repository, pr *forge
 		return time.Time{}, err
 	}
 	if done {
-		return time.Time{}, e.rememberRequester(ctx, r, pr, ref, k, cmds)
+		return time.Time{}, co.rememberRequester(ctx, r, pr, ref, k, cmds)
 	}
 	// The pull request was read before the comment, and what the comment is about,
 	// such as a close, may have come between the two.
-	if pr, err = e.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, pr.Number); err != nil {
+	if pr, err = co.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, pr.Number); err != nil {
 		return time.Time{}, err
 	}
-	again, err = e.executeComment(ctx, r, pr, ref, p, k, cmds, errs)
+	again, err = co.executeComment(ctx, r, pr, ref, p, k, cmds, errs)
 	if errors.Is(err, errNoCheckSlot) {
-		return e.opts.Clock.Now().Add(commandRetryDelay), nil
+		return co.opts.Clock.Now().Add(commandRetryDelay), nil
 	}
 	return again, err
 }
@@ -121,30 +121,30 @@ func (e *Controller) handleComment(ctx context.Context, r *Repository, pr *forge
 // rememberRequester keeps that a comment which was served before asked for a pull request's
 // own promotion: where the store was lost nothing else says so, and who asks for a promotion
 // doesn't approve it.
-func (e *Controller) rememberRequester(ctx context.Context, r *Repository, pr *forge.PullRequest, ref promotion.BranchRef, k *forge.Comment, cmds []command.Command) error {
+func (co *Controller) rememberRequester(ctx context.Context, r *Repository, pr *forge.PullRequest, ref promotion.BranchRef, k *forge.Comment, cmds []command.Command) error {
 	requests := slices.ContainsFunc(cmds, func(c command.Command) bool {
 		return c.Verb == command.Promote && (c.Environment == "" || c.Environment == ref.Environment)
 	})
 	if !requests || ref.Revert || pr.State != forge.Open {
 		return nil
 	}
-	known, err := facts.ReadRequesters(ctx, e.opts.Store, r.ID, pr.Number)
+	known, err := facts.ReadRequesters(ctx, co.opts.Store, r.ID, pr.Number)
 	by := policies.Account{ID: k.UserID, Login: k.User}
 	if err != nil || slices.Contains(known, by) {
 		return err
 	}
-	return facts.PutRequesters(ctx, e.opts.Store, r.ID, pr.Number, append(known, by))
+	return facts.PutRequesters(ctx, co.opts.Store, r.ID, pr.Number, append(known, by))
 }
 
 // executeComment does what the commands of a comment say, answers them and acknowledges
 // them by a reaction. again is when those are looked at that wait for their author's word; zero: none does.
-func (e *Controller) executeComment(ctx context.Context, r *Repository, pr *forge.PullRequest, ref promotion.BranchRef, p *facts.ResolvedPipeline, k *forge.Comment, cmds []command.Command, errs []error) (again time.Time, err error) {
+func (co *Controller) executeComment(ctx context.Context, r *Repository, pr *forge.PullRequest, ref promotion.BranchRef, p *facts.ResolvedPipeline, k *forge.Comment, cmds []command.Command, errs []error) (again time.Time, err error) {
 	u := promotion.Unit{Repo: r.ID, Pipeline: ref.Pipeline, Component: ref.Component}
 	reaction := reactionDone
 	var answers []string
 	var change userChange
 	defer change.end()
-	hasWaited, err := e.hasWaited(ctx, r, pr.Number, k)
+	hasWaited, err := co.hasWaited(ctx, r, pr.Number, k)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -154,7 +154,7 @@ func (e *Controller) executeComment(ctx context.Context, r *Repository, pr *forg
 			answers = append(answers, perr.Error())
 		}
 	}
-	word := e.newWordCheck(r, pr.Number, k)
+	word := co.newWordCheck(r, pr.Number, k)
 	waits := false
 	for i, c := range cmds {
 		if c.Environment == "" {
@@ -166,9 +166,9 @@ func (e *Controller) executeComment(ctx context.Context, r *Repository, pr *forg
 		}
 		var answer string
 		if ref == (promotion.BranchRef{}) { // a person's own pull request
-			answer, err = e.runUserCommand(ctx, r, pr, o, &change)
+			answer, err = co.runUserCommand(ctx, r, pr, o, &change)
 		} else {
-			answer, err = e.ExecuteCommand(ctx, o)
+			answer, err = co.ExecuteCommand(ctx, o)
 		}
 		var refused *RefusedError
 		switch {
@@ -184,31 +184,31 @@ func (e *Controller) executeComment(ctx context.Context, r *Repository, pr *forg
 		}
 	}
 	if waits && hasWaited {
-		return e.opts.Clock.Now().Add(confirmationEvery), nil
+		return co.opts.Clock.Now().Add(confirmationEvery), nil
 	}
 	if waits {
 		answers = append(answers, confirmationText)
 	}
-	if err := e.answerComment(ctx, r, pr.Number, k, cmds, answers, hasWaited); err != nil {
+	if err := co.answerComment(ctx, r, pr.Number, k, cmds, answers, hasWaited); err != nil {
 		return time.Time{}, err
 	}
 	if waits {
-		return e.waitForWord(ctx, r, pr.Number, k)
+		return co.waitForWord(ctx, r, pr.Number, k)
 	}
 	if err := r.Forge.React(ctx, r.Name, pr.Number, k.ID, reaction); err != nil || !hasWaited {
 		return time.Time{}, err
 	}
-	return time.Time{}, facts.Unconfirmed.Drop(ctx, e.opts.Store, facts.OfComment(r.ID, pr.Number, k.ID))
+	return time.Time{}, facts.Unconfirmed.Drop(ctx, co.opts.Store, facts.OfComment(r.ID, pr.Number, k.ID))
 }
 
 // answerComment answers the commands of a comment, once more where it has waited for its author's word.
-func (e *Controller) answerComment(ctx context.Context, r *Repository, number int, k *forge.Comment, cmds []command.Command, answers []string, hasWaited bool) error {
+func (co *Controller) answerComment(ctx context.Context, r *Repository, number int, k *forge.Comment, cmds []command.Command, answers []string, hasWaited bool) error {
 	if len(answers) == 0 {
 		return nil
 	}
-	reply := e.opts.Actor.Reply
+	reply := co.opts.Actor.Reply
 	if hasWaited {
-		reply = e.opts.Actor.ReplyAgain
+		reply = co.opts.Actor.ReplyAgain
 	}
 	return reply(ctx, r.Repository, act.CommentSource(r.ID, number, k.ID), k.CreatedAt, k.User, describeCommands(cmds), strings.Join(answers, "\n\n"))
 }

@@ -9,10 +9,10 @@ import (
 
 // Compare compares what a pipeline of a repository resolves to with what runs.
 // A repository that isn't looked after has no pipeline.
-func (e *Controller) Compare(ctx context.Context, repo, pipeline string) (*facts.LiveComparison, error) {
-	r, _ := e.repository(repo)
+func (co *Controller) Compare(ctx context.Context, repo, pipeline string) (*facts.LiveComparison, error) {
+	r, _ := co.repository(repo)
 	if r == nil {
 		return nil, fmt.Errorf("%s in %s: %w", pipeline, repo, facts.ErrNoPipeline)
 	}
-	return e.opts.Gatherer.Compare(ctx, r.Repository, pipeline)
+	return co.opts.Gatherer.Compare(ctx, r.Repository, pipeline)
 }

@@ -11,9 +11,9 @@ import (
 )
 
 // accountCommand is consoleCommand of somebody whose account on the forge is known.
-func (w *fixture) accountCommand(by, account, role string, pull int, key string, c command.Command) error {
-	w.t.Helper()
-	_, err := w.ExecuteCommand(w.t.Context(), Command{Unit: w.unit("web"), Pull: pull, Command: c, By: by + " (console)", Subject: "sub-" + by, Account: account, Role: role, Via: ViaConsole, Source: "console sub-" + by + " " + key})
+func (f *fixture) accountCommand(by, account, role string, pull int, key string, c command.Command) error {
+	f.t.Helper()
+	_, err := f.ExecuteCommand(f.t.Context(), Command{Unit: f.unit("web"), Pull: pull, Command: c, By: by + " (console)", Subject: "sub-" + by, Account: account, Role: role, Via: ViaConsole, Source: "console sub-" + by + " " + key})
 	return err
 }
 

@@ -19,16 +19,16 @@ import (
 )
 
 // consoleCommand gives a command about a pull request as a user of the console does.
-func (w *fixture) consoleCommand(by, role string, pull int, key string, c command.Command) error {
-	w.t.Helper()
-	_, err := w.ExecuteCommand(w.t.Context(), Command{Unit: w.unit("web"), Pull: pull, Command: c, By: by + " (console)", Subject: "sub-" + by, Role: role, Via: ViaConsole, Source: "console sub-" + by + " " + key})
+func (f *fixture) consoleCommand(by, role string, pull int, key string, c command.Command) error {
+	f.t.Helper()
+	_, err := f.ExecuteCommand(f.t.Context(), Command{Unit: f.unit("web"), Pull: pull, Command: c, By: by + " (console)", Subject: "sub-" + by, Role: role, Via: ViaConsole, Source: "console sub-" + by + " " + key})
 	return err
 }
 
 // commentsWith counts the comments on the first pull request that have a text in them.
-func (w *fixture) commentsWith(text string) (n int) {
-	w.t.Helper()
-	for _, k := range w.pulls()[0].Comments {
+func (f *fixture) commentsWith(text string) (n int) {
+	f.t.Helper()
+	for _, k := range f.pulls()[0].Comments {
 		if strings.Contains(k.Body, text) {
 			n++
 		}
@@ -129,13 +129,13 @@ type brokenComments struct {
 }
 
 // AddLabels implements forge.Forge: the browser leaves while the command is carried out.
-func (f brokenComments) AddLabels(ctx context.Context, r forge.Repo, number int, labels ...string) error {
-	f.leave()
-	return f.Forge.AddLabels(ctx, r, number, labels...)
+func (b brokenComments) AddLabels(ctx context.Context, r forge.Repo, number int, labels ...string) error {
+	b.leave()
+	return b.Forge.AddLabels(ctx, r, number, labels...)
 }
 
 // CreateComment implements forge.Forge.
-func (f brokenComments) CreateComment(context.Context, forge.Repo, int, string) (*forge.Comment, error) {
+func (b brokenComments) CreateComment(context.Context, forge.Repo, int, string) (*forge.Comment, error) {
 	return nil, forge.ErrRetryable
 }
 
@@ -163,11 +163,11 @@ type countedLabels struct {
 }
 
 // AddLabels implements forge.Forge.
-func (f countedLabels) AddLabels(ctx context.Context, r forge.Repo, number int, labels ...string) error {
-	if err := f.before(); err != nil {
+func (c countedLabels) AddLabels(ctx context.Context, r forge.Repo, number int, labels ...string) error {
+	if err := c.before(); err != nil {
 		return err
 	}
-	return f.Forge.AddLabels(ctx, r, number, labels...)
+	return c.Forge.AddLabels(ctx, r, number, labels...)
 }
 
 // Of a command that is sent twice at the same time one is carried out; one that failed, or whose
@@ -263,13 +263,13 @@ type lateComments struct {
 }
 
 // CreateComment implements forge.Forge.
-func (f lateComments) CreateComment(ctx context.Context, r forge.Repo, number int, body string) (*forge.Comment, error) {
-	if *f.away == 0 {
-		return f.Forge.CreateComment(ctx, r, number, body)
+func (l lateComments) CreateComment(ctx context.Context, r forge.Repo, number int, body string) (*forge.Comment, error) {
+	if *l.away == 0 {
+		return l.Forge.CreateComment(ctx, r, number, body)
 	}
-	*f.away--
-	if f.takes {
-		if _, err := f.Forge.CreateComment(ctx, r, number, body); err != nil {
+	*l.away--
+	if l.takes {
+		if _, err := l.Forge.CreateComment(ctx, r, number, body); err != nil {
 			return nil, err
 		}
 	}

@@ -120,16 +120,16 @@ const (
 )
 
 // Start wakes everything that a fresh process must look at.
-func (e *Controller) Start(ctx context.Context) error {
+func (co *Controller) Start(ctx context.Context) error {
 	keys := urgentKeys{}
-	for _, r := range e.repositories() {
+	for _, r := range co.repositories() {
 		keys.add(store.Normal, wake.ForRepository(r.ID))
 		keys.add(store.Background, wake.ForSweep(r.ID))
 		if r.Hook != nil {
 			keys.add(store.Background, wake.ForHook(r.ID))
 		}
 	}
-	if err := e.wakeAll(ctx, "start", keys); err != nil {
+	if err := co.wakeAll(ctx, "start", keys); err != nil {
 		return fmt.Errorf("wake the repositories: %w", err)
 	}
 	return nil
@@ -137,30 +137,30 @@ func (e *Controller) Start(ctx context.Context) error {
 
 // AddRepository takes up a repository that has been reached only now, and looks again at
 // all others: their targets may be generated from it.
-func (e *Controller) AddRepository(ctx context.Context, r *Repository) error {
-	e.opts.Gatherer.AddRepository(r.Repository)
-	e.mu.Lock()
-	e.reposByID[r.ID] = r
-	e.mu.Unlock()
-	return e.Start(ctx)
+func (co *Controller) AddRepository(ctx context.Context, r *Repository) error {
+	co.opts.Gatherer.AddRepository(r.Repository)
+	co.mu.Lock()
+	co.reposByID[r.ID] = r
+	co.mu.Unlock()
+	return co.Start(ctx)
 }
 
 // repository finds one by its name; awaited: it is in the server's file and has not been
 // reached yet.
-func (e *Controller) repository(id string) (r *Repository, awaited bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	r, known := e.reposByID[id]
+func (co *Controller) repository(id string) (r *Repository, awaited bool) {
+	co.mu.Lock()
+	defer co.mu.Unlock()
+	r, known := co.reposByID[id]
 	return r, known && r == nil
 }
 
 // repositories are those that have been reached.
-func (e *Controller) repositories() []*Repository {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	out := make([]*Repository, 0, len(e.reposByID))
-	for _, id := range slices.Sorted(maps.Keys(e.reposByID)) {
-		if r := e.reposByID[id]; r != nil {
+func (co *Controller) repositories() []*Repository {
+	co.mu.Lock()
+	defer co.mu.Unlock()
+	out := make([]*Repository, 0, len(co.reposByID))
+	for _, id := range slices.Sorted(maps.Keys(co.reposByID)) {
+		if r := co.reposByID[id]; r != nil {
 			out = append(out, r)
 		}
 	}
@@ -175,70 +175,70 @@ const awaitedDelay = 5 * time.Second
 
 // runKey runs one key and says when it wants to run again at the latest. Keys of
 // repositories that the server's file no longer names are dropped.
-func (e *Controller) runKey(ctx context.Context, key string) (time.Time, error) {
+func (co *Controller) runKey(ctx context.Context, key string) (time.Time, error) {
 	k, ok := wake.Parse(key)
 	if !ok {
-		e.opts.Log.Warn("a key of an unknown kind is dropped", zap.String("key", key))
+		co.opts.Log.Warn("a key of an unknown kind is dropped", zap.String("key", key))
 		return time.Time{}, nil
 	}
-	r, awaited := e.repository(k.Repository)
+	r, awaited := co.repository(k.Repository)
 	switch {
 	case awaited:
-		return e.opts.Clock.Now().Add(awaitedDelay), errPutOff // another process may reach it
+		return co.opts.Clock.Now().Add(awaitedDelay), errPutOff // another process may reach it
 	case r == nil:
 		return time.Time{}, nil
 	}
-	if e.slow.isHanging(k.Repository) {
-		return e.opts.Clock.Now().Add(hangingDelay), errPutOff
+	if co.slow.isHanging(k.Repository) {
+		return co.opts.Clock.Now().Add(hangingDelay), errPutOff
 	}
-	return e.runUnlessReplaced(ctx, r, k)
+	return co.runUnlessReplaced(ctx, r, k)
 }
 
 // runOf runs a key of a repository.
-func (e *Controller) runOf(ctx context.Context, r *Repository, k wake.Key) (time.Time, error) {
+func (co *Controller) runOf(ctx context.Context, r *Repository, k wake.Key) (time.Time, error) {
 	switch k.Kind {
 	case wake.Repository:
-		return e.runRepo(ctx, r)
+		return co.runRepo(ctx, r)
 	case wake.Sweep:
-		return e.runSweep(ctx, r)
+		return co.runSweep(ctx, r)
 	case wake.Hook:
-		return e.runHook(ctx, r)
+		return co.runHook(ctx, r)
 	case wake.MergeGroup:
-		return e.runMergeGroup(ctx, r, k.Branch)
+		return co.runMergeGroup(ctx, r, k.Branch)
 	case wake.Rules:
-		return time.Time{}, e.runRules(ctx, r)
+		return time.Time{}, co.runRules(ctx, r)
 	case wake.Checks:
-		return time.Time{}, e.runChecks(ctx, r, k.Commit)
+		return time.Time{}, co.runChecks(ctx, r, k.Commit)
 	case wake.Source:
-		return time.Time{}, e.runSource(ctx, r, k.Source)
+		return time.Time{}, co.runSource(ctx, r, k.Source)
 	case wake.Merge:
-		return e.runMergeQueue(ctx, r)
+		return co.runMergeQueue(ctx, r)
 	case wake.PullRequest:
-		return e.runPull(ctx, r, k.Number)
+		return co.runPull(ctx, r, k.Number)
 	default:
-		return e.runUnit(ctx, r, k.Unit())
+		return co.runUnit(ctx, r, k.Unit())
 	}
 }
 
 // AppChanged is told of every change that the watch reports, and wakes the units
 // that the Application belongs to: at once those that waited for it, where the last of what they
 // wait for has come to rest. A mere reconciliation only interests a unit that waits for it.
-func (e *Controller) AppChanged(a verification.App, deleted bool) {
-	e.opts.Gatherer.RecordApp(a, deleted)
+func (co *Controller) AppChanged(a verification.App, deleted bool) {
+	co.opts.Gatherer.RecordApp(a, deleted)
 	id, name := applicationID{a.ArgoCD, a.Namespace, a.Name}, applicationName(a.ArgoCD, a.Name)
-	keys, state := e.apps.keysOfChange(a, deleted, e.opts.Clock.Now())
+	keys, state := co.apps.keysOfChange(a, deleted, co.opts.Clock.Now())
 	for _, k := range keys {
 		how := wakeAfterBurst
 		switch {
 		case isBreaking(&a):
 			how = wakeUrgently
-		case e.apps.isAwaiting(k, name) && e.apps.isAwaitedSettled(k):
+		case co.apps.isAwaiting(k, name) && co.apps.isAwaitedSettled(k):
 			how = wakeAtOnce
 		}
 		if state == "" {
-			e.pending.add(false, how, k)
+			co.pending.add(false, how, k)
 		} else {
-			e.pending.addState(how, id, state, k)
+			co.pending.addState(how, id, state, k)
 		}
 	}
 }
@@ -250,32 +250,32 @@ func isBreaking(a *verification.App) bool {
 
 // WindowsChanged is told that the sync windows that may be about some Applications are others,
 // and wakes the units whose targets those are.
-func (e *Controller) WindowsChanged(apps []verification.App) {
+func (co *Controller) WindowsChanged(apps []verification.App) {
 	for i := range apps {
-		e.pending.add(false, wakeAfterBurst, e.apps.keysOfTarget(&apps[i])...)
+		co.pending.add(false, wakeAfterBurst, co.apps.keysOfTarget(&apps[i])...)
 	}
 }
 
 // InputsChanged is told that something changed that targets depend on besides
 // Git: a live ApplicationSet, a project, a cluster, what is written into an
 // Application. It wakes the repositories whose targets were resolved from it.
-func (e *Controller) InputsChanged() { e.pending.add(true, wakeAfterBurst) }
+func (co *Controller) InputsChanged() { co.pending.add(true, wakeAfterBurst) }
 
 // ArgoCDReachable is told that an Argo CD can be asked again, and wakes the units that
 // were evaluated while it couldn't be.
-func (e *Controller) ArgoCDReachable(argocd string) {
-	e.pending.add(false, wakeAfterBurst, e.apps.takeUnreachable(argocd)...)
+func (co *Controller) ArgoCDReachable(argocd string) {
+	co.pending.add(false, wakeAfterBurst, co.apps.takeUnreachable(argocd)...)
 }
 
 // storeWakes writes the wakes of what was heard from Argo CD to the store.
-func (e *Controller) storeWakes(ctx context.Context) {
+func (co *Controller) storeWakes(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-e.pending.notified:
+		case <-co.pending.notified:
 		}
-		if !e.storePending(ctx, e.wakePending) && !e.sleepFor(ctx, minRetryDelay) {
+		if !co.storePending(ctx, co.wakePending) && !co.sleepFor(ctx, minRetryDelay) {
 			return
 		}
 	}
@@ -284,11 +284,11 @@ func (e *Controller) storeWakes(ctx context.Context) {
 // urgentKeys are keys to wake, by how urgent they are.
 type urgentKeys map[store.Urgency][]wake.Key
 
-func (k urgentKeys) add(u store.Urgency, keys ...wake.Key) { k[u] = append(k[u], keys...) }
+func (uk urgentKeys) add(u store.Urgency, keys ...wake.Key) { uk[u] = append(uk[u], keys...) }
 
 // wake wakes the keys at the transaction's end.
-func (k urgentKeys) wake(ctx context.Context, tx *store.Tx) error {
-	for urgency, keys := range k {
+func (uk urgentKeys) wake(ctx context.Context, tx *store.Tx) error {
+	for urgency, keys := range uk {
 		if err := tx.WakeAs(ctx, urgency, wake.Strings(keys...)...); err != nil {
 			return err
 		}
@@ -297,13 +297,13 @@ func (k urgentKeys) wake(ctx context.Context, tx *store.Tx) error {
 }
 
 // wakeAll wakes keys, all at once.
-func (e *Controller) wakeAll(ctx context.Context, why string, keys urgentKeys) error {
-	return e.opts.Store.Tx(ctx, why, func(tx *store.Tx) error { return keys.wake(ctx, tx) })
+func (co *Controller) wakeAll(ctx context.Context, why string, keys urgentKeys) error {
+	return co.opts.Store.Tx(ctx, why, func(tx *store.Tx) error { return keys.wake(ctx, tx) })
 }
 
-func (e *Controller) wakePending(ctx context.Context, wakes wakesByKind) error {
-	now := e.opts.Clock.Now()
-	return e.opts.Store.Tx(ctx, "notified", func(tx *store.Tx) error {
+func (co *Controller) wakePending(ctx context.Context, wakes wakesByKind) error {
+	now := co.opts.Clock.Now()
+	return co.opts.Store.Tx(ctx, "notified", func(tx *store.Tx) error {
 		for how, keys := range wakes {
 			var err error
 			if how.delay > 0 {
@@ -321,11 +321,11 @@ func (e *Controller) wakePending(ctx context.Context, wakes wakesByKind) error {
 
 // storePending writes what is pending. What can't be written is kept: nobody else says it
 // again.
-func (e *Controller) storePending(ctx context.Context, write func(context.Context, wakesByKind) error) bool {
-	inputsChanged, keys := e.pending.take()
-	wakes, err := e.withoutJudged(ctx, keys)
+func (co *Controller) storePending(ctx context.Context, write func(context.Context, wakesByKind) error) bool {
+	inputsChanged, keys := co.pending.take()
+	wakes, err := co.withoutJudged(ctx, keys)
 	if inputsChanged {
-		for _, repo := range e.opts.Gatherer.Outdated(ctx) {
+		for _, repo := range co.opts.Gatherer.Outdated(ctx) {
 			wakes.add(wakeAfterBurst, wake.ForRepository(repo))
 		}
 	}
@@ -335,7 +335,7 @@ func (e *Controller) storePending(ctx context.Context, write func(context.Contex
 	if err == nil {
 		return true
 	}
-	e.pending.restore(inputsChanged, keys)
+	co.pending.restore(inputsChanged, keys)
 	if ctx.Err() == nil {
 		urgent := 0
 		for _, k := range keys {
@@ -343,18 +343,18 @@ func (e *Controller) storePending(ctx context.Context, write func(context.Contex
 				urgent++
 			}
 		}
-		e.opts.Log.Error("news of Argo CD, or of a refused delivery, could not be noted; trying again", zap.Int("urgent", urgent), zap.Int("others", len(keys)-urgent), zap.Error(err))
+		co.opts.Log.Error("news of Argo CD, or of a refused delivery, could not be noted; trying again", zap.Int("urgent", urgent), zap.Int("others", len(keys)-urgent), zap.Error(err))
 	}
 	return false
 }
 
 // withoutJudged are the keys, by how they are to be woken, but for those that were only to be run
 // for states of Applications that some process has judged.
-func (e *Controller) withoutJudged(ctx context.Context, keys map[wake.Key]pendingKey) (wakesByKind, error) {
+func (co *Controller) withoutJudged(ctx context.Context, keys map[wake.Key]pendingKey) (wakesByKind, error) {
 	out := wakesByKind{}
 	for k, pending := range keys {
 		if pending.states != nil {
-			judged, err := e.wereJudged(ctx, k.Unit(), pending.digests())
+			judged, err := co.wereJudged(ctx, k.Unit(), pending.digests())
 			if err != nil {
 				return out, err
 			}
@@ -369,10 +369,10 @@ func (e *Controller) withoutJudged(ctx context.Context, keys map[wake.Key]pendin
 
 // PipelineErrors says, by repository, why the pipeline files on the tracked branch can't
 // be used, as of the last look.
-func (e *Controller) PipelineErrors() map[string]string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return maps.Clone(e.pipelineErrs)
+func (co *Controller) PipelineErrors() map[string]string {
+	co.mu.Lock()
+	defer co.mu.Unlock()
+	return maps.Clone(co.pipelineErrs)
 }
 
 // PipelineID names a pipeline of a repository.
@@ -380,20 +380,20 @@ type PipelineID struct{ Repo, Name string }
 
 // EmptyPipelines says of the pipelines without a component why they have none, as of the last
 // look.
-func (e *Controller) EmptyPipelines() map[PipelineID]string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return maps.Clone(e.emptyPipelines)
+func (co *Controller) EmptyPipelines() map[PipelineID]string {
+	co.mu.Lock()
+	defer co.mu.Unlock()
+	return maps.Clone(co.emptyPipelines)
 }
 
 // NotificationRoutes says which events of a pipeline each channel is told of, by the rules
 // in force; false: they can't be read now.
-func (e *Controller) NotificationRoutes(ctx context.Context, repo, name string) (map[string][]string, bool) {
-	r, awaited := e.repository(repo)
+func (co *Controller) NotificationRoutes(ctx context.Context, repo, name string) (map[string][]string, bool) {
+	r, awaited := co.repository(repo)
 	if r == nil {
 		return nil, !awaited
 	}
-	s, err := e.opts.Gatherer.Snapshot(ctx, r.Repository)
+	s, err := co.opts.Gatherer.Snapshot(ctx, r.Repository)
 	if err != nil {
 		return nil, false
 	}
@@ -408,8 +408,8 @@ func (e *Controller) NotificationRoutes(ctx context.Context, repo, name string) 
 
 // PullURL is a pull request's address on the forge, as far as it was read before; else
 // empty.
-func (e *Controller) PullURL(ctx context.Context, repo string, number int) string {
-	pr, err := e.opts.Gatherer.KnownPull(ctx, repo, number)
+func (co *Controller) PullURL(ctx context.Context, repo string, number int) string {
+	pr, err := co.opts.Gatherer.KnownPull(ctx, repo, number)
 	if err != nil || pr == nil {
 		return ""
 	}
@@ -417,15 +417,15 @@ func (e *Controller) PullURL(ctx context.Context, repo string, number int) strin
 }
 
 // ClusterFileProblems says, by a clusters file's path, why it can't be used.
-func (e *Controller) ClusterFileProblems() map[string]string {
-	return e.opts.Gatherer.ClusterFileProblems()
+func (co *Controller) ClusterFileProblems() map[string]string {
+	return co.opts.Gatherer.ClusterFileProblems()
 }
 
 // FailingRuns are the runs that failed last time, by key: what a person may have to
 // see to.
-func (e *Controller) FailingRuns() map[string]Failure { return e.failures.list() }
+func (co *Controller) FailingRuns() map[string]Failure { return co.failures.list() }
 
 // DeploymentRefusals are the repositories of which the forge takes no deployments, by ID.
-func (e *Controller) DeploymentRefusals() map[string]act.Refusal {
-	return e.opts.Actor.DeploymentRefusals()
+func (co *Controller) DeploymentRefusals() map[string]act.Refusal {
+	return co.opts.Actor.DeploymentRefusals()
 }

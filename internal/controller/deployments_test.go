@@ -23,10 +23,10 @@ const (
 )
 
 // deployments are those of the forge, each as its environment, task and states.
-func (w *fixture) deployments() []string {
-	w.t.Helper()
-	all, err := w.emulated.Deployments(repoName)
-	w.must(err)
+func (f *fixture) deployments() []string {
+	f.t.Helper()
+	all, err := f.emulated.Deployments(repoName)
+	f.must(err)
 	out := []string{}
 	for _, d := range all {
 		out = append(out, d.Environment+" "+d.Task+": "+strings.Join(d.States, " "))
@@ -35,26 +35,26 @@ func (w *fixture) deployments() []string {
 }
 
 // shows waits for deployments to be shown so.
-func (w *fixture) shows(key, what string, want ...string) {
-	w.t.Helper()
+func (f *fixture) shows(key, what string, want ...string) {
+	f.t.Helper()
 	for range 20 {
-		if err := w.run(wake.ForUnit(w.unit(key))); err != nil && !isStale(err) {
-			w.t.Fatal(err)
+		if err := f.run(wake.ForUnit(f.unit(key))); err != nil && !isStale(err) {
+			f.t.Fatal(err)
 		}
-		w.must(w.run(wake.ForMerge(w.repo.ID)))
-		w.runRepository()
-		if slices.Equal(w.deployments(), want) {
+		f.must(f.run(wake.ForMerge(f.repo.ID)))
+		f.runRepository()
+		if slices.Equal(f.deployments(), want) {
 			break
 		}
 	}
-	if diff := cmp.Diff(want, w.deployments()); diff != "" {
-		w.t.Fatalf("%s (-want +got):\n%s", what, diff)
+	if diff := cmp.Diff(want, f.deployments()); diff != "" {
+		f.t.Fatalf("%s (-want +got):\n%s", what, diff)
 	}
-	calls := w.emulated.Calls()[createDeploymentRoute]
+	calls := f.emulated.Calls()[createDeploymentRoute]
 	looks := 0
-	w.settle(key, "it was looked at", func() bool { looks++; return looks > 2 })
-	if diff := cmp.Diff(want, w.deployments()); diff != "" || w.emulated.Calls()[createDeploymentRoute] != calls {
-		w.t.Fatalf("%s, looked at again (-want +got):\n%s", what, diff)
+	f.settle(key, "it was looked at", func() bool { looks++; return looks > 2 })
+	if diff := cmp.Diff(want, f.deployments()); diff != "" || f.emulated.Calls()[createDeploymentRoute] != calls {
+		f.t.Fatalf("%s, looked at again (-want +got):\n%s", what, diff)
 	}
 }
 
@@ -95,9 +95,9 @@ func TestDeploymentsOfAnEnvironment(t *testing.T) {
 }
 
 // isVerified says that a component is verified in qa, after its promotion was merged.
-func (w *fixture) isVerified(component string) bool {
-	w.t.Helper()
-	_, d := w.evaluate()
+func (f *fixture) isVerified(component string) bool {
+	f.t.Helper()
+	_, d := f.evaluate()
 	for i := range d.Components {
 		if st := d.Components[i].Env("qa"); st.LandedPull > 0 && st.State == promotion.Verified {
 			return true
@@ -106,11 +106,11 @@ func (w *fixture) isVerified(component string) bool {
 	return false
 }
 
-func (w *fixture) setHealth(health string, components ...string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (f *fixture) setHealth(health string, components ...string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	for _, c := range components {
-		w.health[c+"-qa"] = health
+		f.health[c+"-qa"] = health
 	}
 }
 

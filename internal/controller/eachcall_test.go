@@ -28,29 +28,29 @@ var swallowed = []struct{ call, from, because string }{
 
 // failCalls does something again and again while one call of it fails that no run of the
 // test had fail before. What fails is what it ends with, but for what is swallowed.
-func (w *fixture) failCalls(what string, do func() error) error {
-	w.t.Helper()
-	if w.injected.Once == nil {
+func (f *fixture) failCalls(what string, do func() error) error {
+	f.t.Helper()
+	if f.injected.Once == nil {
 		return do()
 	}
 	for {
-		w.injected.Hit, w.injected.Deep = "", true
+		f.injected.Hit, f.injected.Deep = "", true
 		err := do()
-		hit := w.injected.Hit
-		w.injected.Deep = false
+		hit := f.injected.Hit
+		f.injected.Deep = false
 		if hit == "" {
 			return err
 		}
-		w.clock.Step(w.retryDelay)
+		f.clock.Step(f.retryDelay)
 		if errors.Is(err, faulttest.ErrInjected) {
 			continue
 		}
-		why := whySwallowed(hit, w.injected.HitCaller)
+		why := whySwallowed(hit, f.injected.HitCaller)
 		if why == "" {
-			w.t.Errorf("%s: after %s had failed it ended with %v", what, w.injected.HitCaller, err)
+			f.t.Errorf("%s: after %s had failed it ended with %v", what, f.injected.HitCaller, err)
 			return err
 		}
-		w.t.Logf("%s: %s failed: %s", what, hit, why)
+		f.t.Logf("%s: %s failed: %s", what, hit, why)
 	}
 }
 
@@ -66,9 +66,9 @@ func whySwallowed(call, caller string) string {
 
 // outcome is what there is in the end: pull requests with what they show, what is said to have
 // happened, and the audit trail.
-func (w *fixture) outcome() (out []string) {
-	w.t.Helper()
-	for _, p := range w.pulls() {
+func (f *fixture) outcome() (out []string) {
+	f.t.Helper()
+	for _, p := range f.pulls() {
 		slices.Sort(p.Labels)
 		out = append(out, fmt.Sprintf("#%d %s of %s to %s, open %t, merged %t by %q, labels %q", p.Number, p.Title, p.Branch, p.Base, p.Open, p.Merged, p.MergedBy, p.Labels))
 		for _, k := range p.Comments {
@@ -80,8 +80,8 @@ func (w *fixture) outcome() (out []string) {
 			out = append(out, fmt.Sprintf("#%d: %s is %s", p.Number, s.Context, s.State))
 		}
 	}
-	events, err := w.opts.Store.Events(w.t.Context(), store.EventFilter{Limit: 1000})
-	w.must(err)
+	events, err := f.opts.Store.Events(f.t.Context(), store.EventFilter{Limit: 1000})
+	f.must(err)
 	var said []string
 	for _, e := range events {
 		if slices.Contains([]string{"replaced", "queued", "unqueued"}, e.Kind) {
@@ -89,8 +89,8 @@ func (w *fixture) outcome() (out []string) {
 		}
 		said = append(said, fmt.Sprintf("%s %s %s #%d", e.Component, e.Environment, e.Kind, e.Pull))
 	}
-	audit, err := w.opts.Store.AuditTrail(w.t.Context(), store.AuditFilter{}, 0)
-	w.must(err)
+	audit, err := f.opts.Store.AuditTrail(f.t.Context(), store.AuditFilter{}, 0)
+	f.must(err)
 	for _, a := range audit {
 		result, _, _ := strings.Cut(a.Outcome, " as ") // a commit, which its time is in
 		said = append(said, fmt.Sprintf("%s gave %s: %s", a.Actor, a.Verb, result))
@@ -101,12 +101,12 @@ func (w *fixture) outcome() (out []string) {
 
 // rest sweeps until that changes nothing any more, twice in a row: what is healthy is verified after
 // some minutes in which nothing else happens.
-func (w *fixture) rest(component string) {
-	w.t.Helper()
+func (f *fixture) rest(component string) {
+	f.t.Helper()
 	var before []string
 	quiet := 0
 	for range 20 {
-		now := w.outcome()
+		now := f.outcome()
 		if slices.Equal(before, now) {
 			quiet++
 		} else {
@@ -116,23 +116,23 @@ func (w *fixture) rest(component string) {
 			return
 		}
 		before = now
-		w.sweepAll(component)
+		f.sweepAll(component)
 	}
-	w.t.Fatal("it never comes to rest")
+	f.t.Fatal("it never comes to rest")
 }
 
 // sweepAll runs what runs from time to time, and the unit until it has come to rest.
-func (w *fixture) sweepAll(component string) {
-	w.t.Helper()
+func (f *fixture) sweepAll(component string) {
+	f.t.Helper()
 	for range 3 {
-		w.clock.Step(time.Minute)
-		for _, k := range []wake.Key{wake.ForSweep(w.repo.ID), wake.ForHook(w.repo.ID), wake.ForRules(w.repo.ID), wake.ForUnit(w.unit(component)), wake.ForMerge(w.repo.ID)} {
-			if err := w.run(k); err != nil && !isStale(err) {
-				w.t.Fatalf("%s: %v", k, err)
+		f.clock.Step(time.Minute)
+		for _, k := range []wake.Key{wake.ForSweep(f.repo.ID), wake.ForHook(f.repo.ID), wake.ForRules(f.repo.ID), wake.ForUnit(f.unit(component)), wake.ForMerge(f.repo.ID)} {
+			if err := f.run(k); err != nil && !isStale(err) {
+				f.t.Fatalf("%s: %v", k, err)
 			}
 		}
-		for _, p := range w.pulls() {
-			w.must(w.run(wake.ForPull(w.repo.ID, p.Number)))
+		for _, p := range f.pulls() {
+			f.must(f.run(wake.ForPull(f.repo.ID, p.Number)))
 		}
 	}
 }

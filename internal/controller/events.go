@@ -139,19 +139,19 @@ func keysOfChecked(ctx context.Context, st EventStore, repo string, units []stri
 }
 
 // runChecks wakes what the statuses of a commit concern that many components arrived by.
-func (e *Controller) runChecks(ctx context.Context, r *Repository, commit string) error {
-	units, err := e.opts.Store.UnitsArrivedBy(ctx, commit, store.MaxUnitsArrivedBy)
+func (co *Controller) runChecks(ctx context.Context, r *Repository, commit string) error {
+	units, err := co.opts.Store.UnitsArrivedBy(ctx, commit, store.MaxUnitsArrivedBy)
 	if err != nil {
 		return err
 	}
-	keys, err := keysOfChecked(ctx, e.opts.Store, r.ID, units)
+	keys, err := keysOfChecked(ctx, co.opts.Store, r.ID, units)
 	if err != nil {
 		return err
 	}
 	if len(units) == store.MaxUnitsArrivedBy {
 		keys = append(keys, wake.ForSweep(r.ID)) // there may be more
 	}
-	return e.opts.Store.WakeAs(ctx, store.Urgent, wake.Strings(keys...)...)
+	return co.opts.Store.WakeAs(ctx, store.Urgent, wake.Strings(keys...)...)
 }
 
 // listCheckedPulls lists the open promotions of a unit, as it was last decided, that have a

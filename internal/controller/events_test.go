@@ -26,18 +26,18 @@ type storedPulls struct {
 	failing error               // of units
 }
 
-func (p storedPulls) UnitsArrivedBy(_ context.Context, commit string, _ int) ([]string, error) {
-	return p.arrived[commit], nil
+func (s storedPulls) UnitsArrivedBy(_ context.Context, commit string, _ int) ([]string, error) {
+	return s.arrived[commit], nil
 }
 
-func (p storedPulls) Unit(_ context.Context, key string) (store.Unit, bool, error) {
-	view, is := p.views[key]
+func (s storedPulls) Unit(_ context.Context, key string) (store.Unit, bool, error) {
+	view, is := s.views[key]
 	repo, _, _ := strings.Cut(key, "|")
-	return store.Unit{Key: key, Repo: repo, Data: []byte(view)}, is, p.failing
+	return store.Unit{Key: key, Repo: repo, Data: []byte(view)}, is, s.failing
 }
 
-func (p storedPulls) PullsAt(_ context.Context, _, head string) ([]store.Pull, error) {
-	return slices.DeleteFunc(slices.Clone(p.rows), func(row store.Pull) bool { return row.Head != head }), p.err
+func (s storedPulls) PullsAt(_ context.Context, _, head string) ([]store.Pull, error) {
+	return slices.DeleteFunc(slices.Clone(s.rows), func(row store.Pull) bool { return row.Head != head }), s.err
 }
 
 // TestKeysOfEvent holds where each event makes us look again.

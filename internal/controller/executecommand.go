@@ -42,16 +42,16 @@ type Command struct {
 }
 
 // giver is the account on the forge that gave the command; false where it isn't known.
-func (o *Command) giver() (a policies.Account, known bool) {
-	if o.Role == "" {
-		return policies.Account{ID: o.ByID, Login: o.By}, true
+func (c *Command) giver() (a policies.Account, known bool) {
+	if c.Role == "" {
+		return policies.Account{ID: c.ByID, Login: c.By}, true
 	}
-	return policies.Account{Login: o.Account}, o.Account != ""
+	return policies.Account{Login: c.Account}, c.Account != ""
 }
 
 // written is when the command was given at the latest: forges tell whole seconds.
-func (o *Command) written(now time.Time) time.Time {
-	if at := o.At.Add(time.Second); !o.At.IsZero() && at.Before(now) {
+func (c *Command) written(now time.Time) time.Time {
+	if at := c.At.Add(time.Second); !c.At.IsZero() && at.Before(now) {
 		return at
 	}
 	return now
@@ -61,7 +61,7 @@ func (o *Command) written(now time.Time) time.Time {
 type RefusedError struct{ Why string }
 
 // Error is the reason.
-func (e *RefusedError) Error() string { return e.Why }
+func (r *RefusedError) Error() string { return r.Why }
 
 func newRefusal(format string, args ...any) error {
 	return &RefusedError{Why: fmt.Sprintf(format, args...)}
@@ -88,26 +88,26 @@ const rateLimitedText = "too many questions at once; ask again in a minute"
 // ExecuteCommand authorises a command and carries it out, or records it for the judge.
 // The answer is for its author, empty when there is nothing to say yet. A
 // *RefusedError says why it is not carried out.
-func (e *Controller) ExecuteCommand(ctx context.Context, o Command) (string, error) {
+func (co *Controller) ExecuteCommand(ctx context.Context, o Command) (string, error) {
 	if o.Role != "" && o.At.IsZero() {
-		o.At = e.opts.Clock.Now() // an unhold spares what is set while it is carried out
+		o.At = co.opts.Clock.Now() // an unhold spares what is set while it is carried out
 	}
-	r, awaited := e.repository(o.Unit.Repo)
+	r, awaited := co.repository(o.Unit.Repo)
 	if awaited {
 		return "", newRefusal("the repository %s has not been reached yet; try again later", o.Unit.Repo)
 	}
 	if r == nil {
 		return "", newRefusal("no repository %s is looked after", o.Unit.Repo)
 	}
-	s, err := e.opts.Gatherer.Snapshot(ctx, r.Repository)
+	s, err := co.opts.Gatherer.Snapshot(ctx, r.Repository)
 	if err != nil {
 		return "", err
 	}
 	if o.Role != "" && o.Source != "" {
-		return e.executeOnce(ctx, r, s, o)
+		return co.executeOnce(ctx, r, s, o)
 	}
-	answer, err := e.authoriseAndRun(ctx, r, s, o)
-	return e.auditCommand(ctx, o, wake.UnitName(o.Unit), answer, err)
+	answer, err := co.authoriseAndRun(ctx, r, s, o)
+	return co.auditCommand(ctx, o, wake.UnitName(o.Unit), answer, err)
 }
 
 // subjectOf is what a command is about, and itself, as the audit trail has it.
@@ -118,32 +118,32 @@ func subjectOf(o Command, about string) string {
 // auditCommand puts a command about something, and what came of it, on record in the audit
 // trail and gives what it was answered. One that failed, and wasn't refused, is tried again:
 // it isn't on record yet.
-func (e *Controller) auditCommand(ctx context.Context, o Command, about, answer string, err error) (string, error) {
+func (co *Controller) auditCommand(ctx context.Context, o Command, about, answer string, err error) (string, error) {
 	if err != nil && !isRefused(err) {
 		return "", err
 	}
-	entry, aerr := e.buildAudit(ctx, o, about, outcomeOf(err))
+	entry, aerr := co.buildAudit(ctx, o, about, outcomeOf(err))
 	if aerr == nil {
-		aerr = e.opts.Store.AddAudit(ctx, entry)
+		aerr = co.opts.Store.AddAudit(ctx, entry)
 	}
 	if aerr != nil {
 		return "", aerr
 	}
-	e.logCommand(o, entry.Outcome)
+	co.logCommand(o, entry.Outcome)
 	return answer, err
 }
 
 // buildAudit is the entry of a command about something in the audit trail.
-func (e *Controller) buildAudit(ctx context.Context, o Command, about, outcome string) (store.Audit, error) {
-	env, err := e.auditedEnvironment(ctx, o)
+func (co *Controller) buildAudit(ctx context.Context, o Command, about, outcome string) (store.Audit, error) {
+	env, err := co.auditedEnvironment(ctx, o)
 	data, werr := o.auditedWord()
 	err = cmp.Or(err, werr)
-	return store.Audit{Data: data, At: e.opts.Clock.Now(), Actor: o.By, Via: o.Via, Verb: o.Command.Verb, Subject: subjectOf(o, about),
+	return store.Audit{Data: data, At: co.opts.Clock.Now(), Actor: o.By, Via: o.Via, Verb: o.Command.Verb, Subject: subjectOf(o, about),
 		Environment: env, Reason: o.Command.Reason, Outcome: outcome, Source: o.Source}, err
 }
 
-func (e *Controller) logCommand(o Command, outcome string) {
-	e.opts.Log.Info("a command came", zap.String("by", o.By), zap.String("command", command.Describe(o.Command)),
+func (co *Controller) logCommand(o Command, outcome string) {
+	co.opts.Log.Info("a command came", zap.String("by", o.By), zap.String("command", command.Describe(o.Command)),
 		zap.String("component", o.Unit.Component), zap.Int("pull", o.Pull), zap.String("outcome", outcome))
 }
 
@@ -166,7 +166,7 @@ func isRefused(err error) bool {
 
 // auditedEnvironment is the one environment that a command is about; empty where that is none or
 // several.
-func (e *Controller) auditedEnvironment(ctx context.Context, o Command) (string, error) {
+func (co *Controller) auditedEnvironment(ctx context.Context, o Command) (string, error) {
 	switch c := o.Command; {
 	case c.Scope == command.ScopeComponent, c.Scope == command.ScopePipeline:
 		return "", nil
@@ -175,18 +175,18 @@ func (e *Controller) auditedEnvironment(ctx context.Context, o Command) (string,
 	case c.Environment != "" || o.Pull == 0:
 		return c.Environment, nil
 	}
-	pr, _, err := e.opts.Store.Pull(ctx, o.Unit.Repo, o.Pull)
+	pr, _, err := co.opts.Store.Pull(ctx, o.Unit.Repo, o.Pull)
 	return pr.Environment, err
 }
 
-func (e *Controller) authoriseAndRun(ctx context.Context, r *Repository, s *facts.Snapshot, o Command) (string, error) {
+func (co *Controller) authoriseAndRun(ctx context.Context, r *Repository, s *facts.Snapshot, o Command) (string, error) {
 	p := s.Pipeline(o.Unit.Pipeline)
 	_, unit := s.Unit(o.Unit)
 	if err := o.Command.Check(); err != nil {
 		return "", newRefusal("%v", err)
 	}
-	envs := e.listGatedEnvs(p, o.Command)
-	who, err := e.resolvePerson(ctx, r, s, p, envs, o)
+	envs := co.listGatedEnvs(p, o.Command)
+	who, err := co.resolvePerson(ctx, r, s, p, envs, o)
 	if err != nil {
 		return "", err
 	}
@@ -197,7 +197,7 @@ func (e *Controller) authoriseAndRun(ctx context.Context, r *Repository, s *fact
 		return "", err
 	}
 	o.ownHoldsOnly = command.LiftsOwnOnly(who, len(envs) > 0)
-	return e.runCommand(ctx, r, s, p, unit, o)
+	return co.runCommand(ctx, r, s, p, unit, o)
 }
 
 // gatedEnv is an environment with an approvals gate that a command is about.
@@ -209,7 +209,7 @@ type gatedEnv struct {
 // listGatedEnvs lists the environments with an approvals gate, the server's floor
 // included, that a command is about: its own, or, when it lifts a hold on more
 // than that, every one of the pipeline.
-func (e *Controller) listGatedEnvs(p *facts.ResolvedPipeline, c command.Command) []gatedEnv {
+func (co *Controller) listGatedEnvs(p *facts.ResolvedPipeline, c command.Command) []gatedEnv {
 	if p == nil {
 		return nil
 	}
@@ -221,7 +221,7 @@ func (e *Controller) listGatedEnvs(p *facts.ResolvedPipeline, c command.Command)
 			continue
 		}
 		g := gatedEnv{name: spec.Name}
-		for _, gate := range e.opts.Gatherer.Gates(spec) {
+		for _, gate := range co.opts.Gatherer.Gates(spec) {
 			if gate.Approvals != nil {
 				g.gates = append(g.gates, gate.Approvals)
 			}
@@ -236,7 +236,7 @@ func (e *Controller) listGatedEnvs(p *facts.ResolvedPipeline, c command.Command)
 // resolvePerson is who gave a command, as far as the forge tells now. An approver is
 // one whose review every gate in question would count, and for lifting holds, whoever
 // set them, whatever is known of the release.
-func (e *Controller) resolvePerson(ctx context.Context, r *Repository, s *facts.Snapshot, p *facts.ResolvedPipeline, envs []gatedEnv, o Command) (command.Person, error) {
+func (co *Controller) resolvePerson(ctx context.Context, r *Repository, s *facts.Snapshot, p *facts.ResolvedPipeline, envs []gatedEnv, o Command) (command.Person, error) {
 	who := command.Person{Login: o.By, Role: o.Role}
 	if o.Role == "" {
 		level, err := r.Forge.Permission(ctx, r.Name, o.By)
@@ -254,7 +254,7 @@ func (e *Controller) resolvePerson(ctx context.Context, r *Repository, s *facts.
 			return who, nil
 		}
 		var err error
-		if who.BreakGlass, err = e.opts.Gatherer.MaySkip(ctx, r.Repository, p.Spec.BreakGlass, o.By, true); err != nil && !forge.IsRetryable(err) && ctx.Err() == nil {
+		if who.BreakGlass, err = co.opts.Gatherer.MaySkip(ctx, r.Repository, p.Spec.BreakGlass, o.By, true); err != nil && !forge.IsRetryable(err) && ctx.Err() == nil {
 			err = newRefusal("whether %s may skip gates can't be told: %v", o.By, err)
 		}
 		return who, err
@@ -263,7 +263,7 @@ func (e *Controller) resolvePerson(ctx context.Context, r *Repository, s *facts.
 		return who, nil
 	}
 	var err error
-	if who.Holds, err = e.setHoldsItself(ctx, r, s, o); err != nil {
+	if who.Holds, err = co.setHoldsItself(ctx, r, s, o); err != nil {
 		return who, err
 	}
 	giver, known := o.giver()
@@ -278,7 +278,7 @@ func (e *Controller) resolvePerson(ctx context.Context, r *Repository, s *facts.
 	}
 	who.Approver = true
 	for _, g := range envs {
-		ok, err := e.isApprover(ctx, s, g, o, giver)
+		ok, err := co.isApprover(ctx, s, g, o, giver)
 		var refused *RefusedError
 		if who.Holds && errors.As(err, &refused) { // what is their own doesn't wait for that
 			ok, err = false, nil
@@ -300,10 +300,10 @@ func wrapPermission(err error, login string) error {
 
 // isApprover says whether every gate of an environment would count the review of
 // who gave the command, who may write.
-func (e *Controller) isApprover(ctx context.Context, s *facts.Snapshot, g gatedEnv, o Command, giver policies.Account) (bool, error) {
-	r, _ := e.repository(o.Unit.Repo)
+func (co *Controller) isApprover(ctx context.Context, s *facts.Snapshot, g gatedEnv, o Command, giver policies.Account) (bool, error) {
+	r, _ := co.repository(o.Unit.Repo)
 	for _, gate := range g.gates {
-		may, err := e.opts.Gatherer.MayApprove(ctx, r.Repository, &gate.From, s.Commit, giver.Login)
+		may, err := co.opts.Gatherer.MayApprove(ctx, r.Repository, &gate.From, s.Commit, giver.Login)
 		if err != nil && !forge.IsRetryable(err) && ctx.Err() == nil {
 			err = newRefusal("whether the approval of %s would count can't be told: %v", giver.Login, err)
 		}
@@ -311,7 +311,7 @@ func (e *Controller) isApprover(ctx context.Context, s *facts.Snapshot, g gatedE
 			return false, err
 		}
 	}
-	authors, unknown, err := e.releaseAuthors(ctx, s, o, g.name)
+	authors, unknown, err := co.releaseAuthors(ctx, s, o, g.name)
 	if err == nil && unknown != nil && o.Command.Verb != command.Revert { // the way back to safety doesn't wait for that
 		err = newRefusal("who made the release, whose word would not count, can't be told: %v", unknown)
 	}
@@ -321,8 +321,8 @@ func (e *Controller) isApprover(ctx context.Context, s *facts.Snapshot, g gatedE
 // releaseAuthors are the accounts that made the release that comes to an environment, or,
 // when none does, the one that is there; of a pull request of several, what it moves
 // there. unknown says why not all who made what comes are known.
-func (e *Controller) releaseAuthors(ctx context.Context, s *facts.Snapshot, o Command, env string) (authors []policies.Account, unknown, err error) {
-	m, err := e.evaluateMembers(ctx, s, o)
+func (co *Controller) releaseAuthors(ctx context.Context, s *facts.Snapshot, o Command, env string) (authors []policies.Account, unknown, err error) {
+	m, err := co.evaluateMembers(ctx, s, o)
 	if errors.Is(err, facts.ErrNoUnit) {
 		return nil, nil, nil
 	}
@@ -338,7 +338,7 @@ func (e *Controller) releaseAuthors(ctx context.Context, s *facts.Snapshot, o Co
 		if release == "" {
 			continue
 		}
-		accounts, err := e.opts.Gatherer.ReleaseAuthors(ctx, c, env, release)
+		accounts, err := co.opts.Gatherer.ReleaseAuthors(ctx, c, env, release)
 		if forge.IsRetryable(err) || ctx.Err() != nil {
 			return nil, nil, err
 		}
@@ -352,22 +352,22 @@ func (e *Controller) releaseAuthors(ctx context.Context, s *facts.Snapshot, o Co
 
 // runCommand carries a command out. What needs judging is recorded as an ask, for
 // promotion.Decide; what restrains is written where it outlives the store.
-func (e *Controller) runCommand(ctx context.Context, r *Repository, s *facts.Snapshot, p *facts.ResolvedPipeline, unit *facts.ResolvedUnit, o Command) (string, error) {
+func (co *Controller) runCommand(ctx context.Context, r *Repository, s *facts.Snapshot, p *facts.ResolvedPipeline, unit *facts.ResolvedUnit, o Command) (string, error) {
 	c := o.Command
-	if command.Needs(c.Verb) == command.NeedRead && o.Role == "" && !e.queryLimit.Allow(o.By) {
+	if command.Needs(c.Verb) == command.NeedRead && o.Role == "" && !co.queryLimit.Allow(o.By) {
 		return "", newRefusal(rateLimitedText)
 	}
 	switch c.Verb {
 	case command.Help:
 		return prtext.HelpText(p != nil && p.Spec.Commands == "bare"), nil
 	case command.Status, command.Why:
-		return e.replyStatus(ctx, s, o)
+		return co.replyStatus(ctx, s, o)
 	case command.Diff:
-		return e.replyDiff(ctx, s, o)
+		return co.replyDiff(ctx, s, o)
 	case command.Hold, command.Unhold:
-		return e.setHolds(ctx, r, s, p, o)
+		return co.setHolds(ctx, r, s, p, o)
 	case command.Skip:
-		return e.skipGate(ctx, r, s, p, o)
+		return co.skipGate(ctx, r, s, p, o)
 	case command.Promote, command.Revert, command.Retry:
 		if p == nil || unit == nil && !s.IsBatch(o.Unit) {
 			return "", newRefusal("the tracked branch has no component %s in a pipeline %s any more", o.Unit.Component, o.Unit.Pipeline)
@@ -376,11 +376,11 @@ func (e *Controller) runCommand(ctx context.Context, r *Repository, s *facts.Sna
 			return "", newRefusal("the pipeline %s has no environment %q", o.Unit.Pipeline, c.Environment)
 		}
 		if c.Verb == command.Retry && o.Pull != 0 {
-			if err := facts.ForgetRefusedReviewers(ctx, e.opts.Store, o.Unit.Repo, o.Pull); err != nil {
+			if err := facts.ForgetRefusedReviewers(ctx, co.opts.Store, o.Unit.Repo, o.Pull); err != nil {
 				return "", err
 			}
 		}
-		return "", e.recordCommand(ctx, s, o)
+		return "", co.recordCommand(ctx, s, o)
 	}
 	return "", newRefusal("there is no /liftlock %s", c.Verb)
 }

@@ -17,10 +17,10 @@ import (
 )
 
 // outcomes are the audit trail's, newest first.
-func (w *fixture) outcomes() []string {
-	w.t.Helper()
-	trail, err := w.opts.Store.AuditTrail(w.t.Context(), store.AuditFilter{}, 0)
-	w.must(err)
+func (f *fixture) outcomes() []string {
+	f.t.Helper()
+	trail, err := f.opts.Store.AuditTrail(f.t.Context(), store.AuditFilter{}, 0)
+	f.must(err)
 	var out []string
 	for _, a := range trail {
 		out = append(out, a.Actor+" "+a.Verb+": "+a.Outcome)

@@ -70,7 +70,7 @@ func (f *fetchRequests) fetchedSince(repo string, count int) bool {
 // looked: the push's own event may be lost or late, and may be served by another process,
 // with a mirror of its own. again is true where there is something new to look at;
 // fetches is how many there were before the look.
-func (e *Controller) fetchUnknown(ctx context.Context, ev *facts.Evaluation, fetches int) (again bool, err error) {
+func (co *Controller) fetchUnknown(ctx context.Context, ev *facts.Evaluation, fetches int) (again bool, err error) {
 	unknown := map[string][]string{}
 	for _, c := range ev.Components {
 		for repo, list := range c.FetchRequests {
@@ -78,24 +78,24 @@ func (e *Controller) fetchUnknown(ctx context.Context, ev *facts.Evaluation, fet
 		}
 	}
 	for _, repo := range slices.Sorted(maps.Keys(unknown)) {
-		if e.fetchRequests.isNew(repo, unknown[repo]) {
-			if err := e.fetchFor(ctx, repo, unknown[repo]); err != nil {
+		if co.fetchRequests.isNew(repo, unknown[repo]) {
+			if err := co.fetchFor(ctx, repo, unknown[repo]); err != nil {
 				return again, err
 			}
 		}
-		again = again || e.fetchRequests.fetchedSince(repo, fetches)
+		again = again || co.fetchRequests.fetchedSince(repo, fetches)
 	}
 	return again, nil
 }
 
 // fetchFor fetches a repository for some revisions, and has it looked at: what else the
 // fetch brought is news for others.
-func (e *Controller) fetchFor(ctx context.Context, repo string, revisions []string) error {
-	if r, _ := e.repository(repo); r != nil {
-		if _, err := e.fetch(ctx, r); err != nil {
+func (co *Controller) fetchFor(ctx context.Context, repo string, revisions []string) error {
+	if r, _ := co.repository(repo); r != nil {
+		if _, err := co.fetch(ctx, r); err != nil {
 			return err
 		}
 	}
-	e.fetchRequests.remember(repo, revisions)
-	return e.opts.Store.Wake(ctx, wake.ForRepository(repo).String())
+	co.fetchRequests.remember(repo, revisions)
+	return co.opts.Store.Wake(ctx, wake.ForRepository(repo).String())
 }

@@ -129,54 +129,54 @@ func newEmulatedFixture(t *testing.T, spec, after string, components ...string) 
 }
 
 // begin starts the fixture's first process, and has it look at the repository.
-func (w *fixture) begin(components []string) {
-	w.t.Helper()
-	st, err := store.Open(w.t.Context(), "sqlite://"+filepath.Join(w.t.TempDir(), "liftlock.db"), store.Options{Now: w.clock.Now, Intercept: w.injected.Intercept, InterceptStatement: w.injected.InterceptStatement})
-	w.must(err)
-	w.t.Cleanup(func() { _ = st.Close() })
-	w.addProcess(st, "me")
-	w.runRepository()
-	if s, err := w.opts.Gatherer.Snapshot(w.t.Context(), w.repo.Repository); err != nil || len(s.Pipelines) != 1 || len(s.Pipelines[0].Problems) > 0 || len(s.AllUnits()) != len(components) {
-		w.t.Fatalf("the pipeline is not in force: %q %v %d, %v", s.PipelineErr, s.Pipelines[0].Problems, len(s.AllUnits()), err)
+func (f *fixture) begin(components []string) {
+	f.t.Helper()
+	st, err := store.Open(f.t.Context(), "sqlite://"+filepath.Join(f.t.TempDir(), "liftlock.db"), store.Options{Now: f.clock.Now, Intercept: f.injected.Intercept, InterceptStatement: f.injected.InterceptStatement})
+	f.must(err)
+	f.t.Cleanup(func() { _ = st.Close() })
+	f.addProcess(st, "me")
+	f.runRepository()
+	if s, err := f.opts.Gatherer.Snapshot(f.t.Context(), f.repo.Repository); err != nil || len(s.Pipelines) != 1 || len(s.Pipelines[0].Problems) > 0 || len(s.AllUnits()) != len(components) {
+		f.t.Fatalf("the pipeline is not in force: %q %v %d, %v", s.PipelineErr, s.Pipelines[0].Problems, len(s.AllUnits()), err)
 	}
 }
 
 // beforeCall counts the driver's calls of a forge in memory, and fails those that shall fail.
-func (w *fixture) beforeCall(op string) error {
-	w.calls.Add(1)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.callsOf[op]++
-	for words, kind := range w.faults {
+func (f *fixture) beforeCall(op string) error {
+	f.calls.Add(1)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.callsOf[op]++
+	for words, kind := range f.faults {
 		if strings.Contains(op, words) {
 			return &forge.Error{Op: op, Kind: kind, Message: "it shall fail"}
 		}
 	}
-	if err := w.injected.Fail("forge: " + op); err != nil {
+	if err := f.injected.Fail("forge: " + op); err != nil {
 		return &forge.Error{Op: op, Kind: forge.ErrRetryable, Err: err}
 	}
 	return nil
 }
 
 // fail has the driver's calls fail that are for what the words say.
-func (w *fixture) fail(words string, kind error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.faults[words] = kind
+func (f *fixture) fail(words string, kind error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.faults[words] = kind
 }
 
 // failNothing ends all faults.
-func (w *fixture) failNothing() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	clear(w.faults)
+func (f *fixture) failNothing() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	clear(f.faults)
 }
 
 // callsFor are how many of the driver's calls were for what the words say.
-func (w *fixture) callsFor(words string) (n int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for op, count := range w.callsOf {
+func (f *fixture) callsFor(words string) (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for op, count := range f.callsOf {
 		if strings.Contains(op, words) {
 			n += count
 		}
@@ -186,24 +186,24 @@ func (w *fixture) callsFor(words string) (n int) {
 
 // addProcess makes the fixture run in a process of its own, with its own mirror, on a
 // store that others may use too.
-func (w *fixture) addProcess(st *store.Store, owner string) {
-	w.t.Helper()
-	driver, m := w.newProcess()
-	_, err := m.Fetch(w.t.Context())
-	w.must(err)
+func (f *fixture) addProcess(st *store.Store, owner string) {
+	f.t.Helper()
+	driver, m := f.newProcess()
+	_, err := m.Fetch(f.t.Context())
+	f.must(err)
 	var marks facts.MarkSigner
-	if w.repo != nil {
-		marks = w.repo.Marks
+	if f.repo != nil {
+		marks = f.repo.Marks
 	}
-	w.repo = &Repository{PollInterval: time.Hour, SweepInterval: time.Hour, Repository: &facts.Repository{ID: "hub:" + repoName, Name: forge.Repo{Owner: "acme", Name: "fleet"},
-		Forge: driver, ForgeRef: "hub", Branch: "main", Mirror: m, URLs: []string{w.forge.CloneURL(repoName)}, BotLogin: bot, Marks: marks}}
+	f.repo = &Repository{PollInterval: time.Hour, SweepInterval: time.Hour, Repository: &facts.Repository{ID: "hub:" + repoName, Name: forge.Repo{Owner: "acme", Name: "fleet"},
+		Forge: driver, ForgeRef: "hub", Branch: "main", Mirror: m, URLs: []string{f.forge.CloneURL(repoName)}, BotLogin: bot, Marks: marks}}
 	strangers, err := evaluate.NewRunner(sandbox.Limits{}, zap.NewNop())
-	w.must(err)
-	gatherer := facts.New(facts.Options{Store: st, Resolver: appset.New(appset.Options{}), Sandbox: strangers, MainArgoCD: "hub", Repos: []*facts.Repository{w.repo.Repository},
-		ArgoCDs: map[string]facts.ArgoCD{"hub": {Apps: (*worldApps)(w), Namespace: "argocd", NoRefresh: true}}, Metrics: w.metrics, Endpoints: w.endpoints, Now: w.clock.Now, MaxAge: time.Hour,
-		Floor: func(_ string, gates []policies.Gate) []policies.Gate { return policies.ApplyFloor(gates, w.floor) }})
-	actor := act.New(act.Options{Store: st, Gatherer: gatherer, Now: w.clock.Now, Log: zap.NewNop(), Owner: owner, Console: "https://liftlock.example"})
-	w.Controller = New(Options{Store: st, Gatherer: gatherer, Actor: actor, Repos: []*Repository{w.repo}, Clock: w.clock, Log: zap.NewNop(), Owner: owner})
+	f.must(err)
+	gatherer := facts.New(facts.Options{Store: st, Resolver: appset.New(appset.Options{}), Sandbox: strangers, MainArgoCD: "hub", Repos: []*facts.Repository{f.repo.Repository},
+		ArgoCDs: map[string]facts.ArgoCD{"hub": {Apps: (*worldApps)(f), Namespace: "argocd", NoRefresh: true}}, Metrics: f.metrics, Endpoints: f.endpoints, Now: f.clock.Now, MaxAge: time.Hour,
+		Floor: func(_ string, gates []policies.Gate) []policies.Gate { return policies.ApplyFloor(gates, f.floor) }})
+	actor := act.New(act.Options{Store: st, Gatherer: gatherer, Now: f.clock.Now, Log: zap.NewNop(), Owner: owner, Console: "https://liftlock.example"})
+	f.Controller = New(Options{Store: st, Gatherer: gatherer, Actor: actor, Repos: []*Repository{f.repo}, Clock: f.clock, Log: zap.NewNop(), Owner: owner})
 }
 
 func worldFiles(url, spec, after string, components []string) map[string]string {
@@ -279,26 +279,26 @@ func (w *worldApps) Get(_, name string) (*verification.App, bool) {
 func (w *worldApps) List() []verification.App { return nil }
 func (w *worldApps) Ready() error             { return w.argocdErr }
 
-func (w *fixture) must(err error) {
-	w.t.Helper()
+func (f *fixture) must(err error) {
+	f.t.Helper()
 	if err != nil {
-		w.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 }
 
 // run runs a key once, some time later, or, where calls are to fail, until none did.
-func (w *fixture) run(k wake.Key) error {
-	w.t.Helper()
-	w.clock.Step(2 * time.Second)
-	return w.failCalls(k.String(), func() error { return w.runNow(k) })
+func (f *fixture) run(k wake.Key) error {
+	f.t.Helper()
+	f.clock.Step(2 * time.Second)
+	return f.failCalls(k.String(), func() error { return f.runNow(k) })
 }
 
 // runNow runs a key. Time goes on whenever the run waits for it.
-func (w *fixture) runNow(k wake.Key) error {
-	w.t.Helper()
+func (f *fixture) runNow(k wake.Key) error {
+	f.t.Helper()
 	done := make(chan error, 1)
 	go func() {
-		_, err := w.runKey(w.t.Context(), k.String())
+		_, err := f.runKey(f.t.Context(), k.String())
 		done <- err
 	}()
 	tick := time.NewTicker(time.Millisecond)
@@ -308,75 +308,75 @@ func (w *fixture) runNow(k wake.Key) error {
 		case err := <-done:
 			return err
 		case <-tick.C:
-			if w.clock.HasWaiters() {
-				w.clock.Step(firstMergeableDelay)
+			if f.clock.HasWaiters() {
+				f.clock.Step(firstMergeableDelay)
 			}
 		}
 	}
 }
 
-func (w *fixture) runRepository() {
-	w.t.Helper()
-	w.must(w.run(wake.ForRepository(w.repo.ID)))
+func (f *fixture) runRepository() {
+	f.t.Helper()
+	f.must(f.run(wake.ForRepository(f.repo.ID)))
 }
 
-func (w *fixture) unit(component string) promotion.Unit {
-	return promotion.Unit{Repo: w.repo.ID, Pipeline: "shop", Component: component}
+func (f *fixture) unit(component string) promotion.Unit {
+	return promotion.Unit{Repo: f.repo.ID, Pipeline: "shop", Component: component}
 }
 
 // settle runs a unit and its repository's merges until something is so.
-func (w *fixture) settle(component, what string, so func() bool) {
-	w.t.Helper()
+func (f *fixture) settle(component, what string, so func() bool) {
+	f.t.Helper()
 	for range 30 {
-		for _, k := range []wake.Key{wake.ForUnit(w.unit(component)), wake.ForMerge(w.repo.ID)} {
-			if err := w.run(k); err != nil && !isStale(err) {
-				w.t.Fatalf("%s: %v", k, err)
+		for _, k := range []wake.Key{wake.ForUnit(f.unit(component)), wake.ForMerge(f.repo.ID)} {
+			if err := f.run(k); err != nil && !isStale(err) {
+				f.t.Fatalf("%s: %v", k, err)
 			}
 		}
-		w.runRepository()
+		f.runRepository()
 		if so() {
 			return
 		}
 	}
-	w.t.Fatalf("it never came to that: %s", what)
+	f.t.Fatalf("it never came to that: %s", what)
 }
 
 // release commits new images of components to dev.
-func (w *fixture) release(tag string, components ...string) {
-	w.t.Helper()
+func (f *fixture) release(tag string, components ...string) {
+	f.t.Helper()
 	files := map[string]string{}
 	for _, c := range components {
 		files[kustomizationOf(c, "dev")] = kustomization(c, tag)
 	}
-	_, err := w.forge.CommitAs(repoName, "linus", "main", "Release "+tag, files)
-	w.must(err)
-	w.runRepository()
+	_, err := f.forge.CommitAs(repoName, "linus", "main", "Release "+tag, files)
+	f.must(err)
+	f.runRepository()
 }
 
 // pulls are all pull requests, oldest first.
-func (w *fixture) pulls() []emulator.PullRequest {
-	w.t.Helper()
-	out, err := w.forge.Pulls(repoName)
-	w.must(err)
+func (f *fixture) pulls() []emulator.PullRequest {
+	f.t.Helper()
+	out, err := f.forge.Pulls(repoName)
+	f.must(err)
 	return out
 }
 
 // openOne makes releases and waits for the one pull request that they lead to.
-func (w *fixture) openOne(key, tag string, components ...string) emulator.PullRequest {
-	w.t.Helper()
-	w.must(w.run(wake.ForUnit(w.unit(key)))) // the baseline is written down
-	before := len(w.pulls())
-	w.release(tag, components...)
-	w.settle(key, "a pull request is open", func() bool { return len(w.pulls()) > before })
-	return w.pulls()[len(w.pulls())-1]
+func (f *fixture) openOne(key, tag string, components ...string) emulator.PullRequest {
+	f.t.Helper()
+	f.must(f.run(wake.ForUnit(f.unit(key)))) // the baseline is written down
+	before := len(f.pulls())
+	f.release(tag, components...)
+	f.settle(key, "a pull request is open", func() bool { return len(f.pulls()) > before })
+	return f.pulls()[len(f.pulls())-1]
 }
 
-func (w *fixture) command(by string, pull int, component string, c command.Command) (string, error) {
-	w.t.Helper()
-	w.clock.Step(2 * time.Second)
+func (f *fixture) command(by string, pull int, component string, c command.Command) (string, error) {
+	f.t.Helper()
+	f.clock.Step(2 * time.Second)
 	var reply string
-	err := w.failCalls("/"+c.Verb, func() (err error) {
-		reply, err = w.ExecuteCommand(w.t.Context(), Command{Unit: w.unit(component), Pull: pull, Command: c, By: by, Via: "comment", Source: fmt.Sprintf("test %d %s %s", pull, by, c.Verb)})
+	err := f.failCalls("/"+c.Verb, func() (err error) {
+		reply, err = f.ExecuteCommand(f.t.Context(), Command{Unit: f.unit(component), Pull: pull, Command: c, By: by, Via: "comment", Source: fmt.Sprintf("test %d %s %s", pull, by, c.Verb)})
 		return err
 	})
 	return reply, err
@@ -391,8 +391,8 @@ func gitCredentials(driver forge.Forge) git.Credentials {
 }
 
 // signMarks has the server know its pull requests again by a secret of its own, as every server does.
-func (w *fixture) signMarks() {
+func (f *fixture) signMarks() {
 	marks, err := facts.NewMarkSigner([]byte("a secret of the server's, long enough"))
-	w.must(err)
-	w.repo.Marks = marks
+	f.must(err)
+	f.repo.Marks = marks
 }

@@ -62,25 +62,25 @@ func (f *freshness) knows(r *Repository, mark string) bool {
 
 // ensureFresh fetches where another process has seen branches move since this one
 // fetched.
-func (e *Controller) ensureFresh(ctx context.Context, r *Repository) error {
-	mark, _, err := movedMarks.Get(ctx, e.opts.Store, record.Repository(r.ID))
-	if err != nil || e.fresh.knows(r, mark) {
+func (co *Controller) ensureFresh(ctx context.Context, r *Repository) error {
+	mark, _, err := movedMarks.Get(ctx, co.opts.Store, record.Repository(r.ID))
+	if err != nil || co.fresh.knows(r, mark) {
 		return err
 	}
-	_, err = e.fetch(ctx, r)
+	_, err = co.fetch(ctx, r)
 	return err
 }
 
 // fetch fetches what has moved by now; the mark is the one that it was fetched after.
-func (e *Controller) fetch(ctx context.Context, r *Repository) (mark string, err error) {
-	found, _, err := movedMarks.Get(ctx, e.opts.Store, record.Repository(r.ID))
+func (co *Controller) fetch(ctx context.Context, r *Repository) (mark string, err error) {
+	found, _, err := movedMarks.Get(ctx, co.opts.Store, record.Repository(r.ID))
 	if err != nil {
 		return "", err
 	}
 	if _, err := r.Mirror.Fetch(ctx); err != nil {
 		return "", err
 	}
-	e.fetchRequests.noteFetch(r.ID)
-	e.fresh.remember(r, found)
+	co.fetchRequests.noteFetch(r.ID)
+	co.fresh.remember(r, found)
 	return found, nil
 }

@@ -27,37 +27,37 @@ const (
 
 // runHook creates or repairs a repository's webhook, and looks at what the forge couldn't deliver
 // to it. Nothing rests on either: what isn't found here is found by polling and sweeping, later.
-func (e *Controller) runHook(ctx context.Context, r *Repository) (time.Time, error) {
+func (co *Controller) runHook(ctx context.Context, r *Repository) (time.Time, error) {
 	if r.Hook == nil {
 		return time.Time{}, nil // it isn't managed any more
 	}
 	ctx = forge.WithPriority(ctx, forge.PriorityBackground)
-	next := e.opts.Clock.Now().Add(hookInterval)
+	next := co.opts.Clock.Now().Add(hookInterval)
 	changed, err := r.Forge.EnsureHook(ctx, r.Name, *r.Hook)
 	if ctx.Err() != nil {
 		return next, ctx.Err() // the run was cut off, which says nothing of the webhook: it is tried again
 	}
 	if err != nil {
-		e.opts.Log.Warn("the webhook can't be managed; polling finds what it would have told", zap.String("repository", r.ID), zap.Error(err))
+		co.opts.Log.Warn("the webhook can't be managed; polling finds what it would have told", zap.String("repository", r.ID), zap.Error(err))
 	}
 	if changed {
-		e.opts.Log.Info("the webhook was created or repaired", zap.String("repository", r.ID))
+		co.opts.Log.Info("the webhook was created or repaired", zap.String("repository", r.ID))
 		// Nobody knows what it would have told until now: a forge doesn't list what it never sent.
-		if err := e.opts.Store.WakeAs(ctx, store.Normal, wake.Strings(keysOfEverything(r)...)...); err != nil {
-			e.pending.add(false, wakeAfterBurst, keysOfEverything(r)...) // the next run finds it right
+		if err := co.opts.Store.WakeAs(ctx, store.Normal, wake.Strings(keysOfEverything(r)...)...); err != nil {
+			co.pending.add(false, wakeAfterBurst, keysOfEverything(r)...) // the next run finds it right
 			return time.Time{}, err
 		}
 	}
 	if err != nil && !errors.Is(err, forge.ErrInvalid) {
 		return next, nil // the list wouldn't be answered either
 	}
-	err = e.wakeMissed(ctx, r)
+	err = co.wakeMissed(ctx, r)
 	if errors.Is(err, forge.ErrUnsupported) {
 		return next, nil
 	}
 	var refused *forge.Error
 	if errors.As(err, &refused) && ctx.Err() == nil {
-		e.opts.Log.Warn("what the forge couldn't deliver to the webhook isn't known; sweeping finds what it was about", zap.String("repository", r.ID), zap.Error(err))
+		co.opts.Log.Warn("what the forge couldn't deliver to the webhook isn't known; sweeping finds what it was about", zap.String("repository", r.ID), zap.Error(err))
 		return next, nil
 	}
 	return next, err
@@ -76,14 +76,14 @@ var deliveryCursors = record.Declare[record.Repository, string](record.Declarati
 // wakeMissed wakes what the deliveries were about that the forge couldn't make since the last
 // look. Each is written down as one that came, so it wakes once, whether it is listed or
 // delivered again. How far was read is written down last: whoever ends before reads again.
-func (e *Controller) wakeMissed(ctx context.Context, r *Repository) error {
-	cursor, _, err := deliveryCursors.Get(ctx, e.opts.Store, record.Repository(r.ID))
+func (co *Controller) wakeMissed(ctx context.Context, r *Repository) error {
+	cursor, _, err := deliveryCursors.Get(ctx, co.opts.Store, record.Repository(r.ID))
 	if err != nil {
 		return err
 	}
 	var unread error // of the store
 	list, err := r.Forge.MissedDeliveries(ctx, r.Name, forge.DeliveryQuery{URL: r.Hook.URL, Cursor: cursor, IsKnown: func(id string) bool {
-		known, err := e.opts.Store.HasDelivery(ctx, r.ForgeRef, id)
+		known, err := co.opts.Store.HasDelivery(ctx, r.ForgeRef, id)
 		unread = errors.Join(unread, err)
 		return known
 	}})
@@ -91,12 +91,12 @@ func (e *Controller) wakeMissed(ctx context.Context, r *Repository) error {
 		return errors.Join(err, unread)
 	}
 	for i := range list.Deliveries {
-		if err := e.acceptMissed(ctx, r, &list.Deliveries[i]); err != nil {
+		if err := co.acceptMissed(ctx, r, &list.Deliveries[i]); err != nil {
 			return err
 		}
 	}
 	if list.Incomplete {
-		if err := e.opts.Store.WakeAs(ctx, store.Normal, wake.Strings(keysOfEverything(r)...)...); err != nil {
+		if err := co.opts.Store.WakeAs(ctx, store.Normal, wake.Strings(keysOfEverything(r)...)...); err != nil {
 			return err
 		}
 	}
@@ -105,32 +105,32 @@ func (e *Controller) wakeMissed(ctx context.Context, r *Repository) error {
 		if n > 0 {
 			answer = list.Deliveries[0].Answer
 		}
-		e.opts.Log.Info("deliveries of the webhook were missed; looking at what they were about", zap.String("repository", r.ID),
+		co.opts.Log.Info("deliveries of the webhook were missed; looking at what they were about", zap.String("repository", r.ID),
 			zap.Int("deliveries", n), zap.Bool("maybe more", list.Incomplete), zap.String("last answered", answer))
 	}
-	return deliveryCursors.Put(ctx, e.opts.Store, record.Repository(r.ID), list.Cursor)
+	return deliveryCursors.Put(ctx, co.opts.Store, record.Repository(r.ID), list.Cursor)
 }
 
 // acceptMissed takes a delivery up as if it had come. What it says is only where to look; where
 // that can't be read, or is said of another repository, the whole repository is looked at.
-func (e *Controller) acceptMissed(ctx context.Context, r *Repository, missed *forge.MissedDelivery) error {
-	d := store.Delivery{Forge: r.ForgeRef, ID: missed.ID, Event: missed.Event, Repo: r.Name.String(), ReceivedAt: e.opts.Clock.Now(), Urgency: store.Normal}
-	if err := e.readMissed(ctx, r, missed, &d); err != nil {
+func (co *Controller) acceptMissed(ctx context.Context, r *Repository, missed *forge.MissedDelivery) error {
+	d := store.Delivery{Forge: r.ForgeRef, ID: missed.ID, Event: missed.Event, Repo: r.Name.String(), ReceivedAt: co.opts.Clock.Now(), Urgency: store.Normal}
+	if err := co.readMissed(ctx, r, missed, &d); err != nil {
 		return err
 	}
-	_, err := e.opts.Store.Accept(ctx, d)
+	_, err := co.opts.Store.Accept(ctx, d)
 	if errors.Is(err, store.ErrInvalid) { // no name of a delivery that anybody gives
-		return e.opts.Store.WakeAs(ctx, store.Normal, wake.Strings(keysOfEverything(r)...)...)
+		return co.opts.Store.WakeAs(ctx, store.Normal, wake.Strings(keysOfEverything(r)...)...)
 	}
 	return err
 }
 
 // readMissed says whom a missed delivery wakes. What panics on it does so each time, and must not keep
 // those after it from being read.
-func (e *Controller) readMissed(ctx context.Context, r *Repository, missed *forge.MissedDelivery, d *store.Delivery) (err error) {
+func (co *Controller) readMissed(ctx context.Context, r *Repository, missed *forge.MissedDelivery, d *store.Delivery) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			e.opts.Log.Error("a missed delivery can't be read; looking at the whole repository",
+			co.opts.Log.Error("a missed delivery can't be read; looking at the whole repository",
 				zap.String("repository", r.ID), zap.String("delivery", wording.Clip(missed.ID, 80)),
 				zap.String("event", wording.Clip(missed.Event, 80)), zap.Any("panic", p), zap.Stack("stack"))
 			d.Keys, d.Records, d.DueAt, d.Urgency, err = wake.Strings(keysOfEverything(r)...), nil, time.Time{}, store.Normal, nil
@@ -141,18 +141,18 @@ func (e *Controller) readMissed(ctx context.Context, r *Repository, missed *forg
 	if err != nil || !strings.EqualFold(ev.Repo, d.Repo) {
 		return nil //nolint:nilerr // the whole repository is looked at
 	}
-	keys := KeysOfEvent(ctx, e.opts.Store, r.ID, r.BotLogin, ev)
+	keys := KeysOfEvent(ctx, co.opts.Store, r.ID, r.BotLogin, ev)
 	d.Keys, d.Urgency = wake.Strings(keys...), UrgencyOfEvent(ev)
 	if d.Records, err = RecordsOfEvent(r.ID, r.BotLogin, ev); err == nil && len(keys) > 0 {
-		d.DueAt, err = TimeOfEvent(ctx, e.opts.Store, r.ID, ev, d.ReceivedAt)
+		d.DueAt, err = TimeOfEvent(ctx, co.opts.Store, r.ID, ev, d.ReceivedAt)
 	}
 	return err
 }
 
 // DeliveryRefused is told of a delivery that couldn't be taken, and has the forge's list read soon
 // once the store can be written again. Nothing is kept of a repository whose webhook isn't managed.
-func (e *Controller) DeliveryRefused(repo string) {
-	if r, _ := e.repository(repo); r != nil && r.Hook != nil {
-		e.pending.add(false, wakeAfterDelay, wake.ForHook(repo))
+func (co *Controller) DeliveryRefused(repo string) {
+	if r, _ := co.repository(repo); r != nil && r.Hook != nil {
+		co.pending.add(false, wakeAfterDelay, wake.ForHook(repo))
 	}
 }

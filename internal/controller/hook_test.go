@@ -33,22 +33,22 @@ func newHookFixture(t *testing.T) *fixture {
 	return w
 }
 
-func (w *fixture) manageHook() {
-	w.repo.ForgeType, w.repo.Hook = "github", &forge.Hook{URL: hookURL, Secret: "s"}
+func (f *fixture) manageHook() {
+	f.repo.ForgeType, f.repo.Hook = "github", &forge.Hook{URL: hookURL, Secret: "s"}
 }
 
 // hookWakes runs the hook's key, and gives what it wakes.
-func (w *fixture) hookWakes() string {
-	w.t.Helper()
-	w.dropDue()
-	w.must(w.run(wake.ForHook(w.repo.ID)))
-	return strings.Join(w.takeDue(), " ")
+func (f *fixture) hookWakes() string {
+	f.t.Helper()
+	f.dropDue()
+	f.must(f.run(wake.ForHook(f.repo.ID)))
+	return strings.Join(f.takeDue(), " ")
 }
 
 // takeDue takes all that is due out of the queue.
-func (w *fixture) takeDue() (keys []string) {
-	w.t.Helper()
-	for _, c := range w.takeClaims() {
+func (f *fixture) takeDue() (keys []string) {
+	f.t.Helper()
+	for _, c := range f.takeClaims() {
 		keys = append(keys, c.Key)
 	}
 	slices.Sort(keys)
@@ -56,20 +56,20 @@ func (w *fixture) takeDue() (keys []string) {
 }
 
 // takeClaims takes all that is due out of the queue, in the order of its claims.
-func (w *fixture) takeClaims() []store.Claim {
-	w.t.Helper()
-	w.clock.Step(time.Second)
-	claims, err := w.opts.Store.Claim(w.t.Context(), "others", 1000)
-	w.must(err)
+func (f *fixture) takeClaims() []store.Claim {
+	f.t.Helper()
+	f.clock.Step(time.Second)
+	claims, err := f.opts.Store.Claim(f.t.Context(), "others", 1000)
+	f.must(err)
 	for _, c := range claims {
-		w.must(w.opts.Store.Finish(w.t.Context(), "others", c, store.Outcome{}))
+		f.must(f.opts.Store.Finish(f.t.Context(), "others", c, store.Outcome{}))
 	}
 	return claims
 }
 
-func (w *fixture) missDelivery(id, event, payload string) {
-	w.t.Helper()
-	w.must(w.forge.(*memoryForge).forge.RecordMissedDelivery(w.repo.Name, hookURL, forge.MissedDelivery{ID: id, Event: event, Payload: []byte(payload), Answer: "503"}))
+func (f *fixture) missDelivery(id, event, payload string) {
+	f.t.Helper()
+	f.must(f.forge.(*memoryForge).forge.RecordMissedDelivery(f.repo.Name, hookURL, forge.MissedDelivery{ID: id, Event: event, Payload: []byte(payload), Answer: "503"}))
 }
 
 func commentPayload(repo, login string, number int) string {
@@ -211,17 +211,17 @@ type hookForge struct {
 	noList     bool
 }
 
-func (f *hookForge) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bool, error) {
-	f.priorities[forge.PriorityOf(ctx)] = true
-	return f.Forge.EnsureHook(ctx, r, h)
+func (hf *hookForge) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bool, error) {
+	hf.priorities[forge.PriorityOf(ctx)] = true
+	return hf.Forge.EnsureHook(ctx, r, h)
 }
 
-func (f *hookForge) MissedDeliveries(ctx context.Context, r forge.Repo, q forge.DeliveryQuery) (forge.MissedDeliveries, error) {
-	f.priorities[forge.PriorityOf(ctx)] = true
-	if f.noList {
+func (hf *hookForge) MissedDeliveries(ctx context.Context, r forge.Repo, q forge.DeliveryQuery) (forge.MissedDeliveries, error) {
+	hf.priorities[forge.PriorityOf(ctx)] = true
+	if hf.noList {
 		return forge.MissedDeliveries{}, &forge.Error{Op: "list", Kind: forge.ErrUnsupported}
 	}
-	return f.Forge.MissedDeliveries(ctx, r, q)
+	return hf.Forge.MissedDeliveries(ctx, r, q)
 }
 
 // TestHookIsLookedAfterInTime holds when the hook's key comes again, and that its calls are the

@@ -34,34 +34,34 @@ type endpointServer struct {
 	requests []policies.EndpointRequest
 }
 
-func (b *endpointServer) set(status int, outcome string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.status, b.outcome = status, outcome
+func (e *endpointServer) set(status int, outcome string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.status, e.outcome = status, outcome
 }
 
 // last is the last request, and how many there were.
-func (b *endpointServer) last() (policies.EndpointRequest, int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.requests) == 0 {
+func (e *endpointServer) last() (policies.EndpointRequest, int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.requests) == 0 {
 		return policies.EndpointRequest{}, 0
 	}
-	return b.requests[len(b.requests)-1], len(b.requests)
+	return e.requests[len(e.requests)-1], len(e.requests)
 }
 
 // withEndpoint lets the fixture's process ask an endpoint.
-func (w *fixture) withEndpoint() *endpointServer {
-	w.t.Helper()
+func (f *fixture) withEndpoint() *endpointServer {
+	f.t.Helper()
 	b := &endpointServer{status: http.StatusAccepted}
 	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		var request policies.EndpointRequest
 		if err != nil || json.Unmarshal(body, &request) != nil || r.URL.Path != "/gate/approve" || r.Header.Get("Idempotency-Key") != request.ID {
-			w.t.Errorf("a request to %s can't be read: %s", r.URL, body)
+			f.t.Errorf("a request to %s can't be read: %s", r.URL, body)
 		}
-		if _, err := policies.VerifyEndpoint([]byte(endpointSecret), r.Header.Get(policies.EndpointSignature), body, w.clock.Now()); err != nil {
-			w.t.Errorf("a request isn't signed: %v", err)
+		if _, err := policies.VerifyEndpoint([]byte(endpointSecret), r.Header.Get(policies.EndpointSignature), body, f.clock.Now()); err != nil {
+			f.t.Errorf("a request isn't signed: %v", err)
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -69,38 +69,38 @@ func (w *fixture) withEndpoint() *endpointServer {
 		rw.WriteHeader(b.status)
 		fmt.Fprintf(rw, `{"id":%q,"outcome":%q,"reason":"CHG-7"}`, request.ID, b.outcome)
 	}))
-	w.t.Cleanup(s.Close)
-	e, err := gateclient.NewEndpoints([]gateclient.Endpoint{{Name: "board", URL: s.URL + "/gate", Secret: endpointSecret}}, "https://liftlock.example", w.clock.Now, nil)
-	w.must(err)
-	w.endpoints = e
-	w.addProcess(w.opts.Store, "another")
-	w.runRepository()
+	f.t.Cleanup(s.Close)
+	e, err := gateclient.NewEndpoints([]gateclient.Endpoint{{Name: "board", URL: s.URL + "/gate", Secret: endpointSecret}}, "https://liftlock.example", f.clock.Now, nil)
+	f.must(err)
+	f.endpoints = e
+	f.addProcess(f.opts.Store, "another")
+	f.runRepository()
 	return b
 }
 
 // lookAfter runs a unit and the repository's merges some time later.
-func (w *fixture) lookAfter(component string, d time.Duration) {
-	w.t.Helper()
-	w.clock.Step(d)
-	w.must(w.run(wake.ForUnit(w.unit(component))))
-	w.must(w.run(wake.ForMerge(w.repo.ID)))
+func (f *fixture) lookAfter(component string, d time.Duration) {
+	f.t.Helper()
+	f.clock.Step(d)
+	f.must(f.run(wake.ForUnit(f.unit(component))))
+	f.must(f.run(wake.ForMerge(f.repo.ID)))
 }
 
 // gateWaits holds that the promotion isn't merged, because of what a gate says.
-func (w *fixture) gateWaits(component, kind string, outcome policies.Outcome, want string) {
-	w.t.Helper()
-	if w.pulls()[0].Merged {
-		w.t.Fatalf("it is merged; want %q", want)
+func (f *fixture) gateWaits(component, kind string, outcome policies.Outcome, want string) {
+	f.t.Helper()
+	if f.pulls()[0].Merged {
+		f.t.Fatalf("it is merged; want %q", want)
 	}
-	if g := w.gateResult(component, kind); g.Outcome != outcome || !strings.Contains(g.Reason, want) {
-		w.t.Fatalf("it says %+v, want %s: %s", g, outcome, want)
+	if g := f.gateResult(component, kind); g.Outcome != outcome || !strings.Contains(g.Reason, want) {
+		f.t.Fatalf("it says %+v, want %s: %s", g, outcome, want)
 	}
 }
 
 // callback is the board's later answer to a request, signed now.
-func (w *fixture) callback(r policies.EndpointRequest, o policies.Outcome) error {
-	w.t.Helper()
-	return facts.AcceptCallback(w.t.Context(), w.opts.Store, "board", policies.EndpointAnswer{ID: r.ID, Outcome: o, Reason: "CHG-7", At: w.clock.Now().Truncate(time.Second)})
+func (f *fixture) callback(r policies.EndpointRequest, o policies.Outcome) error {
+	f.t.Helper()
+	return facts.AcceptCallback(f.t.Context(), f.opts.Store, "board", policies.EndpointAnswer{ID: r.ID, Outcome: o, Reason: "CHG-7", At: f.clock.Now().Truncate(time.Second)})
 }
 
 // TestEndpointIsWaitedFor holds that a promotion is merged once its endpoint says pass, at

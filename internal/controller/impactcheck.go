@@ -24,72 +24,72 @@ const (
 // checkPull says on a pull request that isn't ours what it does to the targets, and
 // whether the pipeline files that it brings are valid. What was judged once is
 // not judged again while nothing that it depends on has changed.
-func (e *Controller) checkPull(ctx context.Context, r *Repository, pr *forge.PullRequest) (time.Time, error) {
+func (co *Controller) checkPull(ctx context.Context, r *Repository, pr *forge.PullRequest) (time.Time, error) {
 	if pr.State != forge.Open {
-		return time.Time{}, e.forgetChecked(ctx, r, pr.Number)
+		return time.Time{}, co.forgetChecked(ctx, r, pr.Number)
 	}
-	s, err := e.opts.Gatherer.Snapshot(ctx, r.Repository)
+	s, err := co.opts.Gatherer.Snapshot(ctx, r.Repository)
 	if err != nil {
 		return time.Time{}, err
 	}
 	line, ok := s.BaseOf(pr)
 	if !ok {
-		return time.Time{}, e.forgetChecked(ctx, r, pr.Number)
+		return time.Time{}, co.forgetChecked(ctx, r, pr.Number)
 	}
-	was, err := e.readChecked(ctx, r, pr.Number)
+	was, err := co.readChecked(ctx, r, pr.Number)
 	if err != nil || was.Refused != "" && was.Head == pr.Head {
 		return time.Time{}, err
 	}
-	change, v, again, err := e.evaluatePull(ctx, r, pr, s, line, was)
+	change, v, again, err := co.evaluatePull(ctx, r, pr, s, line, was)
 	var refused *facts.RefusedHeadError
 	switch {
 	case errors.As(err, &refused):
-		return e.reportRefused(ctx, r, pr, s, line, refused)
+		return co.reportRefused(ctx, r, pr, s, line, refused)
 	case err != nil || !again.IsZero():
 		return again, err
 	}
 	if v != nil {
-		again, err := e.reportImpact(ctx, r, pr, s, change, v)
+		again, err := co.reportImpact(ctx, r, pr, s, change, v)
 		if err != nil || !again.IsZero() {
 			return again, err // it isn't told yet
 		}
 	}
-	return time.Time{}, checkedHeads.Put(ctx, e.opts.Store, record.OfPull(r.ID, pr.Number), checkedState{Key: change.Key, Head: pr.Head})
+	return time.Time{}, checkedHeads.Put(ctx, co.opts.Store, record.OfPull(r.ID, pr.Number), checkedState{Key: change.Key, Head: pr.Head})
 }
 
 // evaluatePull finds out what a pull request does; nil: nothing that its answer depends on has changed
 // since the last look, which was so. The time is when to ask again where there is no room now. A
 // head that was never looked at takes a place from the start: to fetch it and to compare it is
 // what its author makes it.
-func (e *Controller) evaluatePull(ctx context.Context, r *Repository, pr *forge.PullRequest, s *facts.Snapshot, into facts.BranchHead, was checkedState) (change *facts.ProposedChange, v *facts.ChangeReport, again time.Time, err error) {
+func (co *Controller) evaluatePull(ctx context.Context, r *Repository, pr *forge.PullRequest, s *facts.Snapshot, into facts.BranchHead, was checkedState) (change *facts.ProposedChange, v *facts.ChangeReport, again time.Time, err error) {
 	if was.Head == pr.Head {
-		if change, err = e.opts.Gatherer.ReadChange(ctx, s, into, pr); err != nil || change.Key == was.Key {
+		if change, err = co.opts.Gatherer.ReadChange(ctx, s, into, pr); err != nil || change.Key == was.Key {
 			return change, nil, time.Time{}, err
 		}
 	}
-	leave, ok := e.checkSlots.enter(r.ID, pr.Author, pr.Number, checkRetryDelay)
+	leave, ok := co.checkSlots.enter(r.ID, pr.Author, pr.Number, checkRetryDelay)
 	if !ok {
-		return nil, nil, e.opts.Clock.Now().Add(checkRetryDelay), nil
+		return nil, nil, co.opts.Clock.Now().Add(checkRetryDelay), nil
 	}
 	defer leave()
-	start := e.opts.Clock.Now()
-	err = e.lookAt(ctx, r, pr, func() (err error) {
+	start := co.opts.Clock.Now()
+	err = co.lookAt(ctx, r, pr, func() (err error) {
 		if change == nil {
-			if change, err = e.opts.Gatherer.ReadChange(ctx, s, into, pr); err != nil || change.Key == was.Key {
+			if change, err = co.opts.Gatherer.ReadChange(ctx, s, into, pr); err != nil || change.Key == was.Key {
 				return err
 			}
 		}
-		v, err = e.opts.Gatherer.EvaluateChange(ctx, s, change, act.RenderLimit)
+		v, err = co.opts.Gatherer.EvaluateChange(ctx, s, change, act.RenderLimit)
 		return err
 	})
 	if err != nil || v == nil {
 		return change, nil, time.Time{}, err
 	}
-	took := e.opts.Clock.Now().Sub(start)
-	if e.opts.Metrics != nil {
-		e.opts.Metrics.Check(took, v.Failed != "")
+	took := co.opts.Clock.Now().Sub(start)
+	if co.opts.Metrics != nil {
+		co.opts.Metrics.Check(took, v.Failed != "")
 	}
-	e.opts.Log.Info("a pull request was checked", zap.String("repository", r.ID), zap.Int("pull", pr.Number), zap.String("author", pr.Author),
+	co.opts.Log.Info("a pull request was checked", zap.String("repository", r.ID), zap.Int("pull", pr.Number), zap.String("author", pr.Author),
 		zap.Duration("took", took), zap.String("failed", v.Failed))
 	return change, v, time.Time{}, nil
 }
@@ -98,36 +98,36 @@ func (e *Controller) evaluatePull(ctx context.Context, r *Repository, pr *forge.
 // (GitLab doesn't of a fork's), a comment where there is
 // something to say or something was said before. The time is when to look again because
 // the comment's edit was put off; zero: it wasn't.
-func (e *Controller) reportImpact(ctx context.Context, r *Repository, pr *forge.PullRequest, s *facts.Snapshot, c *facts.ProposedChange, v *facts.ChangeReport) (time.Time, error) {
+func (co *Controller) reportImpact(ctx context.Context, r *Repository, pr *forge.PullRequest, s *facts.Snapshot, c *facts.ProposedChange, v *facts.ChangeReport) (time.Time, error) {
 	text := impactText(c, v)
 	status := text.Status()
 	if s.NoPipelines && v.PipelineErr == "" {
 		status = prtext.OtherStatus("", false)
 	}
-	shared, err := e.sharesStatus(ctx, r, pr, status)
+	shared, err := co.sharesStatus(ctx, r, pr, status)
 	if err != nil {
 		return time.Time{}, err
 	}
 	if !shared {
-		if err := e.opts.Actor.SetStatus(ctx, r.Repository, pr.Number, pr.Head, status); err != nil && !errors.Is(err, forge.ErrUnsupported) {
+		if err := co.opts.Actor.SetStatus(ctx, r.Repository, pr.Number, pr.Head, status); err != nil && !errors.Is(err, forge.ErrUnsupported) {
 			return time.Time{}, err
 		}
 	}
-	return e.opts.Actor.UpdateComment(ctx, r.Repository, pr.Number, pr.Head, text.Comment(), text.NeedsComment())
+	return co.opts.Actor.UpdateComment(ctx, r.Repository, pr.Number, pr.Head, text.Comment(), text.NeedsComment())
 }
 
 // sharesStatus says that a person's pull request has for its head a commit of which our status says
 // something else, and has said it: a promotion's or a revert's, whose gates it stands for, or
 // that of a merge group, which nobody's change lets pass. A commit has one status of a
 // name, and whoever reads a repository can propose again what it has.
-func (e *Controller) sharesStatus(ctx context.Context, r *Repository, pr *forge.PullRequest, st prtext.Status) (bool, error) {
-	rows, err := e.opts.Store.PullsAt(ctx, r.ID, pr.Head)
+func (co *Controller) sharesStatus(ctx context.Context, r *Repository, pr *forge.PullRequest, st prtext.Status) (bool, error) {
+	rows, err := co.opts.Store.PullsAt(ctx, r.ID, pr.Head)
 	if err != nil {
 		return false, err
 	}
 	for _, row := range rows {
 		if _, ours := promotion.ParseBranch(row.Branch); ours && row.Number != pr.Number && r.WasOurs(row.Author, 0, row.CreatedAt) {
-			e.opts.Log.Warn("a pull request has the head of one of Liftlock's, whose status it doesn't get; a commit of its own gets one",
+			co.opts.Log.Warn("a pull request has the head of one of Liftlock's, whose status it doesn't get; a commit of its own gets one",
 				zap.String("repository", r.ID), zap.Int("pull", pr.Number), zap.Int("of", row.Number), zap.String("author", pr.Author))
 			return true, nil
 		}
@@ -141,7 +141,7 @@ func (e *Controller) sharesStatus(ctx context.Context, r *Repository, pr *forge.
 	}
 	for branch, head := range groups {
 		if _, is := baseOfMergeGroup(branch); is && head == pr.Head {
-			e.opts.Log.Warn("a pull request has the head of a merge group, whose status it doesn't get; a commit of its own gets one",
+			co.opts.Log.Warn("a pull request has the head of a merge group, whose status it doesn't get; a commit of its own gets one",
 				zap.String("repository", r.ID), zap.Int("pull", pr.Number), zap.String("branch", branch), zap.String("author", pr.Author))
 			return true, nil
 		}

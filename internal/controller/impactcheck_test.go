@@ -110,19 +110,19 @@ func TestAMergeGroupsStatusIsItsOwn(t *testing.T) {
 }
 
 // reportImpactOf writes the report of a change that touches nothing on a person's pull request.
-func (w *fixture) reportImpactOf(number int) *forge.PullRequest {
-	w.t.Helper()
-	pr, err := w.repo.Forge.PullRequest(w.t.Context(), w.repo.Name, number)
-	w.must(err)
-	w.must(w.reportImpactOn(pr))
+func (f *fixture) reportImpactOf(number int) *forge.PullRequest {
+	f.t.Helper()
+	pr, err := f.repo.Forge.PullRequest(f.t.Context(), f.repo.Name, number)
+	f.must(err)
+	f.must(f.reportImpactOn(pr))
 	return pr
 }
 
-func (w *fixture) reportImpactOn(pr *forge.PullRequest) error {
-	snapshot, err := w.opts.Gatherer.Snapshot(w.t.Context(), w.repo.Repository)
+func (f *fixture) reportImpactOn(pr *forge.PullRequest) error {
+	snapshot, err := f.opts.Gatherer.Snapshot(f.t.Context(), f.repo.Repository)
 	if err != nil {
 		return err
 	}
-	_, err = w.reportImpact(w.t.Context(), w.repo, pr, snapshot, &facts.ProposedChange{Head: pr.Head}, &facts.ChangeReport{Report: &impact.Report{}})
+	_, err = f.reportImpact(f.t.Context(), f.repo, pr, snapshot, &facts.ProposedChange{Head: pr.Head}, &facts.ChangeReport{Report: &impact.Report{}})
 	return err
 }

@@ -50,29 +50,29 @@ func digestApp(a *verification.App) string {
 }
 
 // noteState notes an Application's newest state; an empty one is that it is gone.
-func (x *applicationIndex) noteState(key wake.Key, id applicationID, digest string, now time.Time) {
+func (ai *applicationIndex) noteState(key wake.Key, id applicationID, digest string, now time.Time) {
 	if digest == "" {
-		delete(x.recent[key], id)
+		delete(ai.recent[key], id)
 		return
 	}
-	if x.recent[key] == nil {
-		x.recent[key] = recentStates{}
+	if ai.recent[key] == nil {
+		ai.recent[key] = recentStates{}
 	}
-	x.recent[key][id] = recentState{digest, now}
+	ai.recent[key][id] = recentState{digest, now}
 }
 
 // listRecentStates forgets what was heard of long ago, and gives the digests of the others, sorted.
-func (x *applicationIndex) listRecentStates(key wake.Key, now time.Time) []string {
+func (ai *applicationIndex) listRecentStates(key wake.Key, now time.Time) []string {
 	var out []string
-	for id, s := range x.recent[key] {
+	for id, s := range ai.recent[key] {
 		if age := now.Sub(s.at); age < 0 || age > recentFor {
-			delete(x.recent[key], id)
+			delete(ai.recent[key], id)
 			continue
 		}
 		out = append(out, s.digest)
 	}
-	if len(x.recent[key]) == 0 {
-		delete(x.recent, key)
+	if len(ai.recent[key]) == 0 {
+		delete(ai.recent, key)
 	}
 	if len(out) > maxJudgedStates {
 		return nil
@@ -96,8 +96,8 @@ func putJudgedStates(ctx context.Context, tx *store.Tx, u promotion.Unit, digest
 }
 
 // wereJudged says that the last judgement of a unit was made with all of these states.
-func (e *Controller) wereJudged(ctx context.Context, u promotion.Unit, digests []string) (bool, error) {
-	judged, ok, err := judgedStates.Get(ctx, e.opts.Store, record.Unit(u))
+func (co *Controller) wereJudged(ctx context.Context, u promotion.Unit, digests []string) (bool, error) {
+	judged, ok, err := judgedStates.Get(ctx, co.opts.Store, record.Unit(u))
 	if err != nil || !ok {
 		return false, err
 	}

@@ -14,26 +14,26 @@ import (
 
 // runStopped runs a unit's key or the merges' under a lease, and has the process stand still right before a
 // call: past its lease, where long says so. It gives the lease's key and whether it came to that call.
-func (w *fixture) runStopped(k wake.Key, before string, long bool) (reached bool) {
-	w.t.Helper()
-	w.must(w.opts.Store.Wake(w.t.Context(), k.String()))
-	w.clock.Step(2 * time.Second)
-	asOf := w.clock.Now()
-	claims, err := w.opts.Store.Claim(w.t.Context(), "me", 10)
-	w.must(err)
-	w.injected.Deep = true
-	w.injected.Hook = func(call string) {
+func (f *fixture) runStopped(k wake.Key, before string, long bool) (reached bool) {
+	f.t.Helper()
+	f.must(f.opts.Store.Wake(f.t.Context(), k.String()))
+	f.clock.Step(2 * time.Second)
+	asOf := f.clock.Now()
+	claims, err := f.opts.Store.Claim(f.t.Context(), "me", 10)
+	f.must(err)
+	f.injected.Deep = true
+	f.injected.Hook = func(call string) {
 		if !strings.Contains(call, before) || reached {
 			return
 		}
 		if reached = true; long {
-			w.clock.Step(store.DefaultLease - leaseRenewal)
+			f.clock.Step(store.DefaultLease - leaseRenewal)
 		}
 	}
-	defer func() { w.injected.Deep, w.injected.Hook = false, nil }()
+	defer func() { f.injected.Deep, f.injected.Hook = false, nil }()
 	for _, c := range claims {
 		if c.Key == k.String() {
-			w.runLeased(w.t.Context(), c, w.newLease(asOf), func(context.Context, context.CancelCauseFunc) {})
+			f.runLeased(f.t.Context(), c, f.newLease(asOf), func(context.Context, context.CancelCauseFunc) {})
 		}
 	}
 	return reached

@@ -13,13 +13,13 @@ import (
 )
 
 // mergeEntries are what the audit trail has of merges of a component, newest first.
-func (w *fixture) mergeEntries(component string) (entries []store.Audit, records []promotion.MergeRecord) {
-	w.t.Helper()
-	entries, err := w.opts.Store.AuditTrail(w.t.Context(), store.AuditFilter{Verb: promotion.AuditMerge, SubjectPrefixes: []string{wake.UnitName(w.unit(component)) + " #"}}, 0)
-	w.must(err)
+func (f *fixture) mergeEntries(component string) (entries []store.Audit, records []promotion.MergeRecord) {
+	f.t.Helper()
+	entries, err := f.opts.Store.AuditTrail(f.t.Context(), store.AuditFilter{Verb: promotion.AuditMerge, SubjectPrefixes: []string{wake.UnitName(f.unit(component)) + " #"}}, 0)
+	f.must(err)
 	for i := range entries {
 		var r promotion.MergeRecord
-		w.must(json.Unmarshal(entries[i].Data, &r))
+		f.must(json.Unmarshal(entries[i].Data, &r))
 		records = append(records, r)
 	}
 	return entries, records
@@ -82,23 +82,23 @@ func TestMergesAreAudited(t *testing.T) {
 	}
 }
 
-func (w *fixture) mergeAs(who string, pull int) {
-	w.t.Helper()
-	_, err := w.forge.MergePull(repoName, pull, who, "merge")
-	w.must(err)
+func (f *fixture) mergeAs(who string, pull int) {
+	f.t.Helper()
+	_, err := f.forge.MergePull(repoName, pull, who, "merge")
+	f.must(err)
 }
 
 // dieAfterMerge merges a pull request as we do, and says no more of it than what is written
 // down before the merge.
-func (w *fixture) dieAfterMerge(pull int) {
-	w.t.Helper()
-	rows, err := w.opts.Store.Promotions(w.t.Context(), store.PromotionFilter{Pulls: []int{pull}})
-	w.must(err)
+func (f *fixture) dieAfterMerge(pull int) {
+	f.t.Helper()
+	rows, err := f.opts.Store.Promotions(f.t.Context(), store.PromotionFilter{Pulls: []int{pull}})
+	f.must(err)
 	for _, row := range rows {
-		raw, err := json.Marshal(promotion.MergeRecord{Kind: row.Kind, Release: row.Release, Head: w.pulls()[pull-1].Head, JudgedAt: w.clock.Now(), Inputs: strings.Repeat("0", 64),
+		raw, err := json.Marshal(promotion.MergeRecord{Kind: row.Kind, Release: row.Release, Head: f.pulls()[pull-1].Head, JudgedAt: f.clock.Now(), Inputs: strings.Repeat("0", 64),
 			Gates: []policies.Result{{Gate: "expression", Outcome: policies.Pass}}})
-		w.must(err)
-		w.must(w.opts.Store.PutRecord(w.t.Context(), facts.Merging.Key(facts.OfMerge(w.unit(row.Component), pull)), raw))
+		f.must(err)
+		f.must(f.opts.Store.PutRecord(f.t.Context(), facts.Merging.Key(facts.OfMerge(f.unit(row.Component), pull)), raw))
 	}
-	w.mergeAs(bot, pull)
+	f.mergeAs(bot, pull)
 }

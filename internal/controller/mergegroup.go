@@ -48,24 +48,24 @@ type groupMember struct {
 // runMergeGroup sets our commit status on the head of a merge group, which waits for it where the
 // base requires it: that every promotion of ours in it may be merged, or that none is in it. What
 // the forge shows on the heads of those isn't believed: anybody who may push can set a status.
-func (e *Controller) runMergeGroup(ctx context.Context, r *Repository, branch string) (time.Time, error) {
+func (co *Controller) runMergeGroup(ctx context.Context, r *Repository, branch string) (time.Time, error) {
 	base, ok := baseOfMergeGroup(branch)
 	heads, err := r.Mirror.RemoteHeads(ctx, branch)
 	head := heads[branch]
 	if err != nil || !ok || head == "" { // it is over
 		return time.Time{}, err
 	}
-	if err := e.fetchGroup(ctx, r, branch, head); err != nil {
+	if err := co.fetchGroup(ctx, r, branch, head); err != nil {
 		return time.Time{}, err
 	}
-	members, headOf, err := e.readGroup(ctx, r, base, head)
+	members, headOf, err := co.readGroup(ctx, r, base, head)
 	if err != nil {
 		return time.Time{}, err
 	}
 	if headOf != 0 {
-		e.opts.Log.Warn("a branch named like a merge group's is at the head of a pull request of Liftlock's: somebody pushed it, and it gets no status; delete the branch",
+		co.opts.Log.Warn("a branch named like a merge group's is at the head of a pull request of Liftlock's: somebody pushed it, and it gets no status; delete the branch",
 			zap.String("repository", r.ID), zap.String("branch", branch), zap.String("commit", head), zap.Int("pull", headOf))
-		return time.Time{}, servedGroups.Put(ctx, e.opts.Store, record.OfBranch(r.ID, branch), head)
+		return time.Time{}, servedGroups.Put(ctx, co.opts.Store, record.OfBranch(r.ID, branch), head)
 	}
 	status := forge.Status{Context: act.StatusContext, State: forge.StatusSuccess, Description: "nothing of Liftlock's is in this merge group"}
 	var names []string
@@ -76,7 +76,7 @@ func (e *Controller) runMergeGroup(ctx context.Context, r *Repository, branch st
 			status.State, status.Description = forge.StatusPending, name+" is in this group and not in the merge queue"
 			break
 		}
-		if kept, err := e.judgeQueued(ctx, r, &members[i].PullRequest); err != nil {
+		if kept, err := co.judgeQueued(ctx, r, &members[i].PullRequest); err != nil {
 			return time.Time{}, fmt.Errorf("judge %s in the merge group %s: %w", name, branch, err)
 		} else if !kept {
 			status.State, status.Description = forge.StatusPending, "not every gate of "+name+" passes"
@@ -89,12 +89,12 @@ func (e *Controller) runMergeGroup(ctx context.Context, r *Repository, branch st
 	if err := r.Forge.SetStatus(ctx, r.Name, head, status); err != nil {
 		return time.Time{}, err
 	}
-	e.opts.Log.Info("a merge group has its status", zap.String("repository", r.ID), zap.String("branch", branch), zap.String("state", string(status.State)), zap.String("because", status.Description))
-	if err := servedGroups.Put(ctx, e.opts.Store, record.OfBranch(r.ID, branch), head); err != nil {
+	co.opts.Log.Info("a merge group has its status", zap.String("repository", r.ID), zap.String("branch", branch), zap.String("state", string(status.State)), zap.String("because", status.Description))
+	if err := servedGroups.Put(ctx, co.opts.Store, record.OfBranch(r.ID, branch), head); err != nil {
 		return time.Time{}, err
 	}
 	if status.State == forge.StatusPending {
-		return e.opts.Clock.Now().Add(groupRecheckDelay), nil
+		return co.opts.Clock.Now().Add(groupRecheckDelay), nil
 	}
 	return time.Time{}, nil
 }
@@ -108,7 +108,7 @@ var servedGroups = record.Declare[record.InRepository, string](record.Declaratio
 // unservedGroups are the keys of the merge groups that nobody has looked at where they are now, as
 // of the last fetch: where the event of one was lost. What is kept of those that are over is
 // forgotten.
-func (e *Controller) unservedGroups(ctx context.Context, r *Repository) ([]wake.Key, error) {
+func (co *Controller) unservedGroups(ctx context.Context, r *Repository) ([]wake.Key, error) {
 	if r.ForgeType != webhooks.GitHub {
 		return nil, nil // to others such a branch is one like any
 	}
@@ -116,7 +116,7 @@ func (e *Controller) unservedGroups(ctx context.Context, r *Repository) ([]wake.
 	if err != nil {
 		return nil, err
 	}
-	served, err := servedGroups.List(ctx, e.opts.Store, record.Within{Repo: r.ID})
+	served, err := servedGroups.List(ctx, co.opts.Store, record.Within{Repo: r.ID})
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +125,7 @@ func (e *Controller) unservedGroups(ctx context.Context, r *Repository) ([]wake.
 		branch := served[i].About.Name
 		headOf[branch] = served[i].Value
 		if _, there := heads[branch]; !there {
-			if err := servedGroups.Drop(ctx, e.opts.Store, served[i].About); err != nil {
+			if err := servedGroups.Drop(ctx, co.opts.Store, served[i].About); err != nil {
 				return nil, err
 			}
 		}
@@ -144,7 +144,7 @@ const maxGroupDescription = 140
 
 // fetchGroup has a merge group's commits in the mirror. ErrStale: they aren't there to be fetched;
 // the group is over, or another takes its place.
-func (e *Controller) fetchGroup(ctx context.Context, r *Repository, branch, head string) error {
+func (co *Controller) fetchGroup(ctx context.Context, r *Repository, branch, head string) error {
 	known, err := r.Mirror.Has(ctx, head)
 	if err == nil && !known {
 		if _, err = r.Mirror.Fetch(ctx); err == nil {
@@ -161,14 +161,14 @@ func (e *Controller) fetchGroup(ctx context.Context, r *Repository, branch, head
 // those whose head is in the group, and those in the queue, wherever in it they are: where a queue
 // squashes or rebases, no head is in its group. headOf is one of ours whose own head the
 // group is at, 0 where none is: a real group has a commit of the forge's making.
-func (e *Controller) readGroup(ctx context.Context, r *Repository, base, head string) (members []groupMember, headOf int, err error) {
-	if err := facts.MergesByQueue.Put(ctx, e.opts.Store, record.Repository(r.ID), true); err != nil {
+func (co *Controller) readGroup(ctx context.Context, r *Repository, base, head string) (members []groupMember, headOf int, err error) {
+	if err := facts.MergesByQueue.Put(ctx, co.opts.Store, record.Repository(r.ID), true); err != nil {
 		return nil, 0, err
 	}
-	if err := e.opts.Gatherer.RefreshPullRequests(ctx, r.Repository); err != nil {
+	if err := co.opts.Gatherer.RefreshPullRequests(ctx, r.Repository); err != nil {
 		return nil, 0, err
 	}
-	open, err := e.opts.Gatherer.OpenPulls(ctx, r.Repository)
+	open, err := co.opts.Gatherer.OpenPulls(ctx, r.Repository)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -182,7 +182,7 @@ func (e *Controller) readGroup(ctx context.Context, r *Repository, base, head st
 		if open[i].Base != base {
 			continue
 		}
-		now, err := e.opts.Gatherer.RefreshPullRequest(forge.WithMergeQueue(ctx), r.Repository, open[i].Number)
+		now, err := co.opts.Gatherer.RefreshPullRequest(forge.WithMergeQueue(ctx), r.Repository, open[i].Number)
 		switch {
 		case isGone(err):
 			continue
@@ -207,27 +207,27 @@ func (e *Controller) readGroup(ctx context.Context, r *Repository, base, head st
 
 // judgeQueued says whether a pull request in the queue would be merged now, judged anew. Where it
 // wouldn't, its unit is woken, which takes it out of the queue.
-func (e *Controller) judgeQueued(ctx context.Context, r *Repository, pr *forge.PullRequest) (bool, error) {
+func (co *Controller) judgeQueued(ctx context.Context, r *Repository, pr *forge.PullRequest) (bool, error) {
 	ref, ours := promotion.ParseBranch(pr.Branch)
 	if !ours {
 		return false, nil
 	}
-	s, err := e.opts.Gatherer.Snapshot(ctx, r.Repository)
+	s, err := co.opts.Gatherer.Snapshot(ctx, r.Repository)
 	if err != nil {
 		return false, err
 	}
 	u := s.RunsAs(promotion.Unit{Repo: r.ID, Pipeline: ref.Pipeline, Component: ref.Component})
-	unlock, err := e.units.Lock(ctx, u)
+	unlock, err := co.units.Lock(ctx, u)
 	if err != nil {
 		return false, err
 	}
 	defer unlock()
-	_, d, err := e.opts.Gatherer.Evaluate(ctx, s, u, false)
+	_, d, err := co.opts.Gatherer.Evaluate(ctx, s, u, false)
 	if errors.Is(err, facts.ErrNoUnit) {
 		return false, nil // nothing looks after it
 	}
 	if err != nil || d.KeepsInQueue(pr.Number) {
 		return err == nil, err
 	}
-	return false, e.opts.Store.WakeAs(ctx, store.Urgent, wake.ForUnit(u).String())
+	return false, co.opts.Store.WakeAs(ctx, store.Urgent, wake.ForUnit(u).String())
 }

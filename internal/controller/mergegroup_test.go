@@ -14,17 +14,17 @@ import (
 )
 
 // groupState is Liftlock's status on a merge group; empty: it has none.
-func (w *fixture) groupState(branch string) string {
-	w.t.Helper()
-	w.must(w.run(wake.ForMergeGroup(w.repo.ID, branch)))
-	groups, err := w.emulated.MergeGroups(repoName)
-	w.must(err)
+func (f *fixture) groupState(branch string) string {
+	f.t.Helper()
+	f.must(f.run(wake.ForMergeGroup(f.repo.ID, branch)))
+	groups, err := f.emulated.MergeGroups(repoName)
+	f.must(err)
 	for _, g := range groups {
 		if g.Branch == branch {
 			return g.States[act.StatusContext]
 		}
 	}
-	w.t.Fatalf("there is no merge group %s among %+v", branch, groups)
+	f.t.Fatalf("there is no merge group %s among %+v", branch, groups)
 	return ""
 }
 

@@ -26,8 +26,8 @@ var queuedReverts = record.Declare[record.Unit, bool](record.Declaration{
 })
 
 // enqueueMerge asks the repository's merge key to merge for a unit; a revert before all promotions.
-func (e *Controller) enqueueMerge(ctx context.Context, u promotion.Unit, revert bool) error {
-	return e.opts.Store.Tx(ctx, "enqueueMerge", func(tx *store.Tx) error {
+func (co *Controller) enqueueMerge(ctx context.Context, u promotion.Unit, revert bool) error {
+	return co.opts.Store.Tx(ctx, "enqueueMerge", func(tx *store.Tx) error {
 		if err := tx.EnqueueMerge(ctx, u.Repo, wake.UnitName(u)); err != nil {
 			return err
 		}
@@ -44,16 +44,16 @@ func (e *Controller) enqueueMerge(ctx context.Context, u promotion.Unit, revert 
 // still computing whether it can: where others are merged before it. Each of them moves the
 // branch, so that the forge computes anew, and hundreds that look again each time would use up
 // its limits with it.
-func (e *Controller) awaitTurn(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision) error {
+func (co *Controller) awaitTurn(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision) error {
 	waits, revert := awaitsMergeability(ev, d)
 	if !waits {
 		return nil
 	}
-	queued, err := e.opts.Store.MergeQueue(ctx, ev.Unit.Repo)
+	queued, err := co.opts.Store.MergeQueue(ctx, ev.Unit.Repo)
 	if err != nil || len(queued) == 0 {
 		return err
 	}
-	return e.enqueueMerge(ctx, ev.Unit, revert)
+	return co.enqueueMerge(ctx, ev.Unit, revert)
 }
 
 // errUncomputed ends a turn in which the forge didn't come to tell whether it would merge.
@@ -63,39 +63,39 @@ var errUncomputed = fmt.Errorf("%w: the forge is still computing whether it can 
 // fresh facts, merge what is still to be merged. It fetches before the first and after
 // whatever went wrong: a merge fetches what it made, and refuses to come when somebody else
 // has pushed since.
-func (e *Controller) runMergeQueue(ctx context.Context, r *Repository) (time.Time, error) {
+func (co *Controller) runMergeQueue(ctx context.Context, r *Repository) (time.Time, error) {
 	slot := "merge|" + r.ID
-	ok, err := e.takeMergeSlot(ctx, slot)
+	ok, err := co.takeMergeSlot(ctx, slot)
 	if err != nil {
 		return time.Time{}, err
 	}
 	if !ok {
-		return e.opts.Clock.Now().Add(minRetryDelay), nil
+		return co.opts.Clock.Now().Add(minRetryDelay), nil
 	}
 	defer func() {
-		if err := e.opts.Store.FreeSlot(context.WithoutCancel(ctx), slot, e.opts.Owner); err != nil {
-			e.opts.Log.Warn("the merge slot could not be given back; it comes free by itself", zap.Error(err))
+		if err := co.opts.Store.FreeSlot(context.WithoutCancel(ctx), slot, co.opts.Owner); err != nil {
+			co.opts.Log.Warn("the merge slot could not be given back; it comes free by itself", zap.Error(err))
 		}
 	}()
-	queued, err := e.opts.Store.MergeQueue(ctx, r.ID)
+	queued, err := co.opts.Store.MergeQueue(ctx, r.ID)
 	if err != nil {
 		return time.Time{}, err
 	}
 	var failed error
 	isFetched, served := false, map[string]bool{}
 	for {
-		w, err := e.nextMerge(ctx, r.ID, queued, served)
+		w, err := co.nextMerge(ctx, r.ID, queued, served)
 		if err != nil || w == "" {
 			return time.Time{}, errors.Join(failed, err)
 		}
 		// The merges before may have taken longer than the slot holds.
-		if ok, err := e.takeMergeSlot(ctx, slot); err != nil || !ok {
-			return e.opts.Clock.Now().Add(minRetryDelay), errors.Join(failed, err)
+		if ok, err := co.takeMergeSlot(ctx, slot); err != nil || !ok {
+			return co.opts.Clock.Now().Add(minRetryDelay), errors.Join(failed, err)
 		}
 		served[w] = true
 		u, ok := wake.ParseUnitName(w)
 		if ok {
-			err = e.mergeUnit(ctx, r, u, !isFetched)
+			err = co.mergeUnit(ctx, r, u, !isFetched)
 			isFetched = err == nil || errors.Is(err, errUncomputed)
 		}
 		if err != nil && !isStale(err) {
@@ -106,8 +106,8 @@ func (e *Controller) runMergeQueue(ctx context.Context, r *Repository) (time.Tim
 			}
 			continue
 		}
-		again := e.opts.Clock.Now().Add(e.mergeDelay(w, err != nil))
-		if err := e.opts.Store.Tx(ctx, "dequeueMerges", func(tx *store.Tx) error {
+		again := co.opts.Clock.Now().Add(co.mergeDelay(w, err != nil))
+		if err := co.opts.Store.Tx(ctx, "dequeueMerges", func(tx *store.Tx) error {
 			if err := tx.DequeueMerge(ctx, r.ID, w); err != nil {
 				return err
 			}
@@ -127,8 +127,8 @@ func (e *Controller) runMergeQueue(ctx context.Context, r *Repository) (time.Tim
 // nextMerge is whose turn it is of those in a repository's queue that haven't been served: first who
 // wants to merge a revert, also where that came up after the queue was read, so that none waits behind
 // hundreds of promotions. Empty: all have been.
-func (e *Controller) nextMerge(ctx context.Context, repo string, queued []string, served map[string]bool) (string, error) {
-	reverts, err := queuedReverts.List(ctx, e.opts.Store, record.Within{Repo: repo})
+func (co *Controller) nextMerge(ctx context.Context, repo string, queued []string, served map[string]bool) (string, error) {
+	reverts, err := queuedReverts.List(ctx, co.opts.Store, record.Within{Repo: repo})
 	if err != nil {
 		return "", err
 	}
@@ -150,15 +150,15 @@ const mergeRetryDelay = 250 * time.Millisecond
 
 // mergeDelay is how long a unit rests after its turn to merge: not at all, or, each time that
 // the world had moved or another merge wasn't over, twice as long.
-func (e *Controller) mergeDelay(unit string, stale bool) time.Duration {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+func (co *Controller) mergeDelay(unit string, stale bool) time.Duration {
+	co.mu.Lock()
+	defer co.mu.Unlock()
 	if !stale {
-		delete(e.staleMerges, unit)
+		delete(co.staleMerges, unit)
 		return 0
 	}
-	e.staleMerges[unit]++
-	return max(mergeRetryDelay, staleDelay(e.staleMerges[unit]))
+	co.staleMerges[unit]++
+	return max(mergeRetryDelay, staleDelay(co.staleMerges[unit]))
 }
 
 // mergeSlotLeases bounds how long a lost process keeps a repository from merging: two
@@ -167,34 +167,34 @@ const mergeSlotLeases = 4
 
 // takeMergeSlot takes, or goes on having, what one process at a time has that merges in a
 // repository.
-func (e *Controller) takeMergeSlot(ctx context.Context, slot string) (bool, error) {
-	return e.opts.Store.TakeSlot(ctx, slot, e.opts.Owner, mergeSlotLeases*e.opts.Lease)
+func (co *Controller) takeMergeSlot(ctx context.Context, slot string) (bool, error) {
+	return co.opts.Store.TakeSlot(ctx, slot, co.opts.Owner, mergeSlotLeases*co.opts.Lease)
 }
 
 // mergeUnit merges one pull request of a unit that, evaluated again, after a fetch where one
 // is due, may be merged.
-func (e *Controller) mergeUnit(ctx context.Context, r *Repository, u promotion.Unit, fetch bool) error {
-	unlock, err := e.units.Lock(ctx, u)
+func (co *Controller) mergeUnit(ctx context.Context, r *Repository, u promotion.Unit, fetch bool) error {
+	unlock, err := co.units.Lock(ctx, u)
 	if err != nil {
 		return err
 	}
 	defer unlock()
 	if fetch {
-		if _, err := e.fetch(ctx, r); err != nil {
+		if _, err := co.fetch(ctx, r); err != nil {
 			return err
 		}
 	}
-	s, err := e.opts.Gatherer.Snapshot(ctx, r.Repository)
+	s, err := co.opts.Gatherer.Snapshot(ctx, r.Repository)
 	if err != nil {
 		return err
 	}
 	if s.RunsAs(u) != u {
 		return nil // it is merged for all of its pipeline by now
 	}
-	e.apps.setTargets(s, e.opts.Gatherer.ArgoCDOf)
+	co.apps.setTargets(s, co.opts.Gatherer.ArgoCDOf)
 	for delay := firstMergeableDelay; ; delay *= 2 {
-		clock := e.opts.Store.ReadClock()
-		ev, d, err := e.opts.Gatherer.Evaluate(ctx, s, u, true)
+		clock := co.opts.Store.ReadClock()
+		ev, d, err := co.opts.Gatherer.Evaluate(ctx, s, u, true)
 		if errors.Is(err, facts.ErrNoUnit) {
 			return nil
 		}
@@ -203,12 +203,12 @@ func (e *Controller) mergeUnit(ctx context.Context, r *Repository, u promotion.U
 		}
 		// What else is to be done than to merge is left to the unit's own run, for which every
 		// state that was heard of stays news.
-		if err := e.storeEvaluation(ctx, ev, d, nil, clock); err != nil {
+		if err := co.storeEvaluation(ctx, ev, d, nil, clock); err != nil {
 			return err
 		}
 		for _, step := range d.Steps() {
 			if m, ok := step.Action.(promotion.Merge); ok {
-				return e.mergeEvaluated(ctx, r, ev, d, step, m)
+				return co.mergeEvaluated(ctx, r, ev, d, step, m)
 			}
 		}
 		switch waits, _ := awaitsMergeability(ev, d); {
@@ -217,7 +217,7 @@ func (e *Controller) mergeUnit(ctx context.Context, r *Repository, u promotion.U
 		case delay > lastMergeableDelay:
 			return errUncomputed
 		}
-		if !e.sleepFor(ctx, delay) {
+		if !co.sleepFor(ctx, delay) {
 			return ctx.Err()
 		}
 	}
@@ -252,25 +252,25 @@ func awaitsMergeability(ev *facts.Evaluation, d *promotion.Decision) (waits, rev
 }
 
 // mergeEvaluated merges what was just evaluated.
-func (e *Controller) mergeEvaluated(ctx context.Context, r *Repository, ev *facts.Evaluation, d *promotion.Decision, step promotion.Step, m promotion.Merge) error {
+func (co *Controller) mergeEvaluated(ctx context.Context, r *Repository, ev *facts.Evaluation, d *promotion.Decision, step promotion.Step, m promotion.Merge) error {
 	// What is merged shows that its gates passed, also when the run that queued the
 	// merge died before it said so: the forge may require it. A comment that is put off
 	// comes with the unit's next look, after this.
-	_, err := e.opts.Actor.Present(ctx, ev, d)
+	_, err := co.opts.Actor.Present(ctx, ev, d)
 	if err != nil {
 		return err
 	}
-	_, err = e.opts.Actor.Do(ctx, ev, d, step)
+	_, err = co.opts.Actor.Do(ctx, ev, d, step)
 	switch {
 	case errors.Is(err, forge.ErrNotMergeable):
 		// The forge's own rules stand in the way: the next look says which.
-		e.opts.Log.Info("the forge refuses the merge", zap.Int("pull", m.Pull), zap.Error(err))
-		if _, terr := e.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, m.Pull); terr != nil {
+		co.opts.Log.Info("the forge refuses the merge", zap.Int("pull", m.Pull), zap.Error(err))
+		if _, terr := co.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, m.Pull); terr != nil {
 			return terr
 		}
-		return e.opts.Gatherer.RecordRefusedMerge(ctx, r.Repository, m.Pull, m.Head, err)
+		return co.opts.Gatherer.RecordRefusedMerge(ctx, r.Repository, m.Pull, m.Head, err)
 	case err != nil:
 		return err
 	}
-	return e.opts.Store.Wake(ctx, wake.ForRepository(r.ID).String()) // the branch has a new head
+	return co.opts.Store.Wake(ctx, wake.ForRepository(r.ID).String()) // the branch has a new head
 }

@@ -228,19 +228,19 @@ func TestWhoAwaitsMergeability(t *testing.T) {
 }
 
 // open runs a component until its promotion into qa is open.
-func (w *fixture) open(component string) {
-	w.t.Helper()
+func (f *fixture) open(component string) {
+	f.t.Helper()
 	for range 30 {
-		for _, p := range w.pulls() {
+		for _, p := range f.pulls() {
 			if p.Branch == promotion.Branch("shop", "qa", component) {
 				return
 			}
 		}
-		if err := w.run(wake.ForUnit(w.unit(component))); err != nil && !isStale(err) {
-			w.t.Fatal(err)
+		if err := f.run(wake.ForUnit(f.unit(component))); err != nil && !isStale(err) {
+			f.t.Fatal(err)
 		}
 	}
-	w.t.Fatalf("nothing was opened for %s", component)
+	f.t.Fatalf("nothing was opened for %s", component)
 }
 
 // TestWhatWasSeenQueuedWasJoined holds that a promotion which Liftlock had join the forge's merge queue,
@@ -297,9 +297,9 @@ type slowMerges struct {
 	before func()
 }
 
-func (f *slowMerges) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) (string, error) {
-	f.before()
-	return f.Forge.Merge(ctx, r, m)
+func (s *slowMerges) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) (string, error) {
+	s.before()
+	return s.Forge.Merge(ctx, r, m)
 }
 
 // TestTheMergeSlotHolds holds that no other process begins to merge in a repository while one is in the

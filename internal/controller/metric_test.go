@@ -21,8 +21,8 @@ const metricQA = "    - {name: qa, after: [dev], merge: auto, gates: [{metric: {
 
 // withPrometheus lets the fixture's process ask a Prometheus that answers what status and
 // body say.
-func (w *fixture) withPrometheus(answer func(query string) (status int, value string)) *atomic.Int64 {
-	w.t.Helper()
+func (f *fixture) withPrometheus(answer func(query string) (status int, value string)) *atomic.Int64 {
+	f.t.Helper()
 	var calls atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		calls.Add(1)
@@ -30,38 +30,38 @@ func (w *fixture) withPrometheus(answer func(query string) (status int, value st
 		rw.WriteHeader(status)
 		fmt.Fprintf(rw, `{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1,%q]}]}}`, value)
 	}))
-	w.t.Cleanup(s.Close)
-	w.connectMetrics(s.URL)
-	w.addProcess(w.opts.Store, "another")
-	w.runRepository()
+	f.t.Cleanup(s.Close)
+	f.connectMetrics(s.URL)
+	f.addProcess(f.opts.Store, "another")
+	f.runRepository()
 	return &calls
 }
 
-func (w *fixture) connectMetrics(url string) {
-	w.t.Helper()
-	m, err := gateclient.NewMetrics([]gateclient.Prometheus{{Name: "main", URL: url}}, w.clock.Now, nil)
-	w.must(err)
-	w.metrics = m
+func (f *fixture) connectMetrics(url string) {
+	f.t.Helper()
+	m, err := gateclient.NewMetrics([]gateclient.Prometheus{{Name: "main", URL: url}}, f.clock.Now, nil)
+	f.must(err)
+	f.metrics = m
 }
 
 // gateResult is what the gate of a kind says of a component's promotion into qa.
-func (w *fixture) gateResult(component, kind string) policies.Result {
-	w.t.Helper()
-	gates := w.gateResults(component)
+func (f *fixture) gateResult(component, kind string) policies.Result {
+	f.t.Helper()
+	gates := f.gateResults(component)
 	i := slices.IndexFunc(gates, func(g policies.Result) bool { return g.Gate == kind })
 	if i < 0 {
-		w.t.Fatalf("no gate %s among %+v", kind, gates)
+		f.t.Fatalf("no gate %s among %+v", kind, gates)
 	}
 	return gates[i]
 }
 
 // gateResults are what all gates of the pipeline say of a component's promotion into qa.
-func (w *fixture) gateResults(component string) []policies.Result {
-	w.t.Helper()
-	s, err := w.opts.Gatherer.Snapshot(w.t.Context(), w.repo.Repository)
-	w.must(err)
-	_, d, err := w.opts.Gatherer.Evaluate(w.t.Context(), s, w.unit(component), false)
-	w.must(err)
+func (f *fixture) gateResults(component string) []policies.Result {
+	f.t.Helper()
+	s, err := f.opts.Gatherer.Snapshot(f.t.Context(), f.repo.Repository)
+	f.must(err)
+	_, d, err := f.opts.Gatherer.Evaluate(f.t.Context(), s, f.unit(component), false)
+	f.must(err)
 	return d.Components[0].Env("qa").Gates
 }
 
@@ -266,12 +266,12 @@ type countingMetrics struct {
 	most  int
 }
 
-func (m *countingMetrics) Sample(_ context.Context, _, _ string, _, _ time.Duration) (policies.MetricSample, time.Time, error) {
-	m.calls++
-	if m.calls > m.most {
-		return policies.MetricSample{}, m.w.clock.Now().Add(2 * time.Second), nil
+func (c *countingMetrics) Sample(_ context.Context, _, _ string, _, _ time.Duration) (policies.MetricSample, time.Time, error) {
+	c.calls++
+	if c.calls > c.most {
+		return policies.MetricSample{}, c.w.clock.Now().Add(2 * time.Second), nil
 	}
-	return policies.MetricSample{At: m.w.clock.Now(), Values: []float64{0}}, time.Time{}, nil
+	return policies.MetricSample{At: c.w.clock.Now(), Values: []float64{0}}, time.Time{}, nil
 }
 
 // TestMetricWithoutATurn holds that where a server's budget is used up, what was measured

@@ -29,7 +29,7 @@ type pendingKey struct {
 }
 
 // digests are those of a key's states, sorted.
-func (k pendingKey) digests() []string { return slices.Sorted(maps.Values(k.states)) }
+func (p pendingKey) digests() []string { return slices.Sorted(maps.Values(p.states)) }
 
 // pendingWake is how urgent a wake is, and how long it waits for what else is heard; one that
 // waits is never urgent.

@@ -16,7 +16,7 @@ import (
 // merge key. acted says that something was done that must be looked at. What fails in
 // an environment keeps from being done what comes after it there: of the component's
 // own, or, where it is about a pull request, of all that the unit does there.
-func (e *Controller) performSteps(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision) (acted bool, failed stepFailures) {
+func (co *Controller) performSteps(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision) (acted bool, failed stepFailures) {
 	failed = newStepFailures(len(ev.Components))
 	for _, step := range d.Steps() {
 		env := promotion.EnvironmentOf(step.Action)
@@ -28,16 +28,16 @@ func (e *Controller) performSteps(ctx context.Context, ev *facts.Evaluation, d *
 		case promotion.FactRequest: // answered before, or it can't be
 			continue
 		case promotion.Merge:
-			err = e.enqueueMerge(ctx, ev.Unit, x.Revert)
+			err = co.enqueueMerge(ctx, ev.Unit, x.Revert)
 		case promotion.Refresh, promotion.Sync:
-			if _, err := e.opts.Actor.Do(ctx, ev, d, step); err != nil {
+			if _, err := co.opts.Actor.Do(ctx, ev, d, step); err != nil {
 				// The verdict waits and asks again; nothing else stands still for it.
-				e.opts.Log.Warn("Argo CD could not be asked", zap.Error(err))
+				co.opts.Log.Warn("Argo CD could not be asked", zap.Error(err))
 			}
 			continue
 		default:
 			var needsLook bool
-			needsLook, err = e.opts.Actor.Do(ctx, ev, d, step)
+			needsLook, err = co.opts.Actor.Do(ctx, ev, d, step)
 			acted = acted || needsLook
 		}
 		if err != nil && ctx.Err() != nil {
@@ -61,24 +61,24 @@ func newStepFailures(components int) stepFailures {
 }
 
 // of are the failures of a component; -1 is those about pull requests.
-func (f stepFailures) of(component int) failures { return f[component+1] }
+func (s stepFailures) of(component int) failures { return s[component+1] }
 
 // blocks says that a step isn't done after what failed.
-func (f stepFailures) blocks(component int, env string) bool {
+func (s stepFailures) blocks(component int, env string) bool {
 	if component >= 0 {
-		return f.of(-1)[env] != nil || f.of(component)[env] != nil
+		return s.of(-1)[env] != nil || s.of(component)[env] != nil
 	}
-	return slices.ContainsFunc(f, func(f failures) bool { return f[env] != nil })
+	return slices.ContainsFunc(s, func(f failures) bool { return f[env] != nil })
 }
 
 // report says in the decision what failed in which environment, where people look for
 // it; false when there is nothing to say. What only moved meanwhile is none of theirs.
-func (f stepFailures) report(d *promotion.Decision) bool {
+func (s stepFailures) report(d *promotion.Decision) bool {
 	said := false
 	for i := range d.Components {
 		for j := range d.Components[i].Envs {
 			st := &d.Components[i].Envs[j]
-			for _, own := range []failures{f.of(-1), f.of(i)} {
+			for _, own := range []failures{s.of(-1), s.of(i)} {
 				if err := own[st.Environment]; err != nil && !isStale(err) {
 					st.Why = append(st.Why, promotion.Reason{Code: "failing", Text: err.Error() + "; it is tried again"})
 					said = true
@@ -91,9 +91,9 @@ func (f stepFailures) report(d *promotion.Decision) bool {
 
 // joined is nil when nothing failed; where something really did, what only moved
 // meanwhile isn't worth telling.
-func (f stepFailures) joined() error {
+func (s stepFailures) joined() error {
 	all := failures{}
-	for _, own := range f {
+	for _, own := range s {
 		for env, err := range own {
 			all.record(env, err)
 		}

@@ -19,24 +19,24 @@ import (
 // holder's own stands beside the others'; a label that somebody set by hand has no end. What
 // shows it comes first and goes last, so that nobody finds a label missing that is only on
 // its way.
-func (e *Controller) holdPull(ctx context.Context, r *Repository, o Command, end time.Time) (promotion.Hold, error) {
-	now := e.opts.Clock.Now()
-	all, err := facts.ReadPullHolds(ctx, e.opts.Store, r.ID, o.Pull)
+func (co *Controller) holdPull(ctx context.Context, r *Repository, o Command, end time.Time) (promotion.Hold, error) {
+	now := co.opts.Clock.Now()
+	all, err := facts.ReadPullHolds(ctx, co.opts.Store, r.ID, o.Pull)
 	if err != nil {
 		return promotion.Hold{}, err
 	}
 	if !end.IsZero() && len(all) == 0 {
-		pr, err := e.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, o.Pull)
+		pr, err := co.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, o.Pull)
 		if err != nil {
 			return promotion.Hold{}, err
 		}
 		if pr.HasLabel(promotion.LabelHold) {
-			unfinished, err := labelling.Has(ctx, e.opts.Store, record.OfPull(r.ID, o.Pull))
+			unfinished, err := labelling.Has(ctx, co.opts.Store, record.OfPull(r.ID, o.Pull))
 			if err != nil || !unfinished {
 				return promotion.Hold{}, err // by hand
 			}
 		}
-		if err := labelling.Put(ctx, e.opts.Store, record.OfPull(r.ID, o.Pull), o.Source); err != nil {
+		if err := labelling.Put(ctx, co.opts.Store, record.OfPull(r.ID, o.Pull), o.Source); err != nil {
 			return promotion.Hold{}, err
 		}
 	}
@@ -45,12 +45,12 @@ func (e *Controller) holdPull(ctx context.Context, r *Repository, o Command, end
 		return promotion.Hold{}, err
 	}
 	strongest, _ := promotion.FindStrongest(active)
-	return strongest.Hold, e.storePullHolds(ctx, r, o.Pull, active)
+	return strongest.Hold, co.storePullHolds(ctx, r, o.Pull, active)
 }
 
-func (e *Controller) storePullHolds(ctx context.Context, r *Repository, number int, active []promotion.Holding) error {
+func (co *Controller) storePullHolds(ctx context.Context, r *Repository, number int, active []promotion.Holding) error {
 	about := record.OfPull(r.ID, number)
-	return e.opts.Store.Tx(ctx, "hold", func(tx *store.Tx) error {
+	return co.opts.Store.Tx(ctx, "hold", func(tx *store.Tx) error {
 		return cmp.Or(facts.PullHolds.Put(ctx, tx, about, active), labelling.Drop(ctx, tx, about))
 	})
 }
@@ -64,14 +64,14 @@ var labelling = record.Declare[record.Pull, string](record.Declaration{
 })
 
 // isLabelling says that the label was about to be set, or taken off, for this command.
-func (e *Controller) isLabelling(ctx context.Context, r *Repository, number int, source string) (bool, error) {
-	of, ok, err := labelling.Get(ctx, e.opts.Store, record.OfPull(r.ID, number))
+func (co *Controller) isLabelling(ctx context.Context, r *Repository, number int, source string) (bool, error) {
+	of, ok, err := labelling.Get(ctx, co.opts.Store, record.OfPull(r.ID, number))
 	return ok && of == source, err
 }
 
 // forgetPullHold forgets who holds a pull request.
-func (e *Controller) forgetPullHold(ctx context.Context, r *Repository, number int) error {
-	return e.opts.Store.Tx(ctx, "unhold", func(tx *store.Tx) error {
+func (co *Controller) forgetPullHold(ctx context.Context, r *Repository, number int) error {
+	return co.opts.Store.Tx(ctx, "unhold", func(tx *store.Tx) error {
 		about := record.OfPull(r.ID, number)
 		return cmp.Or(facts.PullHolds.Drop(ctx, tx, about), labelling.Drop(ctx, tx, about))
 	})
@@ -80,15 +80,15 @@ func (e *Controller) forgetPullHold(ctx context.Context, r *Repository, number i
 // liftPullHold lifts holds on a pull request, and gives the strongest of those that stand
 // then; without any the label goes too. A command that comes late doesn't take off a label
 // that nobody is known to have set by a command: it may be newer.
-func (e *Controller) liftPullHold(ctx context.Context, r *Repository, o Command) (promotion.Hold, error) {
+func (co *Controller) liftPullHold(ctx context.Context, r *Repository, o Command) (promotion.Hold, error) {
 	number, lift, about := o.Pull, o.lift(), record.OfPull(r.ID, o.Pull)
-	all, err := facts.ReadPullHolds(ctx, e.opts.Store, r.ID, number)
+	all, err := facts.ReadPullHolds(ctx, co.opts.Store, r.ID, number)
 	if err != nil {
 		return promotion.Hold{}, err
 	}
-	now := e.opts.Clock.Now()
+	now := co.opts.Clock.Now()
 	if len(all) == 0 {
-		own, err := e.isLabelling(ctx, r, number, o.Source)
+		own, err := co.isLabelling(ctx, r, number, o.Source)
 		switch {
 		case err != nil:
 			return promotion.Hold{}, err
@@ -96,16 +96,16 @@ func (e *Controller) liftPullHold(ctx context.Context, r *Repository, o Command)
 		case lift.OwnOnly:
 			return promotion.Hold{}, nil
 		case lift.IsLate(now):
-			if err := e.checkUnlabelled(ctx, r, number, lift.Given); err != nil {
+			if err := co.checkUnlabelled(ctx, r, number, lift.Given); err != nil {
 				return promotion.Hold{}, err
 			}
 		}
 	}
 	active := lift.Of(promotion.ListActive(all, now))
 	if strongest, held := promotion.FindStrongest(active); held {
-		return strongest.Hold, e.storePullHolds(ctx, r, number, active)
+		return strongest.Hold, co.storePullHolds(ctx, r, number, active)
 	}
-	err = e.opts.Store.Tx(ctx, "lift", func(tx *store.Tx) error {
+	err = co.opts.Store.Tx(ctx, "lift", func(tx *store.Tx) error {
 		return cmp.Or(facts.PullHolds.Drop(ctx, tx, about), labelling.Put(ctx, tx, about, o.Source))
 	})
 	if err != nil {
@@ -114,12 +114,12 @@ func (e *Controller) liftPullHold(ctx context.Context, r *Repository, o Command)
 	if err := r.Forge.RemoveLabel(ctx, r.Name, number, promotion.LabelHold); err != nil {
 		return promotion.Hold{}, err
 	}
-	return promotion.Hold{}, labelling.Drop(ctx, e.opts.Store, about)
+	return promotion.Hold{}, labelling.Drop(ctx, co.opts.Store, about)
 }
 
 // checkUnlabelled refuses what was written some time ago and would take off a label now.
-func (e *Controller) checkUnlabelled(ctx context.Context, r *Repository, number int, written time.Time) error {
-	pr, err := e.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, number)
+func (co *Controller) checkUnlabelled(ctx context.Context, r *Repository, number int, written time.Time) error {
+	pr, err := co.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, number)
 	if err != nil {
 		return err
 	}
@@ -134,46 +134,46 @@ func (e *Controller) checkUnlabelled(ctx context.Context, r *Repository, number 
 // that somebody took off by hand, with a sentence, and takes it off at the hold's end. Who
 // closes a pull request lifts no hold with that: it may be opened again. It gives when the hold
 // ends; zero: there is no hold, or it has no end.
-func (e *Controller) keepPullHold(ctx context.Context, r *Repository, number int) (time.Time, error) {
-	all, err := facts.ReadPullHolds(ctx, e.opts.Store, r.ID, number)
+func (co *Controller) keepPullHold(ctx context.Context, r *Repository, number int) (time.Time, error) {
+	all, err := facts.ReadPullHolds(ctx, co.opts.Store, r.ID, number)
 	if err != nil || len(all) == 0 {
 		return time.Time{}, err
 	}
-	h, held := promotion.FindStrongest(promotion.ListActive(all, e.opts.Clock.Now()))
-	pr, err := e.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, number) // the hold may be newer than what was read
+	h, held := promotion.FindStrongest(promotion.ListActive(all, co.opts.Clock.Now()))
+	pr, err := co.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, number) // the hold may be newer than what was read
 	switch {
 	case err != nil:
 		return time.Time{}, err
 	case pr.State == forge.Merged:
-		return time.Time{}, e.forgetPullHold(ctx, r, number)
+		return time.Time{}, co.forgetPullHold(ctx, r, number)
 	case !held:
-		return time.Time{}, e.endPullHold(ctx, r, number)
+		return time.Time{}, co.endPullHold(ctx, r, number)
 	case pr.State != forge.Open || pr.HasLabel(promotion.LabelHold):
 		return h.Until, nil
 	}
 	if err := r.Forge.AddLabels(ctx, r.Name, number, promotion.LabelHold); err != nil {
 		return time.Time{}, err
 	}
-	e.announce(ctx, r, number, "the label is back at "+e.opts.Clock.Now().Format(time.RFC3339Nano), prtext.HoldIsBack(h.By))
-	_, err = e.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, number)
+	co.announce(ctx, r, number, "the label is back at "+co.opts.Clock.Now().Format(time.RFC3339Nano), prtext.HoldIsBack(h.By))
+	_, err = co.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, number)
 	return h.Until, err
 }
 
 // endPullHold takes off the label of a hold that has come to its end. Who held it is
 // forgotten last: after a crash in between the label isn't taken for somebody's own.
-func (e *Controller) endPullHold(ctx context.Context, r *Repository, number int) error {
+func (co *Controller) endPullHold(ctx context.Context, r *Repository, number int) error {
 	if err := r.Forge.RemoveLabel(ctx, r.Name, number, promotion.LabelHold); err != nil {
 		return err
 	}
-	if _, err := e.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, number); err != nil {
+	if _, err := co.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, number); err != nil {
 		return err
 	}
-	return e.forgetPullHold(ctx, r, number)
+	return co.forgetPullHold(ctx, r, number)
 }
 
 // forgetClosedHolds forgets who holds the pull requests that are merged, and those that have been
 // closed for so long that their history is forgotten too.
-func (e *Controller) forgetClosedHolds(ctx context.Context, tx *store.Tx, r *Repository) error {
+func (co *Controller) forgetClosedHolds(ctx context.Context, tx *store.Tx, r *Repository) error {
 	held, err := facts.PullHolds.List(ctx, tx, record.Within{Repo: r.ID})
 	if err != nil {
 		return err
@@ -194,7 +194,7 @@ func (e *Controller) forgetClosedHolds(ctx context.Context, tx *store.Tx, r *Rep
 		if err != nil {
 			return err
 		}
-		isOld := pr.State == string(forge.Closed) && pr.ClosedAt.Before(e.opts.Clock.Now().Add(-e.opts.Retention))
+		isOld := pr.State == string(forge.Closed) && pr.ClosedAt.Before(co.opts.Clock.Now().Add(-co.opts.Retention))
 		if !known || !isOld && pr.State != string(forge.Merged) {
 			continue
 		}

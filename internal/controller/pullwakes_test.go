@@ -12,10 +12,10 @@ import (
 )
 
 // urgencyOfUnit drops what is due, and gives how urgent a unit's key was; false: it wasn't due.
-func (w *fixture) urgencyOfUnit(component string) (urgency store.Urgency, due bool) {
-	w.t.Helper()
-	for _, c := range w.takeClaims() {
-		if c.Key == wake.ForUnit(w.unit(component)).String() {
+func (f *fixture) urgencyOfUnit(component string) (urgency store.Urgency, due bool) {
+	f.t.Helper()
+	for _, c := range f.takeClaims() {
+		if c.Key == wake.ForUnit(f.unit(component)).String() {
 			urgency, due = c.Urgency, true
 		}
 	}

@@ -37,35 +37,35 @@ func relevantHeads(heads map[string]string, judged []facts.BranchHead) map[strin
 
 // missed says that a judged branch is where this process saw it, and was elsewhere when
 // another process looked: what happened between can't be told from here.
-func (l repositoryLook) missed(seen map[string]string, now repositoryLook) bool {
+func (r repositoryLook) missed(seen map[string]string, now repositoryLook) bool {
 	return slices.ContainsFunc(now.snapshot.BranchHeads(), func(b facts.BranchHead) bool {
-		return seen[b.Branch] != b.Commit && l.heads[b.Branch] == b.Commit
+		return seen[b.Branch] != b.Commit && r.heads[b.Branch] == b.Commit
 	})
 }
 
 // keysOfChanges are the keys that what changed since the last look concerns: the units
 // that it touched, those with a branch of ours that moved, those that a hold is about,
 // and those that wait for a place that may be free now.
-func (e *Controller) keysOfChanges(ctx context.Context, r *Repository, seen map[string]string, last, now repositoryLook) (urgentKeys, error) {
+func (co *Controller) keysOfChanges(ctx context.Context, r *Repository, seen map[string]string, last, now repositoryLook) (urgentKeys, error) {
 	keys := urgentKeys{}
 	s := now.snapshot
 	if !slices.Equal(last.snapshot.BranchHeads(), s.BranchHeads()) {
-		units, all, err := e.opts.Gatherer.ChangedUnits(ctx, last.snapshot, s)
+		units, all, err := co.opts.Gatherer.ChangedUnits(ctx, last.snapshot, s)
 		if err != nil {
 			return keys, err
 		}
 		if all {
-			every, err := e.keysOfAll(ctx, r, s)
+			every, err := co.keysOfAll(ctx, r, s)
 			keys.add(store.Normal, every...)
 			return keys, err
 		}
 		for u := range units {
 			keys.add(store.Normal, wake.ForUnit(s.RunsAs(u)))
 		}
-		for _, other := range e.opts.Gatherer.Dependents(r.ID) {
+		for _, other := range co.opts.Gatherer.Dependents(r.ID) {
 			keys.add(store.Normal, wake.ForRepository(other))
 		}
-		readers, err := e.keysOfReaders(ctx, r)
+		readers, err := co.keysOfReaders(ctx, r)
 		if err != nil {
 			return keys, err
 		}
@@ -78,14 +78,14 @@ func (e *Controller) keysOfChanges(ctx context.Context, r *Repository, seen map[
 			}
 		}
 	}
-	held, err := e.heldUnits(ctx, r, seen, last, now)
+	held, err := co.heldUnits(ctx, r, seen, last, now)
 	if err != nil {
 		return keys, err
 	}
 	for _, u := range held {
 		keys.add(store.Urgent, wake.ForUnit(s.RunsAs(u)))
 	}
-	queued, err := e.opts.Gatherer.NextQueued(ctx, s)
+	queued, err := co.opts.Gatherer.NextQueued(ctx, s)
 	for _, u := range queued {
 		keys.add(store.Normal, wake.ForUnit(s.RunsAs(u)))
 	}
@@ -93,7 +93,7 @@ func (e *Controller) keysOfChanges(ctx context.Context, r *Repository, seen map[
 }
 
 // heldUnits are the units that the holds are about that were set or lifted.
-func (e *Controller) heldUnits(ctx context.Context, r *Repository, seen map[string]string, last, now repositoryLook) ([]promotion.Unit, error) {
+func (co *Controller) heldUnits(ctx context.Context, r *Repository, seen map[string]string, last, now repositoryLook) ([]promotion.Unit, error) {
 	was, is := last.heads[history.StateBranch], now.heads[history.StateBranch]
 	if was == is && seen[history.StateBranch] == is {
 		return nil, nil
@@ -118,12 +118,12 @@ func (e *Controller) heldUnits(ctx context.Context, r *Repository, seen map[stri
 }
 
 // wakeQueued wakes those that wait for a place, of which one may be free now.
-func (e *Controller) wakeQueued(ctx context.Context, r *Repository) error {
-	s, err := e.opts.Gatherer.Snapshot(ctx, r.Repository)
+func (co *Controller) wakeQueued(ctx context.Context, r *Repository) error {
+	s, err := co.opts.Gatherer.Snapshot(ctx, r.Repository)
 	if err != nil {
 		return err
 	}
-	queued, err := e.opts.Gatherer.NextQueued(ctx, s)
+	queued, err := co.opts.Gatherer.NextQueued(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -131,5 +131,5 @@ func (e *Controller) wakeQueued(ctx context.Context, r *Repository) error {
 	for _, u := range queued {
 		keys = append(keys, wake.ForUnit(s.RunsAs(u)))
 	}
-	return e.opts.Store.Wake(ctx, wake.Strings(keys...)...)
+	return co.opts.Store.Wake(ctx, wake.Strings(keys...)...)
 }

@@ -13,29 +13,29 @@ import (
 )
 
 // pushes commits files to the tracked branch and gives the units that this wakes.
-func (w *fixture) pushes(files map[string]string, remove ...string) []string {
-	w.t.Helper()
-	w.dropDue()
-	_, err := w.forge.CommitAs(repoName, "linus", "main", "A push", files, remove...)
-	w.must(err)
-	w.runRepository()
-	return w.dropDue()
+func (f *fixture) pushes(files map[string]string, remove ...string) []string {
+	f.t.Helper()
+	f.dropDue()
+	_, err := f.forge.CommitAs(repoName, "linus", "main", "A push", files, remove...)
+	f.must(err)
+	f.runRepository()
+	return f.dropDue()
 }
 
 // dropDue takes everything that is due out of the queue and names the units in it.
-func (w *fixture) dropDue() []string {
-	w.t.Helper()
-	w.clock.Step(time.Second)
+func (f *fixture) dropDue() []string {
+	f.t.Helper()
+	f.clock.Step(time.Second)
 	var out []string
 	for {
-		claims, err := w.opts.Store.Claim(w.t.Context(), "others", 1000)
-		w.must(err)
+		claims, err := f.opts.Store.Claim(f.t.Context(), "others", 1000)
+		f.must(err)
 		if len(claims) == 0 {
 			slices.Sort(out)
 			return out
 		}
 		for _, c := range claims {
-			w.must(w.opts.Store.Finish(w.t.Context(), "others", c, store.Outcome{}))
+			f.must(f.opts.Store.Finish(f.t.Context(), "others", c, store.Outcome{}))
 			if k, _ := wake.Parse(c.Key); k.Kind == wake.Unit {
 				out = append(out, k.Component)
 			}
@@ -97,22 +97,22 @@ func TestAPushWakesWhomItConcerns(t *testing.T) {
 }
 
 // runDue runs what comes due within a time, as the loop would, and counts the runs.
-func (w *fixture) runDue(within time.Duration) map[wake.Kind]int {
-	w.t.Helper()
+func (f *fixture) runDue(within time.Duration) map[wake.Kind]int {
+	f.t.Helper()
 	out := map[wake.Kind]int{}
-	for until := w.clock.Now().Add(within); w.clock.Now().Before(until); w.clock.Step(time.Second) {
+	for until := f.clock.Now().Add(within); f.clock.Now().Before(until); f.clock.Step(time.Second) {
 		for {
-			claims, err := w.claimKeys(w.t.Context(), 1, 0)
-			w.must(err)
+			claims, err := f.claimKeys(f.t.Context(), 1, 0)
+			f.must(err)
 			if len(claims) == 0 {
 				break
 			}
 			for _, c := range claims {
 				k, _ := wake.Parse(c.Key)
 				if out[k.Kind]++; out[k.Kind] > 10_000 {
-					w.t.Fatalf("it doesn't come to rest: %v runs", out)
+					f.t.Fatalf("it doesn't come to rest: %v runs", out)
 				}
-				w.runClaim(w.t.Context(), c, w.clock.Now())
+				f.runClaim(f.t.Context(), c, f.clock.Now())
 			}
 		}
 	}

@@ -38,8 +38,8 @@ var evaluatedHeads = record.Declare[record.Pull, evaluatedHead](record.Declarati
 	Doc: "The head that is being evaluated. One that a process left behind when it died isn't evaluated again.",
 })
 
-func (e *Controller) readChecked(ctx context.Context, r *Repository, number int) (checkedState, error) {
-	was, _, err := checkedHeads.Get(ctx, e.opts.Store, record.OfPull(r.ID, number))
+func (co *Controller) readChecked(ctx context.Context, r *Repository, number int) (checkedState, error) {
+	was, _, err := checkedHeads.Get(ctx, co.opts.Store, record.OfPull(r.ID, number))
 	return was, err
 }
 
@@ -51,24 +51,24 @@ var errDied = errors.New("the process that looked at it before didn't come to an
 // lookAt has something look at the head of a pull request, which is on record meanwhile: one that
 // kills the process, by what it makes it or the machine do, must not do so again after the next start. A
 // *facts.RefusedHeadError: it was on record already, from another process; a key is run by one at a time.
-func (e *Controller) lookAt(ctx context.Context, r *Repository, pr *forge.PullRequest, look func() error) error {
-	about, mine := record.OfPull(r.ID, pr.Number), evaluatedHead{pr.Head, e.opts.Owner}
-	was, found, err := evaluatedHeads.Get(ctx, e.opts.Store, about)
+func (co *Controller) lookAt(ctx context.Context, r *Repository, pr *forge.PullRequest, look func() error) error {
+	about, mine := record.OfPull(r.ID, pr.Number), evaluatedHead{pr.Head, co.opts.Owner}
+	was, found, err := evaluatedHeads.Get(ctx, co.opts.Store, about)
 	if err != nil {
 		return err
 	}
 	if found && was.Head == mine.Head && was.Owner != mine.Owner {
 		return &facts.RefusedHeadError{Why: diedText, Err: errDied}
 	}
-	if err := evaluatedHeads.Put(ctx, e.opts.Store, about, mine); err != nil {
+	if err := evaluatedHeads.Put(ctx, co.opts.Store, about, mine); err != nil {
 		return err
 	}
 	defer func() {
 		// Also where the run or the process is told to end, which is no death.
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 		defer cancel()
-		if err := evaluatedHeads.Drop(ending, e.opts.Store, about); err != nil {
-			e.opts.Log.Warn("that a head isn't looked at any more couldn't be written down", zap.String("repository", r.ID), zap.Int("pull", pr.Number), zap.Error(err))
+		if err := evaluatedHeads.Drop(ending, co.opts.Store, about); err != nil {
+			co.opts.Log.Warn("that a head isn't looked at any more couldn't be written down", zap.String("repository", r.ID), zap.Int("pull", pr.Number), zap.Error(err))
 		}
 	}()
 	return look()
@@ -76,40 +76,40 @@ func (e *Controller) lookAt(ctx context.Context, r *Repository, pr *forge.PullRe
 
 // reportRefused says on a pull request that its head isn't looked at; the time is
 // reportImpact's. It isn't fetched again only to be refused again.
-func (e *Controller) reportRefused(ctx context.Context, r *Repository, pr *forge.PullRequest, s *facts.Snapshot, into facts.BranchHead, refused *facts.RefusedHeadError) (time.Time, error) {
-	e.opts.Log.Warn("the head of a pull request isn't looked at", zap.String("repository", r.ID), zap.Int("pull", pr.Number), zap.String("author", pr.Author), zap.String("head", pr.Head), zap.Error(refused))
-	again, err := e.reportImpact(ctx, r, pr, s, &facts.ProposedChange{Into: into, Head: pr.Head}, &facts.ChangeReport{Failed: refused.Why})
+func (co *Controller) reportRefused(ctx context.Context, r *Repository, pr *forge.PullRequest, s *facts.Snapshot, into facts.BranchHead, refused *facts.RefusedHeadError) (time.Time, error) {
+	co.opts.Log.Warn("the head of a pull request isn't looked at", zap.String("repository", r.ID), zap.Int("pull", pr.Number), zap.String("author", pr.Author), zap.String("head", pr.Head), zap.Error(refused))
+	again, err := co.reportImpact(ctx, r, pr, s, &facts.ProposedChange{Into: into, Head: pr.Head}, &facts.ChangeReport{Failed: refused.Why})
 	if err != nil || !again.IsZero() {
 		return again, err
 	}
 	about := record.OfPull(r.ID, pr.Number)
-	if err := checkedHeads.Put(ctx, e.opts.Store, about, checkedState{Head: pr.Head, Refused: refused.Why}); err != nil {
+	if err := checkedHeads.Put(ctx, co.opts.Store, about, checkedState{Head: pr.Head, Refused: refused.Why}); err != nil {
 		return time.Time{}, err
 	}
-	return time.Time{}, evaluatedHeads.Drop(ctx, e.opts.Store, about)
+	return time.Time{}, evaluatedHeads.Drop(ctx, co.opts.Store, about)
 }
 
 // forgetChecked forgets what is known of looks at a pull request.
-func (e *Controller) forgetChecked(ctx context.Context, r *Repository, number int) error {
-	return e.opts.Store.Tx(ctx, "forgetChecked", func(tx *store.Tx) error {
+func (co *Controller) forgetChecked(ctx context.Context, r *Repository, number int) error {
+	return co.opts.Store.Tx(ctx, "forgetChecked", func(tx *store.Tx) error {
 		about := record.OfPull(r.ID, number)
 		return errors.Join(checkedHeads.Drop(ctx, tx, about), evaluatedHeads.Drop(ctx, tx, about))
 	})
 }
 
 // retriesHead says that a command is to have a head looked at again that isn't looked at any more.
-func (e *Controller) retriesHead(ctx context.Context, r *Repository, pr *forge.PullRequest, o Command) (bool, error) {
+func (co *Controller) retriesHead(ctx context.Context, r *Repository, pr *forge.PullRequest, o Command) (bool, error) {
 	if o.Command.Verb != command.Retry {
 		return false, nil
 	}
-	was, err := e.readChecked(ctx, r, pr.Number)
+	was, err := co.readChecked(ctx, r, pr.Number)
 	return was.Refused != "" && was.Head == pr.Head, err
 }
 
 // retryHead has a head looked at again.
-func (e *Controller) retryHead(ctx context.Context, r *Repository, pr *forge.PullRequest) (string, error) {
-	if err := e.forgetChecked(ctx, r, pr.Number); err != nil {
+func (co *Controller) retryHead(ctx context.Context, r *Repository, pr *forge.PullRequest) (string, error) {
+	if err := co.forgetChecked(ctx, r, pr.Number); err != nil {
 		return "", err
 	}
-	return "It is looked at again.", e.opts.Store.WakeAs(ctx, store.Normal, wake.ForPull(r.ID, pr.Number).String())
+	return "It is looked at again.", co.opts.Store.WakeAs(ctx, store.Normal, wake.ForPull(r.ID, pr.Number).String())
 }

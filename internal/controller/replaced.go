@@ -12,28 +12,28 @@ import (
 
 // ReplacedRepositories are the repositories that rest because another has their name by now, and
 // since when that is known.
-func (e *Controller) ReplacedRepositories() map[string]time.Time { return e.replaced.all() }
+func (co *Controller) ReplacedRepositories() map[string]time.Time { return co.replaced.all() }
 
 // runUnlessReplaced runs a key; those of a repository rest while another one has its name. A name
 // that was given up may be anybody's: what is there has other rules, and other people. It is read at
 // each sweep, which a webhook of the other one brings forward.
-func (e *Controller) runUnlessReplaced(ctx context.Context, r *Repository, k wake.Key) (time.Time, error) {
-	if err := e.readRest(ctx, r); err != nil {
+func (co *Controller) runUnlessReplaced(ctx context.Context, r *Repository, k wake.Key) (time.Time, error) {
+	if err := co.readRest(ctx, r); err != nil {
 		return time.Time{}, err
 	}
-	if k.Kind == wake.Sweep || e.replaced.rests(r.ID) && k.Kind == wake.Repository {
-		if err := e.checkNumber(ctx, r); err != nil {
+	if k.Kind == wake.Sweep || co.replaced.rests(r.ID) && k.Kind == wake.Repository {
+		if err := co.checkNumber(ctx, r); err != nil {
 			return time.Time{}, err
 		}
 	}
-	if e.replaced.rests(r.ID) {
-		return e.opts.Clock.Now().Add(restingDelay), nil
+	if co.replaced.rests(r.ID) {
+		return co.opts.Clock.Now().Add(restingDelay), nil
 	}
-	return e.runUnlessArchived(ctx, r, k)
+	return co.runUnlessArchived(ctx, r, k)
 }
 
 // checkNumber reads whether a repository's name is still its own. What can't be read now is as it was.
-func (e *Controller) checkNumber(ctx context.Context, r *Repository) error {
+func (co *Controller) checkNumber(ctx context.Context, r *Repository) error {
 	replaced, number := false, int64(0) // where nobody can say
 	if f, ok := r.Forge.(forge.RepositoryNumberer); ok && r.Number != 0 {
 		var err error
@@ -42,17 +42,17 @@ func (e *Controller) checkNumber(ctx context.Context, r *Repository) error {
 		}
 		replaced = number != r.Number
 	}
-	if replaced == e.replaced.rests(r.ID) {
+	if replaced == co.replaced.rests(r.ID) {
 		return nil
 	}
-	changed, err := e.setRest(ctx, r, replacedSince, replaced)
+	changed, err := co.setRest(ctx, r, replacedSince, replaced)
 	switch {
 	case err != nil || !changed:
 		return err
 	case replaced:
-		e.opts.Log.Warn("another repository has this name by now: nothing is done there; write the name that the former one has now into the server's file", zap.String("repository", r.ID), zap.Int64("number", number), zap.Int64("former", r.Number))
+		co.opts.Log.Warn("another repository has this name by now: nothing is done there; write the name that the former one has now into the server's file", zap.String("repository", r.ID), zap.Int64("number", number), zap.Int64("former", r.Number))
 	default:
-		e.opts.Log.Info("the repository has its name again", zap.String("repository", r.ID))
+		co.opts.Log.Info("the repository has its name again", zap.String("repository", r.ID))
 	}
 	return nil
 }

@@ -69,41 +69,41 @@ type benchWorld struct {
 	delivering sync.WaitGroup
 }
 
-func (w *benchWorld) must(err error) {
-	w.b.Helper()
+func (b *benchWorld) must(err error) {
+	b.b.Helper()
 	if err != nil {
-		w.b.Fatal(err)
+		b.b.Fatal(err)
 	}
 }
 
 // wait is the way to the forge and back.
-func (w *benchWorld) wait() {
-	if w.slow.Load() {
+func (b *benchWorld) wait() {
+	if b.slow.Load() {
 		time.Sleep(benchLatency)
 	}
 }
 
 // deliver takes an event as the server takes the forge's delivery.
-func (w *benchWorld) deliver(e memory.Event) {
+func (b *benchWorld) deliver(e memory.Event) {
 	if e.Kind == memory.PullRequestEvent && e.Action == "closed" && strings.HasPrefix(e.Branch, "liftlock/") {
-		w.merged.Add(1)
+		b.merged.Add(1)
 	}
-	if w.store == nil {
+	if b.store == nil {
 		return
 	}
-	w.delivering.Go(func() {
+	b.delivering.Go(func() {
 		ctx, id := context.Background(), "hub:"+e.Repo.String()
 		ev := &webhooks.Event{Kind: webhooks.Kind(e.Kind), Action: e.Action, Number: e.Number, Branch: e.Branch, HeadBranch: e.Branch, Fork: e.Fork, Before: e.Before, After: e.After, Commit: e.Commit, Sender: e.Actor}
-		_, err := w.store.Accept(ctx, store.Delivery{Forge: "hub", ID: fmt.Sprint(w.deliveries.Add(1)), Event: string(e.Kind), Repo: e.Repo.String(), ReceivedAt: time.Now(),
-			Keys: wake.Strings(KeysOfEvent(ctx, w.store, id, bot, ev)...), Urgency: UrgencyOfEvent(ev)})
+		_, err := b.store.Accept(ctx, store.Delivery{Forge: "hub", ID: fmt.Sprint(b.deliveries.Add(1)), Event: string(e.Kind), Repo: e.Repo.String(), ReceivedAt: time.Now(),
+			Keys: wake.Strings(KeysOfEvent(ctx, b.store, id, bot, ev)...), Urgency: UrgencyOfEvent(ev)})
 		if err != nil {
-			w.b.Error(err)
+			b.b.Error(err)
 		}
 	})
 }
 
 // compare has Argo CD compare every Application again and again, and tell the replicas.
-func (w *benchWorld) compare(ctx context.Context) {
+func (b *benchWorld) compare(ctx context.Context) {
 	tick := time.NewTicker(benchComparison)
 	defer tick.Stop()
 	for {
@@ -111,12 +111,12 @@ func (w *benchWorld) compare(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-tick.C:
-			w.compared.Store(now.UnixNano())
+			b.compared.Store(now.UnixNano())
 		}
-		for component := range w.worldOf {
+		for component := range b.worldOf {
 			for _, env := range []string{"dev", "qa"} {
-				app, _ := w.Get("", component+"-"+env)
-				for _, c := range w.replicas {
+				app, _ := b.Get("", component+"-"+env)
+				for _, c := range b.replicas {
 					c.AppChanged(*app, false)
 				}
 			}
@@ -125,45 +125,45 @@ func (w *benchWorld) compare(ctx context.Context) {
 }
 
 // Get is an Application that has what its repository's branch has.
-func (w *benchWorld) Get(_, name string) (*verification.App, bool) {
+func (b *benchWorld) Get(_, name string) (*verification.App, bool) {
 	i := strings.LastIndexByte(name, '-')
-	world := w.worldOf[name[:i]]
+	world := b.worldOf[name[:i]]
 	if world == nil {
 		return nil, false
 	}
 	head, _ := world.remote.Head("main")
 	return &verification.App{ArgoCD: "hub", Name: name, Namespace: "argocd", UID: name, SyncStatus: "Synced", ComparedToSpec: true, Health: "Healthy", Revisions: []string{head},
-		ReconciledAt: time.Unix(0, w.compared.Load()), Sources: []verification.Source{{RepoURL: world.CloneURL(""), Path: "apps/" + name[:i] + "/" + name[i+1:], TargetRevision: "main"}},
+		ReconciledAt: time.Unix(0, b.compared.Load()), Sources: []verification.Source{{RepoURL: world.CloneURL(""), Path: "apps/" + name[:i] + "/" + name[i+1:], TargetRevision: "main"}},
 		Destination: verification.Destination{Server: "https://kubernetes.default.svc", Namespace: "shop"}}, true
 }
 
-func (w *benchWorld) List() []verification.App { return nil }
-func (w *benchWorld) Ready() error             { return nil }
+func (b *benchWorld) List() []verification.App { return nil }
+func (b *benchWorld) Ready() error             { return nil }
 
 // newReplica makes a server's controller with a store, mirrors and memory of its own.
-func (w *benchWorld) newReplica(dsn, owner string) *Controller {
-	w.b.Helper()
-	st, err := store.Open(w.b.Context(), dsn, store.Options{})
-	w.must(err)
-	w.b.Cleanup(func() { _ = st.Close() })
+func (b *benchWorld) newReplica(dsn, owner string) *Controller {
+	b.b.Helper()
+	st, err := store.Open(b.b.Context(), dsn, store.Options{})
+	b.must(err)
+	b.b.Cleanup(func() { _ = st.Close() })
 	var repos []*Repository
 	var known []*facts.Repository
-	for name, world := range w.worlds {
+	for name, world := range b.worlds {
 		m := git.OpenMemory(world.remote, git.MemoryOptions{Author: liftlockIdent, BeforeRemote: func(context.Context, string) error {
-			w.wait()
+			b.wait()
 			return nil
 		}})
-		_, err := m.Fetch(w.b.Context())
-		w.must(err)
+		_, err := m.Fetch(b.b.Context())
+		b.must(err)
 		r := &Repository{PollInterval: time.Hour, SweepInterval: time.Hour, Repository: &facts.Repository{ID: "hub:" + name, Name: world.repo,
-			Forge: w.forge.As(bot), ForgeRef: "hub", Branch: "main", Mirror: m, URLs: []string{world.CloneURL("")}, BotLogin: bot}}
+			Forge: b.forge.As(bot), ForgeRef: "hub", Branch: "main", Mirror: m, URLs: []string{world.CloneURL("")}, BotLogin: bot}}
 		repos, known = append(repos, r), append(known, r.Repository)
 	}
 	gatherer := facts.New(facts.Options{Store: st, Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: known, Now: time.Now, MaxAge: time.Hour,
-		ArgoCDs: map[string]facts.ArgoCD{"hub": {Apps: w, Namespace: "argocd", NoRefresh: true}}, Floor: func(_ string, gates []policies.Gate) []policies.Gate { return gates }})
+		ArgoCDs: map[string]facts.ArgoCD{"hub": {Apps: b, Namespace: "argocd", NoRefresh: true}}, Floor: func(_ string, gates []policies.Gate) []policies.Gate { return gates }})
 	actor := act.New(act.Options{Store: st, Gatherer: gatherer, Now: time.Now, Log: zap.NewNop(), Owner: owner, Console: "https://liftlock.example"})
 	c := New(Options{Store: st, Gatherer: gatherer, Actor: actor, Repos: repos, Clock: clock.RealClock{}, Log: zap.NewNop(), Owner: owner, Workers: benchWorkers, Retention: time.Hour})
-	w.must(c.Start(w.b.Context()))
+	b.must(c.Start(b.b.Context()))
 	return c
 }
 

@@ -20,16 +20,16 @@ import (
 
 // runRepo fetches, resolves what the branch says now and wakes the units. It asks to
 // run again after the poll interval: with every webhook lost, things only happen later.
-func (e *Controller) runRepo(ctx context.Context, r *Repository) (time.Time, error) {
-	mark, err := e.fetch(ctx, r)
+func (co *Controller) runRepo(ctx context.Context, r *Repository) (time.Time, error) {
+	mark, err := co.fetch(ctx, r)
 	if err != nil {
 		return time.Time{}, err
 	}
-	s, err := e.opts.Gatherer.Snapshot(ctx, r.Repository)
+	s, err := co.opts.Gatherer.Snapshot(ctx, r.Repository)
 	if err != nil {
 		return time.Time{}, err
 	}
-	next := e.opts.Clock.Now().Add(r.PollInterval)
+	next := co.opts.Clock.Now().Add(r.PollInterval)
 	if until := s.ValidUntil(); !until.IsZero() && until.Before(next) {
 		next = until
 	}
@@ -37,65 +37,65 @@ func (e *Controller) runRepo(ctx context.Context, r *Repository) (time.Time, err
 	if err != nil {
 		return time.Time{}, err
 	}
-	seen, err := e.opts.Gatherer.SeenHeads(ctx, r.Repository)
+	seen, err := co.opts.Gatherer.SeenHeads(ctx, r.Repository)
 	if err != nil {
 		return time.Time{}, err
 	}
 	heads = maps.Clone(heads)
-	unrestored := e.restoreHolds(ctx, r, heads)
+	unrestored := co.restoreHolds(ctx, r, heads)
 	now := repositoryLook{snapshot: s, heads: relevantHeads(heads, s.BranchHeads())}
-	e.recordUnusable(r, s)
-	if err := e.wakeMoved(ctx, r, mark, seen, now); err != nil {
+	co.recordUnusable(r, s)
+	if err := co.wakeMoved(ctx, r, mark, seen, now); err != nil {
 		return time.Time{}, errors.Join(err, unrestored)
 	}
 	// Last, as the forge may refuse it for long: what was pushed doesn't wait for it.
-	return next, errors.Join(unrestored, e.setBranchStatus(ctx, r, s))
+	return next, errors.Join(unrestored, co.setBranchStatus(ctx, r, s))
 }
 
 // recordUnusable remembers why the pipeline files can't be used, or are to no use, for who looks
 // after the server.
-func (e *Controller) recordUnusable(r *Repository, s *facts.Snapshot) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+func (co *Controller) recordUnusable(r *Repository, s *facts.Snapshot) {
+	co.mu.Lock()
+	defer co.mu.Unlock()
 	if s.PipelineErr != "" {
-		e.pipelineErrs[r.ID] = s.PipelineErr
+		co.pipelineErrs[r.ID] = s.PipelineErr
 	} else {
-		delete(e.pipelineErrs, r.ID)
+		delete(co.pipelineErrs, r.ID)
 	}
-	maps.DeleteFunc(e.emptyPipelines, func(id PipelineID, _ string) bool { return id.Repo == r.ID })
+	maps.DeleteFunc(co.emptyPipelines, func(id PipelineID, _ string) bool { return id.Repo == r.ID })
 	for _, p := range s.Pipelines {
 		if why := p.WhyEmpty(); why != "" {
-			e.emptyPipelines[PipelineID{r.ID, p.Name()}] = why
+			co.emptyPipelines[PipelineID{r.ID, p.Name()}] = why
 		}
 	}
 }
 
 // wakeMoved wakes the units that a look at a repository concerns, fetched after a mark; seen are
 // the heads that whoever looked last saw.
-func (e *Controller) wakeMoved(ctx context.Context, r *Repository, mark string, seen map[string]string, now repositoryLook) error {
+func (co *Controller) wakeMoved(ctx context.Context, r *Repository, mark string, seen map[string]string, now repositoryLook) error {
 	s := now.snapshot
-	e.apps.setTargets(s, e.opts.Gatherer.ArgoCDOf)
-	changed := e.targetsChanged(r.ID, s.Generation)
+	co.apps.setTargets(s, co.opts.Gatherer.ArgoCDOf)
+	changed := co.targetsChanged(r.ID, s.Generation)
 	if seen != nil && maps.Equal(seen, now.heads) && !changed {
 		return nil
 	}
-	e.mu.Lock()
-	last, looked := e.lastLooks[r.ID]
-	e.mu.Unlock()
+	co.mu.Lock()
+	last, looked := co.lastLooks[r.ID]
+	co.mu.Unlock()
 	var err error
 	keys := urgentKeys{}
 	if all := changed || !looked || seen == nil || last.missed(seen, now); all {
-		keys[store.Normal], err = e.keysOfAll(ctx, r, s)
+		keys[store.Normal], err = co.keysOfAll(ctx, r, s)
 	} else {
-		keys, err = e.keysOfChanges(ctx, r, seen, last, now)
+		keys, err = co.keysOfChanges(ctx, r, seen, last, now)
 	}
 	if err != nil {
 		return err
 	}
 	left := ""
-	err = e.opts.Store.Tx(ctx, "fetched", func(tx *store.Tx) error {
+	err = co.opts.Store.Tx(ctx, "fetched", func(tx *store.Tx) error {
 		if !maps.Equal(seen, now.heads) {
-			if left, err = e.fresh.leaveMark(ctx, tx, r, mark); err != nil {
+			if left, err = co.fresh.leaveMark(ctx, tx, r, mark); err != nil {
 				return err
 			}
 		}
@@ -108,19 +108,19 @@ func (e *Controller) wakeMoved(ctx context.Context, r *Repository, mark string, 
 		return err
 	}
 	if left != "" {
-		e.fresh.remember(r, left)
+		co.fresh.remember(r, left)
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.lastLooks[r.ID] = now
+	co.mu.Lock()
+	defer co.mu.Unlock()
+	co.lastLooks[r.ID] = now
 	return nil
 }
 
 // restoreHolds puts back on the state branch what somebody else took off. Until then that counts all the
 // same, and where the branch was deleted nothing is merged (as Gather has it); everything else goes on. heads
 // gets where the branch is.
-func (e *Controller) restoreHolds(ctx context.Context, r *Repository, heads map[string]string) error {
-	head, err := e.opts.Actor.RestoreHolds(ctx, r.Repository)
+func (co *Controller) restoreHolds(ctx context.Context, r *Repository, heads map[string]string) error {
+	head, err := co.opts.Actor.RestoreHolds(ctx, r.Repository)
 	if head != "" {
 		heads[history.StateBranch] = head
 	}
@@ -129,12 +129,12 @@ func (e *Controller) restoreHolds(ctx context.Context, r *Repository, heads map[
 
 // keysOfAll are the keys of every unit that there is or was, and of the repositories
 // whose targets depend on this one.
-func (e *Controller) keysOfAll(ctx context.Context, r *Repository, s *facts.Snapshot) ([]wake.Key, error) {
+func (co *Controller) keysOfAll(ctx context.Context, r *Repository, s *facts.Snapshot) ([]wake.Key, error) {
 	var keys []wake.Key
 	for _, u := range s.AllUnits() {
 		keys = append(keys, wake.ForUnit(s.RunsAs(u)))
 	}
-	known, err := e.opts.Store.Units(ctx, store.UnitFilter{Repo: r.ID})
+	known, err := co.opts.Store.Units(ctx, store.UnitFilter{Repo: r.ID})
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (e *Controller) keysOfAll(ctx context.Context, r *Repository, s *facts.Snap
 			keys = append(keys, wake.ForUnit(u)) // one that is gone is forgotten by its run
 		}
 	}
-	for _, other := range e.opts.Gatherer.Dependents(r.ID) {
+	for _, other := range co.opts.Gatherer.Dependents(r.ID) {
 		keys = append(keys, wake.ForRepository(other))
 	}
 	return keys, nil
@@ -153,11 +153,11 @@ func (e *Controller) keysOfAll(ctx context.Context, r *Repository, s *facts.Snap
 // targetsChanged says that this process has not looked at a repository's units yet,
 // or not since its targets changed without a commit: what was known of them
 // before may be out of date.
-func (e *Controller) targetsChanged(repo string, generation uint64) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	last, looked := e.seenGenerations[repo]
-	e.seenGenerations[repo] = generation
+func (co *Controller) targetsChanged(repo string, generation uint64) bool {
+	co.mu.Lock()
+	defer co.mu.Unlock()
+	last, looked := co.seenGenerations[repo]
+	co.seenGenerations[repo] = generation
 	return !looked || last != generation
 }
 
@@ -169,39 +169,39 @@ var brokenPipelines = record.Declare[record.Repository, string](record.Declarati
 
 // setBranchStatus shows a broken pipeline file on the tracked branch's commit, and,
 // once it is mended, that it is.
-func (e *Controller) setBranchStatus(ctx context.Context, r *Repository, s *facts.Snapshot) error {
+func (co *Controller) setBranchStatus(ctx context.Context, r *Repository, s *facts.Snapshot) error {
 	about := record.Repository(r.ID)
-	was, err := brokenPipelines.Has(ctx, e.opts.Store, about)
+	was, err := brokenPipelines.Has(ctx, co.opts.Store, about)
 	if err != nil {
 		return err
 	}
 	switch {
 	case s.PipelineErr != "":
-		if err := e.opts.Actor.SetStatus(ctx, r.Repository, 0, s.Commit, prtext.OtherStatus(s.PipelineErr, true)); err != nil {
+		if err := co.opts.Actor.SetStatus(ctx, r.Repository, 0, s.Commit, prtext.OtherStatus(s.PipelineErr, true)); err != nil {
 			return err
 		}
-		if err := brokenPipelines.Put(ctx, e.opts.Store, about, s.PipelineErr); err != nil {
+		if err := brokenPipelines.Put(ctx, co.opts.Store, about, s.PipelineErr); err != nil {
 			return err
 		}
-		_, err := e.opts.Store.AddEvents(ctx, store.Event{At: e.opts.Clock.Now(), Repo: r.ID, Kind: "broken", Message: "the pipeline file is broken: " + s.PipelineErr, IdempotencyKey: "broken|" + r.ID + "|" + s.Commit})
+		_, err := co.opts.Store.AddEvents(ctx, store.Event{At: co.opts.Clock.Now(), Repo: r.ID, Kind: "broken", Message: "the pipeline file is broken: " + s.PipelineErr, IdempotencyKey: "broken|" + r.ID + "|" + s.Commit})
 		return err
 	case was:
-		if err := e.opts.Actor.SetStatus(ctx, r.Repository, 0, s.Commit, prtext.OtherStatus("", true)); err != nil {
+		if err := co.opts.Actor.SetStatus(ctx, r.Repository, 0, s.Commit, prtext.OtherStatus("", true)); err != nil {
 			return err
 		}
-		return brokenPipelines.Drop(ctx, e.opts.Store, about)
+		return brokenPipelines.Drop(ctx, co.opts.Store, about)
 	}
 	return nil
 }
 
 // runSweep looks at everything that is open and everything that moved, through the
 // same keys as an event would.
-func (e *Controller) runSweep(ctx context.Context, r *Repository) (time.Time, error) {
-	next := e.opts.Clock.Now().Add(r.SweepInterval)
-	if err := e.opts.Gatherer.RefreshPullRequests(ctx, r.Repository); err != nil {
+func (co *Controller) runSweep(ctx context.Context, r *Repository) (time.Time, error) {
+	next := co.opts.Clock.Now().Add(r.SweepInterval)
+	if err := co.opts.Gatherer.RefreshPullRequests(ctx, r.Repository); err != nil {
 		return time.Time{}, err
 	}
-	open, err := e.opts.Gatherer.OpenPulls(ctx, r.Repository)
+	open, err := co.opts.Gatherer.OpenPulls(ctx, r.Repository)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -209,22 +209,22 @@ func (e *Controller) runSweep(ctx context.Context, r *Repository) (time.Time, er
 	for _, pr := range open {
 		keys = append(keys, wake.ForPull(r.ID, pr.Number))
 	}
-	units, err := e.unsettledUnits(ctx, r)
+	units, err := co.unsettledUnits(ctx, r)
 	if err != nil {
 		return time.Time{}, err
 	}
-	groups, err := e.unservedGroups(ctx, r)
+	groups, err := co.unservedGroups(ctx, r)
 	if err != nil {
 		return time.Time{}, err
 	}
 	keys = slices.Concat(keys, units, groups)
-	if err := e.maintainMirror(ctx, r); err != nil {
+	if err := co.maintainMirror(ctx, r); err != nil {
 		return time.Time{}, err
 	}
-	if _, err := e.opts.Store.Prune(ctx, e.opts.Clock.Now().Add(-e.opts.Retention)); err != nil {
+	if _, err := co.opts.Store.Prune(ctx, co.opts.Clock.Now().Add(-co.opts.Retention)); err != nil {
 		return time.Time{}, err
 	}
-	return next, e.opts.Store.Tx(ctx, "swept", func(tx *store.Tx) error {
+	return next, co.opts.Store.Tx(ctx, "swept", func(tx *store.Tx) error {
 		for i := range open {
 			if err := facts.ForgetCommentCount(ctx, tx, r.ID, &open[i]); err != nil {
 				return err
@@ -233,10 +233,10 @@ func (e *Controller) runSweep(ctx context.Context, r *Repository) (time.Time, er
 		if err := facts.ForgetClosedPulls(ctx, tx, r.ID, open); err != nil {
 			return err
 		}
-		if err := e.forgetUnconfirmed(ctx, tx, r); err != nil {
+		if err := co.forgetUnconfirmed(ctx, tx, r); err != nil {
 			return err
 		}
-		if err := e.forgetClosedHolds(ctx, tx, r); err != nil {
+		if err := co.forgetClosedHolds(ctx, tx, r); err != nil {
 			return err
 		}
 		return tx.WakeAs(ctx, store.Background, wake.Strings(keys...)...)
@@ -253,32 +253,32 @@ var maintained = record.Declare[record.Repository, time.Time](record.Declaration
 })
 
 // maintainMirror keeps the mirror fast: once a day, by whichever process is first.
-func (e *Controller) maintainMirror(ctx context.Context, r *Repository) error {
+func (co *Controller) maintainMirror(ctx context.Context, r *Repository) error {
 	about := record.Repository(r.ID)
-	last, ok, err := maintained.Get(ctx, e.opts.Store, about)
+	last, ok, err := maintained.Get(ctx, co.opts.Store, about)
 	if err != nil {
 		return err
 	}
-	now := e.opts.Clock.Now()
+	now := co.opts.Clock.Now()
 	if ok && now.Sub(last) < maintainEvery {
 		return nil
 	}
 	if err := r.Mirror.Maintain(ctx); err != nil {
 		return err
 	}
-	return maintained.Put(ctx, e.opts.Store, about, now.UTC().Truncate(time.Second))
+	return maintained.Put(ctx, co.opts.Store, about, now.UTC().Truncate(time.Second))
 }
 
 // runPull reads one pull request again, takes the commands in it and wakes its unit.
-func (e *Controller) runPull(ctx context.Context, r *Repository, number int) (time.Time, error) {
-	if err := e.ensureFresh(ctx, r); err != nil {
+func (co *Controller) runPull(ctx context.Context, r *Repository, number int) (time.Time, error) {
+	if err := co.ensureFresh(ctx, r); err != nil {
 		return time.Time{}, err
 	}
-	before, _, err := e.opts.Store.Pull(ctx, r.ID, number)
+	before, _, err := co.opts.Store.Pull(ctx, r.ID, number)
 	if err != nil {
 		return time.Time{}, err
 	}
-	pr, err := e.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, number)
+	pr, err := co.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, number)
 	if isGone(err) {
 		return time.Time{}, nil
 	}
@@ -290,68 +290,68 @@ func (e *Controller) runPull(ctx context.Context, r *Repository, number int) (ti
 		if ours && !pr.Fork {
 			// A stranger's pull request on a branch named like ours keeps us from opening one.
 			u := promotion.Unit{Repo: r.ID, Pipeline: ref.Pipeline, Component: ref.Component}
-			if err := e.opts.Store.WakeAs(ctx, store.Urgent, wake.ForUnit(u).String()); err != nil {
+			if err := co.opts.Store.WakeAs(ctx, store.Urgent, wake.ForUnit(u).String()); err != nil {
 				return time.Time{}, err
 			}
 		}
-		again, err := e.checkPull(ctx, r, pr)
+		again, err := co.checkPull(ctx, r, pr)
 		if err != nil {
 			return time.Time{}, err
 		}
-		answerAgain, err := e.answerUserPull(ctx, r, pr)
+		answerAgain, err := co.answerUserPull(ctx, r, pr)
 		return facts.Earliest(again, answerAgain), err
 	}
-	again, err := e.handleComments(ctx, r, pr, ref)
+	again, err := co.handleComments(ctx, r, pr, ref)
 	if err == nil {
-		err = e.announceRest(ctx, r, number)
+		err = co.announceRest(ctx, r, number)
 	}
 	if err != nil {
 		return time.Time{}, err
 	}
-	ends, err := e.keepPullHold(ctx, r, number)
+	ends, err := co.keepPullHold(ctx, r, number)
 	if err != nil {
 		return time.Time{}, err
 	}
 	again = facts.Earliest(again, ends)
 	u, urgency := promotion.Unit{Repo: r.ID, Pipeline: ref.Pipeline, Component: ref.Component}, store.Urgent
 	isSwept := urgencyOf(ctx) == store.Background && before.State == string(pr.State) && before.Head == pr.Head
-	if isSwept || facts.IsLate(pr, e.opts.Clock.Now()) {
+	if isSwept || facts.IsLate(pr, co.opts.Clock.Now()) {
 		// Its commands, if any, have said how urgent they are; and a sweep has one look for all
 		// pull requests of a unit.
 		urgency = store.Background
 	}
-	known, err := e.isMergeOnRecord(ctx, pr, &before)
+	known, err := co.isMergeOnRecord(ctx, pr, &before)
 	if err == nil && !known {
-		err = e.opts.Store.WakeAs(ctx, urgency, wake.ForUnit(u).String())
+		err = co.opts.Store.WakeAs(ctx, urgency, wake.ForUnit(u).String())
 	}
 	if err != nil {
 		return time.Time{}, err
 	}
 	if pr.State != forge.Open {
-		if err := e.wakeQueued(ctx, r); err != nil {
+		if err := co.wakeQueued(ctx, r); err != nil {
 			return time.Time{}, err
 		}
 	}
-	return again, e.reportOrphan(ctx, r, pr, u, ref.Environment)
+	return again, co.reportOrphan(ctx, r, pr, u, ref.Environment)
 }
 
 // isMergeOnRecord says that a pull request of ours is on record as merged: whoever wrote that has its
 // unit look, and nothing but its comments is news any more. before is what the store had of it.
-func (e *Controller) isMergeOnRecord(ctx context.Context, pr *forge.PullRequest, before *store.Pull) (bool, error) {
+func (co *Controller) isMergeOnRecord(ctx context.Context, pr *forge.PullRequest, before *store.Pull) (bool, error) {
 	if pr.State != forge.Merged || before.State != string(forge.Merged) || before.MergeCommit != pr.MergeCommit {
 		return false, nil
 	}
-	records, err := e.opts.Store.Promotions(ctx, store.PromotionFilter{Repo: before.Repo, Pull: pr.Number})
+	records, err := co.opts.Store.Promotions(ctx, store.PromotionFilter{Repo: before.Repo, Pull: pr.Number})
 	return len(records) > 0 && !slices.ContainsFunc(records, func(p store.Promotion) bool { return !facts.IsRecordOfMerge(&p) }), err
 }
 
 // reportOrphan says on an open pull request of ours that nothing looks after it any
 // more: its component, environment or pipeline is gone. It is left to people.
-func (e *Controller) reportOrphan(ctx context.Context, r *Repository, pr *forge.PullRequest, u promotion.Unit, env string) error {
+func (co *Controller) reportOrphan(ctx context.Context, r *Repository, pr *forge.PullRequest, u promotion.Unit, env string) error {
 	if pr.State != forge.Open {
 		return nil
 	}
-	s, err := e.opts.Gatherer.Snapshot(ctx, r.Repository)
+	s, err := co.opts.Gatherer.Snapshot(ctx, r.Repository)
 	if err != nil {
 		return err
 	}
@@ -367,6 +367,6 @@ func (e *Controller) reportOrphan(ctx context.Context, r *Repository, pr *forge.
 			return nil
 		}
 	}
-	return e.opts.Actor.SetStatus(ctx, r.Repository, pr.Number, pr.Head, prtext.Status{State: string(forge.StatusFailure),
+	return co.opts.Actor.SetStatus(ctx, r.Repository, pr.Number, pr.Head, prtext.Status{State: string(forge.StatusFailure),
 		Description: fmt.Sprintf("%s has no %s in %s any more: nothing looks after this pull request; close it", r.Branch, u.Component, env)})
 }

@@ -141,11 +141,11 @@ func TestRenamedRequesterDoesntApprove(t *testing.T) {
 }
 
 // accountID is the number of an account of the emulated forge.
-func (w *fixture) accountID(login string) int64 {
-	w.t.Helper()
-	commit, err := w.forge.CommitAs(repoName, login, "by-"+login, "Docs", map[string]string{"docs": login})
-	w.must(err)
-	authors, err := w.repo.Forge.CommitAuthors(w.t.Context(), w.repo.Name, "", commit)
-	w.must(err)
+func (f *fixture) accountID(login string) int64 {
+	f.t.Helper()
+	commit, err := f.forge.CommitAs(repoName, login, "by-"+login, "Docs", map[string]string{"docs": login})
+	f.must(err)
+	authors, err := f.repo.Forge.CommitAuthors(f.t.Context(), f.repo.Name, "", commit)
+	f.must(err)
 	return authors[0].Contributors[0].User.ID
 }

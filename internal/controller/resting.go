@@ -32,39 +32,39 @@ func newRestingRepos() *restingRepos {
 	return &restingRepos{since: map[string]time.Time{}, checked: map[string]time.Time{}}
 }
 
-func (a *restingRepos) rests(repo string) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return !a.since[repo].IsZero()
+func (r *restingRepos) rests(repo string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.since[repo].IsZero()
 }
 
 // all are the repositories that rest, and since when that is known.
-func (a *restingRepos) all() map[string]time.Time {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return maps.Clone(a.since)
+func (r *restingRepos) all() map[string]time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.since)
 }
 
 // mayCheck says whether it is time to read of a repository whether it is to rest, and counts
 // that as done.
-func (a *restingRepos) mayCheck(repo string, now time.Time) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if now.Sub(a.checked[repo]) < restCheckInterval {
+func (r *restingRepos) mayCheck(repo string, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now.Sub(r.checked[repo]) < restCheckInterval {
 		return false
 	}
-	a.checked[repo] = now
+	r.checked[repo] = now
 	return true
 }
 
 // learn remembers since when a repository rests; zero: it doesn't.
-func (a *restingRepos) learn(repo string, since time.Time) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func (r *restingRepos) learn(repo string, since time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if since.IsZero() {
-		delete(a.since, repo)
+		delete(r.since, repo)
 	} else {
-		a.since[repo] = since
+		r.since[repo] = since
 	}
 }
 
@@ -85,28 +85,28 @@ var restingRepositories = record.Declare[record.Repository, restReasons](record.
 })
 
 // readRest reads whether a repository rests.
-func (e *Controller) readRest(ctx context.Context, r *Repository) error {
-	why, _, err := restingRepositories.Get(ctx, e.opts.Store, record.Repository(r.ID))
-	e.learnRest(r, why)
+func (co *Controller) readRest(ctx context.Context, r *Repository) error {
+	why, _, err := restingRepositories.Get(ctx, co.opts.Store, record.Repository(r.ID))
+	co.learnRest(r, why)
 	return err
 }
 
-func (e *Controller) learnRest(r *Repository, why restReasons) {
-	e.archived.learn(r.ID, why.Archived)
-	e.replaced.learn(r.ID, why.Replaced)
+func (co *Controller) learnRest(r *Repository, why restReasons) {
+	co.archived.learn(r.ID, why.Archived)
+	co.replaced.learn(r.ID, why.Replaced)
 }
 
 // setRest writes down whether a repository rests for a reason, and says whether that is news.
 // When it no longer does, all of its units are woken with that.
-func (e *Controller) setRest(ctx context.Context, r *Repository, reason func(*restReasons) *time.Time, rests bool) (changed bool, err error) {
+func (co *Controller) setRest(ctx context.Context, r *Repository, reason func(*restReasons) *time.Time, rests bool) (changed bool, err error) {
 	var units []string
 	if !rests {
-		if units, err = e.namesOfUnits(ctx, r); err != nil {
+		if units, err = co.namesOfUnits(ctx, r); err != nil {
 			return false, err
 		}
 	}
 	var why restReasons
-	err = e.opts.Store.Tx(ctx, "setRest", func(tx *store.Tx) (err error) {
+	err = co.opts.Store.Tx(ctx, "setRest", func(tx *store.Tx) (err error) {
 		if why, _, err = restingRepositories.Get(ctx, tx, record.Repository(r.ID)); err != nil {
 			return err
 		}
@@ -115,23 +115,23 @@ func (e *Controller) setRest(ctx context.Context, r *Repository, reason func(*re
 			return nil
 		}
 		if *since = (time.Time{}); rests {
-			*since = e.opts.Clock.Now()
+			*since = co.opts.Clock.Now()
 		}
 		return errors.Join(restingRepositories.Put(ctx, tx, record.Repository(r.ID), why), tx.WakeAs(ctx, store.Normal, units...))
 	})
 	if err != nil {
 		return false, err
 	}
-	e.learnRest(r, why)
+	co.learnRest(r, why)
 	return changed, nil
 }
 
 // namesOfUnits are the keys of all units of a repository that rested.
-func (e *Controller) namesOfUnits(ctx context.Context, r *Repository) ([]string, error) {
-	s, err := e.opts.Gatherer.Snapshot(ctx, r.Repository)
+func (co *Controller) namesOfUnits(ctx context.Context, r *Repository) ([]string, error) {
+	s, err := co.opts.Gatherer.Snapshot(ctx, r.Repository)
 	if err != nil {
 		return nil, err
 	}
-	keys, err := e.keysOfAll(ctx, r, s)
+	keys, err := co.keysOfAll(ctx, r, s)
 	return wake.Strings(keys...), err
 }

@@ -26,17 +26,17 @@ type settingsForge struct {
 }
 
 // InspectRepository implements forge.Inspector.
-func (f *settingsForge) InspectRepository(context.Context, forge.Repo) (*forge.RepositorySettings, error) {
-	if f.reads++; f.onRead != nil {
-		f.onRead()
+func (s *settingsForge) InspectRepository(context.Context, forge.Repo) (*forge.RepositorySettings, error) {
+	if s.reads++; s.onRead != nil {
+		s.onRead()
 	}
-	return &forge.RepositorySettings{Archived: f.archived}, f.err
+	return &forge.RepositorySettings{Archived: s.archived}, s.err
 }
 
 // RepositoryNumber implements forge.RepositoryNumberer.
-func (f *settingsForge) RepositoryNumber(context.Context, forge.Repo) (int64, error) {
-	f.reads++
-	return f.number, f.err
+func (s *settingsForge) RepositoryNumber(context.Context, forge.Repo) (int64, error) {
+	s.reads++
+	return s.number, s.err
 }
 
 // newSettingsFixture is one of whose repository a test says what the forge says.
@@ -50,12 +50,12 @@ func newSettingsFixture(t *testing.T) (*fixture, *settingsForge) {
 }
 
 // rests runs a key, of which nothing may be done, and holds when it is to run again.
-func (w *fixture) rests(k wake.Key) {
-	w.t.Helper()
-	calls := w.calls.Load()
-	next, err := w.runKey(w.t.Context(), k.String())
-	if err != nil || !next.Equal(w.clock.Now().Add(restingDelay)) || w.calls.Load() != calls {
-		w.t.Errorf("%s runs again after %s, with %d calls and the error %v", k, next.Sub(w.clock.Now()), w.calls.Load()-calls, err)
+func (f *fixture) rests(k wake.Key) {
+	f.t.Helper()
+	calls := f.calls.Load()
+	next, err := f.runKey(f.t.Context(), k.String())
+	if err != nil || !next.Equal(f.clock.Now().Add(restingDelay)) || f.calls.Load() != calls {
+		f.t.Errorf("%s runs again after %s, with %d calls and the error %v", k, next.Sub(f.clock.Now()), f.calls.Load()-calls, err)
 	}
 }
 

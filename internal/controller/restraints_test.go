@@ -21,36 +21,36 @@ import (
 )
 
 // history puts many closed pull requests of a component after what there is.
-func (w *fixture) history(many int, change func(i int, pr *forge.PullRequest)) {
-	w.t.Helper()
+func (f *fixture) history(many int, change func(i int, pr *forge.PullRequest)) {
+	f.t.Helper()
 	var rows []store.Pull
 	for i := range many {
-		at := w.clock.Now().Add(-2*time.Hour + time.Duration(i)*time.Second)
+		at := f.clock.Now().Add(-2*time.Hour + time.Duration(i)*time.Second)
 		pr := forge.PullRequest{Number: 1000 + i, Branch: promotion.Branch("shop", "qa", "web"), Base: "main", Head: fmt.Sprintf("%040x", i), Author: bot, State: forge.Closed,
 			CreatedAt: at, UpdatedAt: at, ClosedAt: at}
-		pr.Body = w.repo.Marks.Sign(w.repo.ID, pr.Branch, pr.Head, facts.Marker{Kind: promotion.KindPromotion, Release: fmt.Sprintf("%012x%052x", i, i)})
+		pr.Body = f.repo.Marks.Sign(f.repo.ID, pr.Branch, pr.Head, facts.Marker{Kind: promotion.KindPromotion, Release: fmt.Sprintf("%012x%052x", i, i)})
 		if change != nil {
 			change(i, &pr)
 		}
 		data, err := json.Marshal(map[string]any{"pr": pr})
-		w.must(err)
+		f.must(err)
 		ref, _ := promotion.ParseBranch(pr.Branch)
-		rows = append(rows, store.Pull{Repo: w.repo.ID, Number: pr.Number, Branch: pr.Branch, State: string(pr.State), Pipeline: ref.Pipeline, Environment: ref.Environment, Component: ref.Component,
+		rows = append(rows, store.Pull{Repo: f.repo.ID, Number: pr.Number, Branch: pr.Branch, State: string(pr.State), Pipeline: ref.Pipeline, Environment: ref.Environment, Component: ref.Component,
 			Revert: ref.Revert, Author: pr.Author, Head: pr.Head, MergeCommit: pr.MergeCommit, CreatedAt: pr.CreatedAt, ClosedAt: pr.ClosedAt, UpdatedAt: pr.UpdatedAt, Data: data})
 	}
-	w.must(w.opts.Store.PutPulls(w.t.Context(), rows...))
+	f.must(f.opts.Store.PutPulls(f.t.Context(), rows...))
 }
 
 // staysClosed runs a component for a while and holds that nothing is opened.
-func (w *fixture) staysClosed() {
-	w.t.Helper()
-	before := len(w.pulls())
+func (f *fixture) staysClosed() {
+	f.t.Helper()
+	before := len(f.pulls())
 	for range 4 {
-		w.must(w.run(wake.ForUnit(w.unit("web"))))
-		w.runRepository()
+		f.must(f.run(wake.ForUnit(f.unit("web"))))
+		f.runRepository()
 	}
-	if n := len(w.pulls()); n != before {
-		w.t.Errorf("%d pull requests were opened", n-before)
+	if n := len(f.pulls()); n != before {
+		f.t.Errorf("%d pull requests were opened", n-before)
 	}
 }
 

@@ -10,12 +10,12 @@ import (
 
 // runRules forgets what the forge demanded of merges into a repository's branches, and has all
 // open pull requests looked at again: it says of each anew whether it can be merged.
-func (e *Controller) runRules(ctx context.Context, r *Repository) error {
-	open, err := e.opts.Gatherer.OpenPulls(ctx, r.Repository)
+func (co *Controller) runRules(ctx context.Context, r *Repository) error {
+	open, err := co.opts.Gatherer.OpenPulls(ctx, r.Repository)
 	if err != nil {
 		return err
 	}
-	return e.opts.Store.Tx(ctx, "rulesChanged", func(tx *store.Tx) error {
+	return co.opts.Store.Tx(ctx, "rulesChanged", func(tx *store.Tx) error {
 		if err := facts.ForgetBranchRules(ctx, tx, r.ID); err != nil {
 			return err
 		}

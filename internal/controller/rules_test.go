@@ -115,16 +115,16 @@ var strictly = emulator.Protection{Strict: true, Contexts: []string{"ci/build"},
 
 // buildHeads has CI succeed on the heads of all open pull requests that it didn't see, and says
 // how many those were.
-func (w *fixture) buildHeads(seen map[string]bool) (n int) {
-	w.t.Helper()
-	for _, p := range w.pulls() {
+func (f *fixture) buildHeads(seen map[string]bool) (n int) {
+	f.t.Helper()
+	for _, p := range f.pulls() {
 		if !p.Open || seen[p.Head] {
 			continue
 		}
 		seen[p.Head] = true
 		n++
-		w.must(w.emulated.SetStatus(repoName, "grace", p.Head, emulator.Status{Context: "ci/build", State: "success"}))
-		w.must(w.run(wake.ForPull(w.repo.ID, p.Number)))
+		f.must(f.emulated.SetStatus(repoName, "grace", p.Head, emulator.Status{Context: "ci/build", State: "success"}))
+		f.must(f.run(wake.ForPull(f.repo.ID, p.Number)))
 	}
 	return n
 }

@@ -23,32 +23,32 @@ const renewalsPerLease = 3
 // newLease is the lease of a run whose key was claimed at asOf or later, by the process's own clock. It is over so much earlier
 // than the store's as there is between two renewals: what was sent to the forge by then has that
 // long to arrive, before another process runs the key.
-func (e *Controller) newLease(asOf time.Time) *lock.Lease {
-	return lock.NewLease(e.opts.Lease-e.opts.Lease/renewalsPerLease, e.opts.Store.OwnTime, asOf)
+func (co *Controller) newLease(asOf time.Time) *lock.Lease {
+	return lock.NewLease(co.opts.Lease-co.opts.Lease/renewalsPerLease, co.opts.Store.OwnTime, asOf)
 }
 
 // Run claims keys and runs them until the context ends, then waits for the runs
 // that have begun.
-func (e *Controller) Run(ctx context.Context) error {
+func (co *Controller) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
-	defer e.freeClaims(ctx) // one whose answer didn't come before the end is run by nobody
+	defer co.freeClaims(ctx) // one whose answer didn't come before the end is run by nobody
 	defer wg.Wait()
-	wg.Go(func() { e.storeWakes(ctx) })
-	slots := make(chan struct{}, e.opts.Workers)
+	wg.Go(func() { co.storeWakes(ctx) })
+	slots := make(chan struct{}, co.opts.Workers)
 	done := make(chan struct{}, 1)
 	before := 0
 	for {
-		free := e.opts.Workers - len(slots)
-		asOf := e.opts.Store.OwnTime()
+		free := co.opts.Workers - len(slots)
+		asOf := co.opts.Store.OwnTime()
 		var claims []store.Claim
 		if free > 0 {
 			var err error
-			claiming, stop := e.withinLease(ctx)
-			claims, err = e.claimKeys(claiming, free, before)
+			claiming, stop := co.withinLease(ctx)
+			claims, err = co.claimKeys(claiming, free, before)
 			stop()
 			if err != nil && ctx.Err() == nil {
-				e.opts.Log.Error("the queue can't be read; trying again", zap.Error(err))
-				if !e.sleepFor(ctx, minRetryDelay) {
+				co.opts.Log.Error("the queue can't be read; trying again", zap.Error(err))
+				if !co.sleepFor(ctx, minRetryDelay) {
 					return nil
 				}
 				continue
@@ -66,8 +66,8 @@ func (e *Controller) Run(ctx context.Context) error {
 			})
 			wg.Go(func() {
 				defer leave()
-				defer e.watchRun(ctx, c.Key, leave)()
-				e.runClaim(ctx, c, asOf)
+				defer co.watchRun(ctx, c.Key, leave)()
+				co.runClaim(ctx, c, asOf)
 			})
 		}
 		if ctx.Err() != nil {
@@ -83,7 +83,7 @@ func (e *Controller) Run(ctx context.Context) error {
 			}
 			continue
 		}
-		if !e.waitForWork(ctx, done) {
+		if !co.waitForWork(ctx, done) {
 			return nil
 		}
 	}
@@ -91,90 +91,90 @@ func (e *Controller) Run(ctx context.Context) error {
 
 // withinLease bounds how long something of the queue's may take: what was claimed has ended by
 // then, and where the database's host is gone without a word nothing else ends it for a long time.
-func (e *Controller) withinLease(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, e.opts.Lease)
+func (co *Controller) withinLease(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, co.opts.Lease)
 }
 
 // Step writes down what was heard from Argo CD, claims at most one key that is due and
 // runs it to its end; ran is false when none was due. It is Run for who moves time and
 // processes by hand: nobody renews the claim's lease meanwhile.
-func (e *Controller) Step(ctx context.Context) (ran bool, err error) {
+func (co *Controller) Step(ctx context.Context) (ran bool, err error) {
 	select {
-	case <-e.pending.notified:
-		if !e.storePending(ctx, e.wakePending) {
-			e.pending.notify()
+	case <-co.pending.notified:
+		if !co.storePending(ctx, co.wakePending) {
+			co.pending.notify()
 		}
 	default:
 	}
-	asOf := e.opts.Store.OwnTime()
-	claims, err := e.claimKeys(ctx, 1, e.stepped)
+	asOf := co.opts.Store.OwnTime()
+	claims, err := co.claimKeys(ctx, 1, co.stepped)
 	if err != nil || len(claims) == 0 {
 		return false, err
 	}
-	e.stepped++
-	e.runLeased(ctx, claims[0], e.newLease(asOf), func(context.Context, context.CancelCauseFunc) {})
+	co.stepped++
+	co.runLeased(ctx, claims[0], co.newLease(asOf), func(context.Context, context.CancelCauseFunc) {})
 	return true, nil
 }
 
 // HasPendingWakes says that a Step has something to write down that came from Argo CD, whether
 // or not a key is due.
-func (e *Controller) HasPendingWakes() bool { return !e.pending.isEmpty() }
+func (co *Controller) HasPendingWakes() bool { return !co.pending.isEmpty() }
 
 // waitForWork sleeps until something may be due, a run has ended, or the context has.
-func (e *Controller) waitForWork(ctx context.Context, done <-chan struct{}) bool {
-	looking, stop := e.withinLease(ctx)
-	next, ok, err := e.opts.Store.NextDue(looking)
+func (co *Controller) waitForWork(ctx context.Context, done <-chan struct{}) bool {
+	looking, stop := co.withinLease(ctx)
+	next, ok, err := co.opts.Store.NextDue(looking)
 	stop()
 	if err != nil && ctx.Err() == nil {
-		e.opts.Log.Error("the queue can't be read; trying again", zap.Error(err))
-		next, ok = e.opts.Clock.Now().Add(minRetryDelay), true
+		co.opts.Log.Error("the queue can't be read; trying again", zap.Error(err))
+		next, ok = co.opts.Clock.Now().Add(minRetryDelay), true
 	}
 	var timer <-chan time.Time
 	if ok {
-		t := e.opts.Clock.NewTimer(max(next.Sub(e.opts.Clock.Now()), 0))
+		t := co.opts.Clock.NewTimer(max(next.Sub(co.opts.Clock.Now()), 0))
 		defer t.Stop()
 		timer = t.C()
 	}
 	select {
 	case <-ctx.Done():
 		return false
-	case <-e.opts.Store.Wakeups():
+	case <-co.opts.Store.Wakeups():
 	case <-done:
 	case <-timer:
 	}
 	return true
 }
 
-func (e *Controller) sleepFor(ctx context.Context, d time.Duration) bool {
+func (co *Controller) sleepFor(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
 		return false
-	case <-e.opts.Clock.After(d):
+	case <-co.opts.Clock.After(d):
 		return true
 	}
 }
 
 // runClaim runs one key, renewing its lease, and writes down how it ended. It was claimed at asOf or
 // later.
-func (e *Controller) runClaim(ctx context.Context, c store.Claim, asOf time.Time) {
-	lease := e.newLease(asOf)
-	e.runLeased(ctx, c, lease, func(run context.Context, cancel context.CancelCauseFunc) {
-		go e.stopAtEnd(run, cancel, c, lease)
-		e.renewLease(run, cancel, c, lease)
+func (co *Controller) runClaim(ctx context.Context, c store.Claim, asOf time.Time) {
+	lease := co.newLease(asOf)
+	co.runLeased(ctx, c, lease, func(run context.Context, cancel context.CancelCauseFunc) {
+		go co.stopAtEnd(run, cancel, c, lease)
+		co.renewLease(run, cancel, c, lease)
 	})
 }
 
 // runLeased runs one claimed key while something keeps its lease, if anything. Once the lease is over
 // the run changes nothing at a forge and pushes nothing; once another process has claimed the key,
 // nothing of what the run finds out is stored any more.
-func (e *Controller) runLeased(ctx context.Context, c store.Claim, lease *lock.Lease, keepLease func(context.Context, context.CancelCauseFunc)) {
-	defer e.claims.end(c)
-	run, cancel := context.WithCancelCause(lock.WithLease(store.WithClaim(ctx, e.opts.Owner, c), lease))
+func (co *Controller) runLeased(ctx context.Context, c store.Claim, lease *lock.Lease, keepLease func(context.Context, context.CancelCauseFunc)) {
+	defer co.claims.end(c)
+	run, cancel := context.WithCancelCause(lock.WithLease(store.WithClaim(ctx, co.opts.Owner, c), lease))
 	defer cancel(nil)
 	go keepLease(run, cancel)
-	began := e.opts.Clock.Now()
+	began := co.opts.Clock.Now()
 	urgent, urgency := withUrgency(forge.WithPriority(run, priorityOf(c)), c.Urgency)
-	next, err := e.runKeySafely(urgent, c.Key)
+	next, err := co.runKeySafely(urgent, c.Key)
 	if err != nil && run.Err() != nil && ctx.Err() == nil {
 		err = fmt.Errorf("%w (%w)", context.Cause(run), err)
 	}
@@ -183,42 +183,42 @@ func (e *Controller) runLeased(ctx context.Context, c store.Claim, lease *lock.L
 		kind = string(k.Kind)
 	}
 	isPutOff := errors.Is(err, errPutOff)
-	if e.opts.Metrics != nil && !isPutOff {
-		e.opts.Metrics.Run(kind, e.opts.Clock.Now().Sub(began), err)
+	if co.opts.Metrics != nil && !isPutOff {
+		co.opts.Metrics.Run(kind, co.opts.Clock.Now().Sub(began), err)
 	}
 	out := store.Outcome{Next: next}
 	switch {
 	case ctx.Err() != nil:
-		e.giveBack(ctx, c, urgency.pressing.Load())
+		co.giveBack(ctx, c, urgency.pressing.Load())
 		return
 	case isPutOff:
 		out.PutOff = true
 	case err == nil:
-		e.failures.record(c.Key, nil, time.Time{})
+		co.failures.record(c.Key, nil, time.Time{})
 	case isStale(err):
-		e.opts.Log.Debug("looking again", zap.String("key", c.Key), zap.Error(err))
-		out.Next = e.opts.Clock.Now().Add(staleDelay(c.Fails))
+		co.opts.Log.Debug("looking again", zap.String("key", c.Key), zap.Error(err))
+		out.Next = co.opts.Clock.Now().Add(staleDelay(c.Fails))
 		out.Failed = true
 	default:
 		out.Failed = true
-		out.Next, out.NotBefore = retryTimes(e.opts.Clock.Now(), c, next, err)
-		e.failures.record(c.Key, err, out.Next)
+		out.Next, out.NotBefore = retryTimes(co.opts.Clock.Now(), c, next, err)
+		co.failures.record(c.Key, err, out.Next)
 		level := zap.WarnLevel
 		if errors.Is(err, forge.ErrRateLimited) {
 			level = zap.DebugLevel // said once for all keys, where the forge's limit is met
 		}
-		e.opts.Log.Log(level, "a run failed and is tried again", zap.String("key", c.Key), zap.Int("failed before", c.Fails), zap.Time("again", out.Next), zap.Error(err))
+		co.opts.Log.Log(level, "a run failed and is tried again", zap.String("key", c.Key), zap.Int("failed before", c.Fails), zap.Time("again", out.Next), zap.Error(err))
 	}
 	isPressing := urgency.pressing.Load() || c.Urgency == store.Urgent && (out.Failed || out.PutOff)
-	out.Urgency = urgencyAfter(c, isPressing, e.opts.Clock.Now(), out.Next)
+	out.Urgency = urgencyAfter(c, isPressing, co.opts.Clock.Now(), out.Next)
 	finish := func() error {
-		finishing, stop := e.withinLease(context.WithoutCancel(ctx))
+		finishing, stop := co.withinLease(context.WithoutCancel(ctx))
 		defer stop()
-		return e.opts.Store.Finish(finishing, e.opts.Owner, c, out)
+		return co.opts.Store.Finish(finishing, co.opts.Owner, c, out)
 	}
 	for err := finish(); err != nil && !errors.Is(err, store.ErrLost); err = finish() {
-		e.opts.Log.Error("how a run ended could not be written down; trying again", zap.String("key", c.Key), zap.Error(err))
-		if !e.sleepFor(ctx, minRetryDelay) {
+		co.opts.Log.Error("how a run ended could not be written down; trying again", zap.String("key", c.Key), zap.Error(err))
+		if !co.sleepFor(ctx, minRetryDelay) {
 			return
 		}
 	}
@@ -229,23 +229,23 @@ const releaseTimeout = 5 * time.Second
 
 // freeClaims gives back what a process that ends may still hold without knowing it. Where that
 // fails, the leases end by themselves.
-func (e *Controller) freeClaims(ctx context.Context) {
+func (co *Controller) freeClaims(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
-	if _, err := e.opts.Store.FreeClaims(ctx, e.opts.Owner, nil); err != nil {
-		e.opts.Log.Warn("keys could not be given back; they come free by themselves", zap.Error(err))
+	if _, err := co.opts.Store.FreeClaims(ctx, co.opts.Owner, nil); err != nil {
+		co.opts.Log.Warn("keys could not be given back; they come free by themselves", zap.Error(err))
 	}
 }
 
 // giveBack gives back a key whose run ended with the process, for another process to take
 // up at once. Where that fails, the lease ends by itself.
-func (e *Controller) giveBack(ctx context.Context, c store.Claim, isPressing bool) {
+func (co *Controller) giveBack(ctx context.Context, c store.Claim, isPressing bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
-	now := e.opts.Clock.Now()
-	err := e.opts.Store.Finish(ctx, e.opts.Owner, c, store.Outcome{Next: now, Urgency: urgencyAfter(c, isPressing, now, now)})
+	now := co.opts.Clock.Now()
+	err := co.opts.Store.Finish(ctx, co.opts.Owner, c, store.Outcome{Next: now, Urgency: urgencyAfter(c, isPressing, now, now)})
 	if err != nil && !errors.Is(err, store.ErrLost) {
-		e.opts.Log.Warn("a key could not be given back; it comes free by itself", zap.String("key", c.Key), zap.Error(err))
+		co.opts.Log.Warn("a key could not be given back; it comes free by itself", zap.String("key", c.Key), zap.Error(err))
 	}
 }
 
@@ -258,19 +258,19 @@ func staleDelay(fails int) time.Duration {
 }
 
 // runKeySafely turns a panic into an error: one unit's bad luck is not everybody's.
-func (e *Controller) runKeySafely(ctx context.Context, key string) (next time.Time, err error) {
+func (co *Controller) runKeySafely(ctx context.Context, key string) (next time.Time, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic while running %s: %v\n%s", key, p, debug.Stack())
 		}
 	}()
-	return e.runKey(ctx, key)
+	return co.runKey(ctx, key)
 }
 
 // stopAtEnd stops a run when its lease is over, whatever the store is asked meanwhile.
-func (e *Controller) stopAtEnd(ctx context.Context, cancel context.CancelCauseFunc, c store.Claim, lease *lock.Lease) {
+func (co *Controller) stopAtEnd(ctx context.Context, cancel context.CancelCauseFunc, c store.Claim, lease *lock.Lease) {
 	for left := lease.Left(); left > 0; left = lease.Left() {
-		timer := e.opts.Clock.NewTimer(left)
+		timer := co.opts.Clock.NewTimer(left)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -287,19 +287,19 @@ func lostLease(c store.Claim, err error) error {
 
 // renewLease keeps the lease while the run goes on; when it is lost, can't be renewed before it ends, or
 // the run has gone on for too long, the run stops.
-func (e *Controller) renewLease(ctx context.Context, cancel context.CancelCauseFunc, c store.Claim, lease *lock.Lease) {
-	began := e.opts.Clock.Now()
-	every := e.opts.Lease / renewalsPerLease
-	for wait := lease.Left() - every; e.sleepFor(ctx, wait); {
-		now := e.opts.Clock.Now()
+func (co *Controller) renewLease(ctx context.Context, cancel context.CancelCauseFunc, c store.Claim, lease *lock.Lease) {
+	began := co.opts.Clock.Now()
+	every := co.opts.Lease / renewalsPerLease
+	for wait := lease.Left() - every; co.sleepFor(ctx, wait); {
+		now := co.opts.Clock.Now()
 		if now.Sub(began) >= runTimeout {
 			cancel(fmt.Errorf("it was at it for more than %s, in which something didn't answer", runTimeout))
 			return
 		}
 		// The next renewal would come when this one is over: past the lease, where the database hangs.
-		asOf := e.opts.Store.OwnTime()
+		asOf := co.opts.Store.OwnTime()
 		renewing, stop := context.WithTimeout(ctx, every)
-		lost, err := e.opts.Store.Renew(renewing, e.opts.Owner, []string{c.Key})
+		lost, err := co.opts.Store.Renew(renewing, co.opts.Owner, []string{c.Key})
 		stop()
 		if ctx.Err() != nil {
 			return

@@ -32,8 +32,8 @@ type unreachableForge struct {
 	answer func(ctx context.Context, number int) error
 }
 
-func (f *unreachableForge) PullRequest(ctx context.Context, _ forge.Repo, number int) (*forge.PullRequest, error) {
-	return nil, f.answer(ctx, number)
+func (u *unreachableForge) PullRequest(ctx context.Context, _ forge.Repo, number int) (*forge.PullRequest, error) {
+	return nil, u.answer(ctx, number)
 }
 
 // runnerFixture is a controller with a queue and a clock, of one repository whose forge
@@ -57,16 +57,16 @@ type runMetrics struct {
 	kinds []string
 }
 
-func (m *runMetrics) Run(kind string, _ time.Duration, err error) {
+func (r *runMetrics) Run(kind string, _ time.Duration, err error) {
 	if err != nil {
 		kind += " failed"
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.kinds = append(m.kinds, kind)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.kinds = append(r.kinds, kind)
 }
 
-func (m *runMetrics) Check(time.Duration, bool) {}
+func (r *runMetrics) Check(time.Duration, bool) {}
 
 func (*runMetrics) Skipped(string, string, string) {}
 
@@ -97,33 +97,33 @@ func newRunnerFixture(t *testing.T) *runnerFixture {
 	return w
 }
 
-func (w *runnerFixture) must(err error) {
-	w.t.Helper()
+func (r *runnerFixture) must(err error) {
+	r.t.Helper()
 	if err != nil {
-		w.t.Fatal(err)
+		r.t.Fatal(err)
 	}
 }
 
 // claim claims the one key that is due.
-func (w *runnerFixture) claim() store.Claim {
-	w.t.Helper()
-	claims, err := w.opts.Store.Claim(w.t.Context(), "me", 2)
-	w.must(err)
+func (r *runnerFixture) claim() store.Claim {
+	r.t.Helper()
+	claims, err := r.opts.Store.Claim(r.t.Context(), "me", 2)
+	r.must(err)
 	if len(claims) != 1 {
-		w.t.Fatalf("claimed %+v", claims)
+		r.t.Fatalf("claimed %+v", claims)
 	}
 	return claims[0]
 }
 
 // due is how long the queue has nothing to do; -1: for ever.
-func (w *runnerFixture) due() time.Duration {
-	w.t.Helper()
-	at, ok, err := w.opts.Store.NextDue(w.t.Context())
-	w.must(err)
+func (r *runnerFixture) due() time.Duration {
+	r.t.Helper()
+	at, ok, err := r.opts.Store.NextDue(r.t.Context())
+	r.must(err)
 	if !ok {
 		return -1
 	}
-	return at.Sub(w.clock.Now())
+	return at.Sub(r.clock.Now())
 }
 
 // TestRunClaim holds when a key runs again after each of the ways in which a run ends.
@@ -317,21 +317,21 @@ func TestAStoppedRunGivesItsKeyBack(t *testing.T) {
 
 // stepWhenWatched lets time pass once both who watch a run wait for it: who renews its lease, and who stops it
 // at the lease's end.
-func (w *runnerFixture) stepWhenWatched(d time.Duration) {
-	w.t.Helper()
-	for w.clock.Waiters() < 2 {
+func (r *runnerFixture) stepWhenWatched(d time.Duration) {
+	r.t.Helper()
+	for r.clock.Waiters() < 2 {
 		runtime.Gosched()
 	}
-	w.clock.Step(d)
+	r.clock.Step(d)
 }
 
 // stepWhenWaiting lets time pass once somebody waits for it.
-func (w *runnerFixture) stepWhenWaiting(d time.Duration) {
-	w.t.Helper()
-	for !w.clock.HasWaiters() {
+func (r *runnerFixture) stepWhenWaiting(d time.Duration) {
+	r.t.Helper()
+	for !r.clock.HasWaiters() {
 		runtime.Gosched()
 	}
-	w.clock.Step(d)
+	r.clock.Step(d)
 }
 
 // TestRun holds that due keys run side by side up to the workers, what is woken

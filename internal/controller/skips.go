@@ -19,11 +19,11 @@ import (
 
 // skipGate has an open promotion pass one of its pipeline's gates, for its head as it is
 // and for a while. It says so on the pull request, in the history and in the audit trail.
-func (e *Controller) skipGate(ctx context.Context, r *Repository, s *facts.Snapshot, p *facts.ResolvedPipeline, o Command) (string, error) {
+func (co *Controller) skipGate(ctx context.Context, r *Repository, s *facts.Snapshot, p *facts.ResolvedPipeline, o Command) (string, error) {
 	if o.Pull == 0 || p == nil {
 		return "", newRefusal("which pull request? /liftlock skip is about an open promotion")
 	}
-	m, err := e.evaluateMembers(ctx, s, o)
+	m, err := co.evaluateMembers(ctx, s, o)
 	if errors.Is(err, facts.ErrNoUnit) {
 		return "", newRefusal("%v", err)
 	}
@@ -39,7 +39,7 @@ func (e *Controller) skipGate(ctx context.Context, r *Repository, s *facts.Snaps
 	case open.HeadState == promotion.HeadModified:
 		return "", newRefusal("#%d is not what Liftlock composed, so nothing is skipped for it: %s", o.Pull, open.HeadReason)
 	}
-	now := e.opts.Clock.Now()
+	now := co.opts.Clock.Now()
 	given := now
 	if !o.At.IsZero() && o.At.Before(now) {
 		given = o.At
@@ -50,33 +50,33 @@ func (e *Controller) skipGate(ctx context.Context, r *Repository, s *facts.Snaps
 	if !strings.HasPrefix(open.Head, strings.ToLower(o.Head)) {
 		return "", newRefusal("the head of #%d is %s by now, and this is about %s. Look at it as it is now, and send it again", open.Number, wording.Short(open.Head), wording.Short(o.Head))
 	}
-	if err := e.checkSkippable(p, open.Environment, o.Command.Gate); err != nil {
+	if err := co.checkSkippable(p, open.Environment, o.Command.Gate); err != nil {
 		return "", err
 	}
-	if err := e.checkSecondPerson(ctx, s, p, o, open.Environment); err != nil {
+	if err := co.checkSecondPerson(ctx, s, p, o, open.Environment); err != nil {
 		return "", err
 	}
 	skip := facts.StoredSkip{Head: open.Head, Release: open.Release, Source: o.Source, Skip: promotion.Skip{Gate: o.Command.Gate, By: o.By, ByID: o.ByID, Via: holdVia(o), Account: o.Account, Subject: o.Subject,
 		Reason: o.Command.Reason, At: given, Until: given.Add(promotion.SkipDuration)}}
 	text := prtext.SkippedText(skip.Skip, open.Head)
-	added, err := e.storeSkip(ctx, r, m.ev, open, skip, text)
+	added, err := co.storeSkip(ctx, r, m.ev, open, skip, text)
 	if err != nil {
 		return "", err
 	}
 	// Before what the forge may refuse: the skip counts from now on, and isn't added a second time.
-	if added && e.opts.Metrics != nil {
-		e.opts.Metrics.Skipped(o.Unit.Pipeline, open.Environment, skip.Gate)
+	if added && co.opts.Metrics != nil {
+		co.opts.Metrics.Skipped(o.Unit.Pipeline, open.Environment, skip.Gate)
 	}
 	if added && skip.Via != "" { // who wrote a comment is answered by one
-		e.announce(ctx, r, o.Pull, o.Source, text)
+		co.announce(ctx, r, o.Pull, o.Source, text)
 	}
 	if err := r.Forge.AddLabels(ctx, r.Name, o.Pull, promotion.LabelSkipped+skip.Gate); err != nil {
 		return "", err
 	}
-	if _, err := e.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, o.Pull); err != nil { // it has another label by now
+	if _, err := co.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, o.Pull); err != nil { // it has another label by now
 		return "", err
 	}
-	return text, e.opts.Store.WakeAs(ctx, store.Urgent, wake.ForUnit(o.Unit).String())
+	return text, co.opts.Store.WakeAs(ctx, store.Urgent, wake.ForUnit(o.Unit).String())
 }
 
 // checkSkipTime refuses a skip that was written about another head than the one that is
@@ -97,8 +97,8 @@ const maxSkips = 50
 
 // storeSkip writes a skip down with its event; false when the same command was before.
 // Whoever skips a gate again replaces their own skip of it.
-func (e *Controller) storeSkip(ctx context.Context, r *Repository, ev *facts.Evaluation, open *facts.OpenPull, skip facts.StoredSkip, text string) (added bool, err error) {
-	known, err := facts.ReadSkips(ctx, e.opts.Store, r.ID, open.Number, open.Head, open.Release)
+func (co *Controller) storeSkip(ctx context.Context, r *Repository, ev *facts.Evaluation, open *facts.OpenPull, skip facts.StoredSkip, text string) (added bool, err error) {
+	known, err := facts.ReadSkips(ctx, co.opts.Store, r.ID, open.Number, open.Head, open.Release)
 	if err != nil {
 		return false, err
 	}
@@ -119,7 +119,7 @@ func (e *Controller) storeSkip(ctx context.Context, r *Repository, ev *facts.Eva
 				Message: text, IdempotencyKey: fmt.Sprintf("skipped|%s|%s|%s", u.Repo, u.Component, skip.Source)})
 		}
 	}
-	return true, e.opts.Store.Tx(ctx, "skip", func(tx *store.Tx) error {
+	return true, co.opts.Store.Tx(ctx, "skip", func(tx *store.Tx) error {
 		if err := facts.Skips.Put(ctx, tx, record.OfPull(r.ID, open.Number), append(known, skip)); err != nil {
 			return err
 		}
@@ -130,7 +130,7 @@ func (e *Controller) storeSkip(ctx context.Context, r *Repository, ev *facts.Eva
 
 // checkSkippable refuses what is no gate of the pipeline file's: Liftlock's own
 // conditions but the effect, which the file asks for too, and what the server's file asks for.
-func (e *Controller) checkSkippable(p *facts.ResolvedPipeline, env, gate string) error {
+func (co *Controller) checkSkippable(p *facts.ResolvedPipeline, env, gate string) error {
 	spec := p.Spec.EnvironmentByName(env)
 	if spec == nil {
 		return newRefusal("the pipeline has no environment %s any more", env)
@@ -142,7 +142,7 @@ func (e *Controller) checkSkippable(p *facts.ResolvedPipeline, env, gate string)
 	if slices.Contains(names, gate) || gate == promotion.GateEffect && spec.RequiresEffect() {
 		return nil
 	}
-	for _, g := range e.opts.Gatherer.Gates(spec) {
+	for _, g := range co.opts.Gatherer.Gates(spec) {
 		floor = append(floor, g.Name())
 	}
 	switch {
@@ -157,12 +157,12 @@ func (e *Controller) checkSkippable(p *facts.ResolvedPipeline, env, gate string)
 
 // checkSecondPerson refuses who made the release that they want to let past a gate, as far as it
 // is known which account they have on the forge.
-func (e *Controller) checkSecondPerson(ctx context.Context, s *facts.Snapshot, p *facts.ResolvedPipeline, o Command, env string) error {
+func (co *Controller) checkSecondPerson(ctx context.Context, s *facts.Snapshot, p *facts.ResolvedPipeline, o Command, env string) error {
 	giver, known := o.giver()
 	if b := p.Spec.BreakGlass; !known || b != nil && b.AllowSelf {
 		return nil
 	}
-	authors, unknown, err := e.releaseAuthors(ctx, s, o, env)
+	authors, unknown, err := co.releaseAuthors(ctx, s, o, env)
 	switch {
 	case err != nil:
 		return err

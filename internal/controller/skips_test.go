@@ -282,20 +282,20 @@ func TestSkipsAreBounded(t *testing.T) {
 }
 
 // evaluate looks at web as it is now.
-func (w *fixture) evaluate() (*facts.Evaluation, *promotion.Decision) {
-	w.t.Helper()
-	s, err := w.opts.Gatherer.Snapshot(w.t.Context(), w.repo.Repository)
-	w.must(err)
-	ev, d, err := w.opts.Gatherer.Evaluate(w.t.Context(), s, w.unit("web"), true)
-	w.must(err)
+func (f *fixture) evaluate() (*facts.Evaluation, *promotion.Decision) {
+	f.t.Helper()
+	s, err := f.opts.Gatherer.Snapshot(f.t.Context(), f.repo.Repository)
+	f.must(err)
+	ev, d, err := f.opts.Gatherer.Evaluate(f.t.Context(), s, f.unit("web"), true)
+	f.must(err)
 	return ev, d
 }
 
 // skipEvents are what the history of a component tells of skips.
-func (w *fixture) skipEvents(component string) []store.Event {
-	w.t.Helper()
-	all, err := w.opts.Store.Events(w.t.Context(), store.EventFilter{Component: component, Limit: 100})
-	w.must(err)
+func (f *fixture) skipEvents(component string) []store.Event {
+	f.t.Helper()
+	all, err := f.opts.Store.Events(f.t.Context(), store.EventFilter{Component: component, Limit: 100})
+	f.must(err)
 	return slices.DeleteFunc(all, func(e store.Event) bool { return e.Kind != "skipped" })
 }
 
@@ -304,6 +304,6 @@ type skipCounter struct{ skips []string }
 
 func (*skipCounter) Run(string, time.Duration, error) {}
 func (*skipCounter) Check(time.Duration, bool)        {}
-func (c *skipCounter) Skipped(pipeline, environment, gate string) {
-	c.skips = append(c.skips, pipeline+" "+environment+" "+gate)
+func (s *skipCounter) Skipped(pipeline, environment, gate string) {
+	s.skips = append(s.skips, pipeline+" "+environment+" "+gate)
 }

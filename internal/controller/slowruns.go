@@ -47,17 +47,17 @@ func (s *slowRuns) isHanging(repo string) bool {
 }
 
 // watchRun calls leave when a run has gone on for long; ended is called at its end.
-func (e *Controller) watchRun(ctx context.Context, key string, leave func()) (ended func()) {
+func (co *Controller) watchRun(ctx context.Context, key string, leave func()) (ended func()) {
 	k, _ := wake.Parse(key)
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if !e.sleepFor(ctx, slowAfter) {
+		if !co.sleepFor(ctx, slowAfter) {
 			return
 		}
-		e.slow.add(k.Repository, 1)
-		defer e.slow.add(k.Repository, -1)
+		co.slow.add(k.Repository, 1)
+		defer co.slow.add(k.Repository, -1)
 		leave()
 		<-ctx.Done()
 	}()

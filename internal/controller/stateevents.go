@@ -28,11 +28,11 @@ const (
 // stateEvents tells what has become of a component's environments since the last look
 // that a person may have to see to. Without a last look, as after the database was lost,
 // nothing is told anew; with the same digest as then, nothing has become of them.
-func (e *Controller) stateEvents(ctx context.Context, c *facts.ComponentEvaluation, d *promotion.ComponentDecision, digest string) ([]store.Event, error) {
+func (co *Controller) stateEvents(ctx context.Context, c *facts.ComponentEvaluation, d *promotion.ComponentDecision, digest string) ([]store.Event, error) {
 	if !slices.ContainsFunc(d.Envs, func(env promotion.EnvState) bool { return len(noteworthyStates(&env)) > 0 }) {
 		return nil, nil
 	}
-	row, ok, err := e.opts.Store.Unit(ctx, wake.UnitName(c.Facts.Unit))
+	row, ok, err := co.opts.Store.Unit(ctx, wake.UnitName(c.Facts.Unit))
 	if err != nil || !ok || row.Digest == digest {
 		return nil, err
 	}

@@ -48,17 +48,17 @@ func updateStrangers(ctx context.Context, st *store.Store, repo string, change f
 
 // admitComment says whether a comment with commands is looked at. It costs at most one
 // call, and none for somebody who had enough. again is when one may be that has to wait.
-func (e *Controller) admitComment(ctx context.Context, r *Repository, number int, k *forge.Comment, cmds []command.Command, errs []error) (serve bool, again time.Time, err error) {
+func (co *Controller) admitComment(ctx context.Context, r *Repository, number int, k *forge.Comment, cmds []command.Command, errs []error) (serve bool, again time.Time, err error) {
 	questions := len(errs) == 0 && !slices.ContainsFunc(cmds, func(c command.Command) bool { return command.Needs(c.Verb) != command.NeedRead })
 	var a command.Admission
 	admit := func(s *command.Strangers) {
-		a, again = s.Admit(k.User, act.CommentSource(r.ID, number, k.ID), questions, e.opts.Clock.Now())
+		a, again = s.Admit(k.User, act.CommentSource(r.ID, number, k.ID), questions, co.opts.Clock.Now())
 	}
-	if err := updateStrangers(ctx, e.opts.Store, r.ID, admit); err != nil {
+	if err := updateStrangers(ctx, co.opts.Store, r.ID, admit); err != nil {
 		return false, time.Time{}, err
 	}
 	if a == command.LookUp {
-		err := e.learnPermission(ctx, r, k.User, admit)
+		err := co.learnPermission(ctx, r, k.User, admit)
 		if err != nil {
 			return false, time.Time{}, err
 		}
@@ -68,12 +68,12 @@ func (e *Controller) admitComment(ctx context.Context, r *Repository, number int
 
 // meetAuthor finds out what somebody may do who only talks. Where the forge doesn't tell our
 // account anybody's permission, that is for who gives a command to hear.
-func (e *Controller) meetAuthor(ctx context.Context, r *Repository, k *forge.Comment) error {
+func (co *Controller) meetAuthor(ctx context.Context, r *Repository, k *forge.Comment) error {
 	worth := false
-	if err := updateStrangers(ctx, e.opts.Store, r.ID, func(s *command.Strangers) { worth = s.Meet(k.User, e.opts.Clock.Now()) }); err != nil || !worth {
+	if err := updateStrangers(ctx, co.opts.Store, r.ID, func(s *command.Strangers) { worth = s.Meet(k.User, co.opts.Clock.Now()) }); err != nil || !worth {
 		return err
 	}
-	err := e.learnPermission(ctx, r, k.User, func(*command.Strangers) {})
+	err := co.learnPermission(ctx, r, k.User, func(*command.Strangers) {})
 	if errors.Is(err, forge.ErrForbidden) {
 		return nil
 	}
@@ -81,13 +81,13 @@ func (e *Controller) meetAuthor(ctx context.Context, r *Repository, k *forge.Com
 }
 
 // learnPermission asks the forge what somebody may do, remembers it, and goes on with that.
-func (e *Controller) learnPermission(ctx context.Context, r *Repository, login string, then func(*command.Strangers)) error {
+func (co *Controller) learnPermission(ctx context.Context, r *Repository, login string, then func(*command.Strangers)) error {
 	level, err := r.Forge.Permission(ctx, r.Name, login)
 	if err != nil {
 		return fmt.Errorf("read the permission of %s: %w", login, err)
 	}
-	return updateStrangers(ctx, e.opts.Store, r.ID, func(s *command.Strangers) {
-		s.Learn(login, command.Permission(level), e.opts.Clock.Now())
+	return updateStrangers(ctx, co.opts.Store, r.ID, func(s *command.Strangers) {
+		s.Learn(login, command.Permission(level), co.opts.Clock.Now())
 		then(s)
 	})
 }

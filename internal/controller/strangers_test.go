@@ -19,45 +19,45 @@ import (
 )
 
 // comment comments as somebody, delivers what the forge says of it, and runs what is due.
-func (w *fixture) comment(login string, number int, body string) (id int64) {
-	w.t.Helper()
-	id, err := w.forge.Comment(repoName, number, login, body)
-	w.must(err)
+func (f *fixture) comment(login string, number int, body string) (id int64) {
+	f.t.Helper()
+	id, err := f.forge.Comment(repoName, number, login, body)
+	f.must(err)
 	ev := &webhooks.Event{Kind: webhooks.Comment, Number: number, Sender: login, Delivery: fmt.Sprint("comment ", id)}
-	at, err := TimeOfEvent(w.t.Context(), w.opts.Store, w.repo.ID, ev, w.clock.Now())
-	w.must(err)
-	records, err := RecordsOfEvent(w.repo.ID, bot, ev)
-	w.must(err)
-	_, err = w.opts.Store.Accept(w.t.Context(), store.Delivery{Forge: "hub", ID: fmt.Sprint("comment ", id), Event: "issue_comment", Repo: repoName, ReceivedAt: w.clock.Now(),
-		Keys: wake.Strings(KeysOfEvent(w.t.Context(), w.opts.Store, w.repo.ID, bot, ev)...), Urgency: UrgencyOfEvent(ev), DueAt: at, Records: records})
-	w.must(err)
-	w.runAllDue()
+	at, err := TimeOfEvent(f.t.Context(), f.opts.Store, f.repo.ID, ev, f.clock.Now())
+	f.must(err)
+	records, err := RecordsOfEvent(f.repo.ID, bot, ev)
+	f.must(err)
+	_, err = f.opts.Store.Accept(f.t.Context(), store.Delivery{Forge: "hub", ID: fmt.Sprint("comment ", id), Event: "issue_comment", Repo: repoName, ReceivedAt: f.clock.Now(),
+		Keys: wake.Strings(KeysOfEvent(f.t.Context(), f.opts.Store, f.repo.ID, bot, ev)...), Urgency: UrgencyOfEvent(ev), DueAt: at, Records: records})
+	f.must(err)
+	f.runAllDue()
 	return id
 }
 
 // runAllDue runs what is due, and what that makes due.
-func (w *fixture) runAllDue() {
-	w.t.Helper()
+func (f *fixture) runAllDue() {
+	f.t.Helper()
 	for range 20 {
-		claims, err := w.opts.Store.Claim(w.t.Context(), "me", 100)
-		if w.must(err); len(claims) == 0 {
+		claims, err := f.opts.Store.Claim(f.t.Context(), "me", 100)
+		if f.must(err); len(claims) == 0 {
 			return
 		}
 		for _, c := range claims {
-			next, err := w.runKey(w.t.Context(), c.Key)
+			next, err := f.runKey(f.t.Context(), c.Key)
 			if err != nil && !isStale(err) {
-				w.t.Fatalf("%s: %v", c.Key, err)
+				f.t.Fatalf("%s: %v", c.Key, err)
 			}
-			w.must(w.opts.Store.Finish(w.t.Context(), "me", c, store.Outcome{Next: next}))
+			f.must(f.opts.Store.Finish(f.t.Context(), "me", c, store.Outcome{Next: next}))
 		}
 	}
 }
 
 // reactionsTo are the reactions to a comment.
-func (w *fixture) reactionsTo(number int, id int64) []string {
-	w.t.Helper()
-	i := slices.IndexFunc(w.pulls(), func(p emulator.PullRequest) bool { return p.Number == number })
-	for _, k := range w.pulls()[i].Comments {
+func (f *fixture) reactionsTo(number int, id int64) []string {
+	f.t.Helper()
+	i := slices.IndexFunc(f.pulls(), func(p emulator.PullRequest) bool { return p.Number == number })
+	for _, k := range f.pulls()[i].Comments {
 		if k.ID == id {
 			return k.Reactions
 		}

@@ -15,12 +15,12 @@ import (
 // unsettledUnits are the keys of a repository's units that a sweep looks at whatever was
 // heard of them: those with something open, with something that isn't settled, and those
 // that took a release within its watch window.
-func (e *Controller) unsettledUnits(ctx context.Context, r *Repository) ([]wake.Key, error) {
-	s, err := e.opts.Gatherer.Snapshot(ctx, r.Repository)
+func (co *Controller) unsettledUnits(ctx context.Context, r *Repository) ([]wake.Key, error) {
+	s, err := co.opts.Gatherer.Snapshot(ctx, r.Repository)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := e.opts.Store.Units(ctx, store.UnitFilter{Repo: r.ID})
+	rows, err := co.opts.Store.Units(ctx, store.UnitFilter{Repo: r.ID})
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func (e *Controller) unsettledUnits(ctx context.Context, r *Repository) ([]wake.
 		p := s.Pipeline(row.Pipeline)
 		for i := range v.Decision.Envs {
 			st := &v.Decision.Envs[i]
-			if p == nil || p.Spec.EnvironmentByName(st.Environment) == nil || promotion.IsSoaking(&p.Spec, v.Decision.Envs, st) || isUnsettled(st, p.Spec.EnvironmentByName(st.Environment).Verify.WatchWindow(), e.opts.Clock.Now()) {
+			if p == nil || p.Spec.EnvironmentByName(st.Environment) == nil || promotion.IsSoaking(&p.Spec, v.Decision.Envs, st) || isUnsettled(st, p.Spec.EnvironmentByName(st.Environment).Verify.WatchWindow(), co.opts.Clock.Now()) {
 				keys = append(keys, wake.ForUnit(s.RunsAs(promotion.Unit{Repo: row.Repo, Pipeline: row.Pipeline, Component: row.Component})))
 				break
 			}

@@ -17,37 +17,37 @@ import (
 
 // runUnit evaluates a unit and does what was decided: one component, or all of a
 // pipeline's that move by one pull request an environment, whichever of them woke it.
-func (e *Controller) runUnit(ctx context.Context, r *Repository, u promotion.Unit) (time.Time, error) {
-	unlock, err := e.units.Lock(ctx, u)
+func (co *Controller) runUnit(ctx context.Context, r *Repository, u promotion.Unit) (time.Time, error) {
+	unlock, err := co.units.Lock(ctx, u)
 	if err != nil {
 		return time.Time{}, err
 	}
 	defer unlock()
-	if err := e.ensureFresh(ctx, r); err != nil {
+	if err := co.ensureFresh(ctx, r); err != nil {
 		return time.Time{}, err
 	}
-	fetches := e.fetchRequests.fetches()
-	s, err := e.opts.Gatherer.Snapshot(ctx, r.Repository)
+	fetches := co.fetchRequests.fetches()
+	s, err := co.opts.Gatherer.Snapshot(ctx, r.Repository)
 	if err != nil {
 		return time.Time{}, err
 	}
 	switch _, known := s.Unit(u); {
 	case known == nil && u.Component == promotion.BatchName && !s.IsBatch(u) && s.Pipeline(u.Pipeline) != nil:
 		// Its components move alone by now: each sees to what is left.
-		return time.Time{}, e.opts.Store.Wake(ctx, wake.Strings(componentKeys(s, u.Pipeline)...)...)
+		return time.Time{}, co.opts.Store.Wake(ctx, wake.Strings(componentKeys(s, u.Pipeline)...)...)
 	case known != nil && s.RunsAs(u) != u:
-		return time.Time{}, e.opts.Store.Wake(ctx, wake.ForUnit(s.RunsAs(u)).String())
+		return time.Time{}, co.opts.Store.Wake(ctx, wake.ForUnit(s.RunsAs(u)).String())
 	}
-	e.apps.setTargets(s, e.opts.Gatherer.ArgoCDOf)
-	recent := e.apps.beginLook(wake.ForUnit(u), e.opts.Clock.Now())
-	defer e.apps.endLook(wake.ForUnit(u))
-	clock := e.opts.Store.ReadClock()
-	ev, d, err := e.opts.Gatherer.Evaluate(ctx, s, u, false)
+	co.apps.setTargets(s, co.opts.Gatherer.ArgoCDOf)
+	recent := co.apps.beginLook(wake.ForUnit(u), co.opts.Clock.Now())
+	defer co.apps.endLook(wake.ForUnit(u))
+	clock := co.opts.Store.ReadClock()
+	ev, d, err := co.opts.Gatherer.Evaluate(ctx, s, u, false)
 	if errors.Is(err, facts.ErrNoUnit) {
 		if p := s.Pipeline(u.Pipeline); p != nil && len(p.Problems) > 0 {
 			return time.Time{}, nil // it may only be that it can't be resolved right now
 		}
-		return time.Time{}, e.forgetUnit(ctx, u)
+		return time.Time{}, co.forgetUnit(ctx, u)
 	}
 	if err != nil {
 		return time.Time{}, err
@@ -55,14 +55,14 @@ func (e *Controller) runUnit(ctx context.Context, r *Repository, u promotion.Uni
 	if isPressing(ev, d) {
 		setPressing(ctx)
 	}
-	if err := e.storeEvaluation(ctx, ev, d, recent, clock); err != nil {
+	if err := co.storeEvaluation(ctx, ev, d, recent, clock); err != nil {
 		return time.Time{}, err
 	}
-	if err := errors.Join(e.releaseUpdateTurns(ctx, ev, d), e.awaitTurn(ctx, ev, d)); err != nil {
+	if err := errors.Join(co.releaseUpdateTurns(ctx, ev, d), co.awaitTurn(ctx, ev, d)); err != nil {
 		return time.Time{}, err
 	}
-	again, unfetched := e.fetchUnknown(ctx, ev, fetches)
-	acted, failed := e.performSteps(ctx, ev, d)
+	again, unfetched := co.fetchUnknown(ctx, ev, fetches)
+	acted, failed := co.performSteps(ctx, ev, d)
 	if ctx.Err() != nil {
 		return time.Time{}, ctx.Err()
 	}
@@ -71,31 +71,31 @@ func (e *Controller) runUnit(ctx context.Context, r *Repository, u promotion.Uni
 	next := facts.Earliest(d.Next, ev.RetryAt)
 	if acted || again {
 		// What was done, or fetched, is news: look again with fresh eyes.
-		return e.opts.Clock.Now(), errors.Join(failed.joined(), unfetched)
+		return co.opts.Clock.Now(), errors.Join(failed.joined(), unfetched)
 	}
 	if failed.report(d) {
-		if err := e.storeEvaluation(ctx, ev, d, recent, clock); err != nil {
+		if err := co.storeEvaluation(ctx, ev, d, recent, clock); err != nil {
 			return next, errors.Join(failed.joined(), err)
 		}
 	}
-	edit, err := e.opts.Actor.Present(ctx, ev, d)
+	edit, err := co.opts.Actor.Present(ctx, ev, d)
 	if next = facts.Earliest(next, facts.Earliest(edit, ev.RetryAt)); err != nil {
 		return next, errors.Join(failed.joined(), err)
 	}
-	return next, errors.Join(failed.joined(), unfetched, e.reportOrphans(ctx, ev), e.opts.Actor.DeleteLeftovers(ctx, ev))
+	return next, errors.Join(failed.joined(), unfetched, co.reportOrphans(ctx, ev), co.opts.Actor.DeleteLeftovers(ctx, ev))
 }
 
 // reportOrphans says on the unit's open pull requests into what the pipeline doesn't have any more that
 // nothing looks after them: what was said before, that they may be merged, holds no more.
-func (e *Controller) reportOrphans(ctx context.Context, ev *facts.Evaluation) error {
+func (co *Controller) reportOrphans(ctx context.Context, ev *facts.Evaluation) error {
 	for _, pr := range ev.Orphans() {
 		ref, ok := promotion.ParseBranch(pr.Branch)
-		r, _ := e.repository(ev.Unit.Repo)
+		r, _ := co.repository(ev.Unit.Repo)
 		if !ok || r == nil {
 			continue
 		}
 		u := promotion.Unit{Repo: ev.Unit.Repo, Pipeline: ref.Pipeline, Component: ref.Component}
-		if err := e.reportOrphan(ctx, r, &pr, u, ref.Environment); err != nil {
+		if err := co.reportOrphan(ctx, r, &pr, u, ref.Environment); err != nil {
 			return fmt.Errorf("say that nothing looks after #%d any more: %w", pr.Number, err)
 		}
 	}
@@ -123,21 +123,21 @@ func isPressing(ev *facts.Evaluation, d *promotion.Decision) bool {
 // of before; nil: each stays news. clock is from before the evaluation: where a machine
 // sleeps in the middle of one, what is Healthy from now on is not written down as Healthy
 // for as long as it slept.
-func (e *Controller) storeEvaluation(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision, recent []string, clock store.ClockReading) error {
+func (co *Controller) storeEvaluation(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision, recent []string, clock store.ClockReading) error {
 	awaited, children := map[string]bool{}, map[string]bool{}
 	var unreachable []string
 	for i, c := range ev.Components {
-		e.addAwaited(awaited, children, c, d.Components[i].Envs)
+		co.addAwaited(awaited, children, c, d.Components[i].Envs)
 		unreachable = append(unreachable, c.UnreachableArgoCDs...)
 	}
-	if e.apps.setAwaiting(wake.ForUnit(ev.Unit), awaited, unreachable) {
+	if co.apps.setAwaiting(wake.ForUnit(ev.Unit), awaited, unreachable) {
 		how := wakeAfterBurst
-		if e.apps.isAwaitedSettled(wake.ForUnit(ev.Unit)) {
+		if co.apps.isAwaitedSettled(wake.ForUnit(ev.Unit)) {
 			how = wakeAtOnce
 		}
-		e.pending.add(false, how, wake.ForUnit(ev.Unit))
+		co.pending.add(false, how, wake.ForUnit(ev.Unit))
 	}
-	e.apps.setChildren(wake.ForUnit(ev.Unit), children)
+	co.apps.setChildren(wake.ForUnit(ev.Unit), children)
 	if len(unreachable) > 0 {
 		recent = nil // it wasn't judged by what was heard before
 	}
@@ -146,7 +146,7 @@ func (e *Controller) storeEvaluation(ctx context.Context, ev *facts.Evaluation, 
 		if i == len(ev.Components)-1 {
 			last = func(ctx context.Context, tx *store.Tx) error { return putJudgedStates(ctx, tx, ev.Unit, recent) }
 		}
-		if err := e.storeComponent(ctx, c, &d.Components[i], clock, last); err != nil {
+		if err := co.storeComponent(ctx, c, &d.Components[i], clock, last); err != nil {
 			return err
 		}
 	}
@@ -154,21 +154,21 @@ func (e *Controller) storeEvaluation(ctx context.Context, ev *facts.Evaluation, 
 }
 
 // storeComponent writes down what was seen and decided of one component, and what besides.
-func (e *Controller) storeComponent(ctx context.Context, c *facts.ComponentEvaluation, d *promotion.ComponentDecision, clock store.ClockReading, besides func(context.Context, *store.Tx) error) error {
+func (co *Controller) storeComponent(ctx context.Context, c *facts.ComponentEvaluation, d *promotion.ComponentDecision, clock store.ClockReading, besides func(context.Context, *store.Tx) error) error {
 	row, err := facts.PackView(c, d)
 	if err != nil {
 		return err
 	}
-	records, events, err := e.opts.Gatherer.Records(ctx, c)
+	records, events, err := co.opts.Gatherer.Records(ctx, c)
 	if err != nil {
 		return err
 	}
-	states, err := e.stateEvents(ctx, c, d, row.Digest)
+	states, err := co.stateEvents(ctx, c, d, row.Digest)
 	if err != nil {
 		return err
 	}
 	events = slices.Concat(events, states, revertLimitEvents(c, d), driftEvents(c), updatedEvents(c))
-	return e.opts.Store.Tx(ctx, "judged", func(tx *store.Tx) error {
+	return co.opts.Store.Tx(ctx, "judged", func(tx *store.Tx) error {
 		if err := tx.ConfirmClock(ctx, clock); err != nil {
 			return fmt.Errorf("write down what was seen of %s: %w", c.Facts.Unit.Component, err)
 		}
@@ -208,13 +208,13 @@ func (e *Controller) storeComponent(ctx context.Context, c *facts.ComponentEvalu
 		if err := tx.PutUnit(ctx, row); err != nil {
 			return err
 		}
-		if err := e.opts.Gatherer.RecordQueued(ctx, tx, c, d); err != nil {
+		if err := co.opts.Gatherer.RecordQueued(ctx, tx, c, d); err != nil {
 			return err
 		}
-		if err := e.opts.Gatherer.RecordSeenQueued(ctx, tx, c); err != nil {
+		if err := co.opts.Gatherer.RecordSeenQueued(ctx, tx, c); err != nil {
 			return err
 		}
-		if err := e.opts.Gatherer.SettlePulls(ctx, tx, c); err != nil {
+		if err := co.opts.Gatherer.SettlePulls(ctx, tx, c); err != nil {
 			return err
 		}
 		for _, p := range records {
@@ -256,7 +256,7 @@ func revertLimitEvents(c *facts.ComponentEvaluation, d *promotion.ComponentDecis
 // addAwaited adds the Applications of those environments that wait for Argo CD, of which
 // every reconciliation is news, and all that are below targets. One in which nothing is found is
 // no news of a target of which only the health counts.
-func (e *Controller) addAwaited(awaited, children map[string]bool, c *facts.ComponentEvaluation, envs []promotion.EnvState) {
+func (co *Controller) addAwaited(awaited, children map[string]bool, c *facts.ComponentEvaluation, envs []promotion.EnvState) {
 	for i := range envs {
 		of := c.Unit.Envs[envs[i].Environment]
 		if of == nil {
@@ -264,18 +264,18 @@ func (e *Controller) addAwaited(awaited, children map[string]bool, c *facts.Comp
 		}
 		targets := c.ChildTargets(envs[i].Environment)
 		for k := range targets {
-			children[applicationName(e.opts.Gatherer.ArgoCDOf(&targets[k]), targets[k].Name)] = true
+			children[applicationName(co.opts.Gatherer.ArgoCDOf(&targets[k]), targets[k].Name)] = true
 		}
 		if !waitsForArgoCD(&envs[i]) {
 			continue
 		}
 		for k := range of.Targets {
-			if v, judged := envs[i].Targets[e.opts.Gatherer.TargetLabel(of, &of.Targets[k])]; !judged || !onlyHealthCounts(&envs[i], &v) {
+			if v, judged := envs[i].Targets[co.opts.Gatherer.TargetLabel(of, &of.Targets[k])]; !judged || !onlyHealthCounts(&envs[i], &v) {
 				targets = append(targets, of.Targets[k])
 			}
 		}
 		for k := range targets {
-			awaited[applicationName(e.opts.Gatherer.ArgoCDOf(&targets[k]), targets[k].Name)] = true
+			awaited[applicationName(co.opts.Gatherer.ArgoCDOf(&targets[k]), targets[k].Name)] = true
 		}
 	}
 }
@@ -301,12 +301,12 @@ func onlyHealthCounts(env *promotion.EnvState, t *promotion.TargetView) bool {
 }
 
 // forgetUnit forgets a unit that the tracked branch no longer has.
-func (e *Controller) forgetUnit(ctx context.Context, u promotion.Unit) error {
-	return e.opts.Store.Tx(ctx, "gone", func(tx *store.Tx) error {
+func (co *Controller) forgetUnit(ctx context.Context, u promotion.Unit) error {
+	return co.opts.Store.Tx(ctx, "gone", func(tx *store.Tx) error {
 		if err := putJudgedStates(ctx, tx, u, nil); err != nil {
 			return err
 		}
-		if err := e.opts.Gatherer.DropQueued(ctx, tx, u); err != nil {
+		if err := co.opts.Gatherer.DropQueued(ctx, tx, u); err != nil {
 			return err
 		}
 		if err := facts.Deployments.Drop(ctx, tx, record.Unit(u)); err != nil {

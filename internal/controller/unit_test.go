@@ -207,12 +207,12 @@ func TestAFailureIsShownInItsEnvironment(t *testing.T) {
 }
 
 // reasons are what a component's environment says of itself.
-func (w *fixture) reasons(component, env string) []string {
-	w.t.Helper()
-	row, _, err := w.opts.Store.Unit(w.t.Context(), wake.UnitName(w.unit(component)))
-	w.must(err)
+func (f *fixture) reasons(component, env string) []string {
+	f.t.Helper()
+	row, _, err := f.opts.Store.Unit(f.t.Context(), wake.UnitName(f.unit(component)))
+	f.must(err)
 	var v stored.Unit
-	w.must(json.Unmarshal(row.Data, &v))
+	f.must(json.Unmarshal(row.Data, &v))
 	var out []string
 	for _, e := range v.Decision.Envs {
 		for _, why := range e.Why {

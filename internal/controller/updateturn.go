@@ -19,12 +19,12 @@ const maxUnreadRules = 10 * time.Minute
 // releaseUpdateTurns takes the turn from pull requests that were brought up to date to be merged
 // and can't be by now: a gate doesn't pass any more, or the forge waits for more than checks
 // that run still. Others come first then.
-func (e *Controller) releaseUpdateTurns(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision) error {
+func (co *Controller) releaseUpdateTurns(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision) error {
 	for number, p := range ev.OpenPulls {
-		if !p.HasTurn || !hasLostTurn(p, listGates(d, number), e.opts.Clock.Now()) {
+		if !p.HasTurn || !hasLostTurn(p, listGates(d, number), co.opts.Clock.Now()) {
 			continue
 		}
-		err := e.opts.Store.Tx(ctx, "turnReleased", func(tx *store.Tx) error {
+		err := co.opts.Store.Tx(ctx, "turnReleased", func(tx *store.Tx) error {
 			return facts.ReleaseUpdateTurn(ctx, tx, ev.Snapshot.Repo.ID, p.PR.Base, number)
 		})
 		if err != nil {

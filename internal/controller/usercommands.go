@@ -42,9 +42,9 @@ type userChange struct {
 }
 
 // end is called when all commands of the comment are answered, or none can be.
-func (c *userChange) end() {
-	if c.leave != nil {
-		c.leave()
+func (u *userChange) end() {
+	if u.leave != nil {
+		u.leave()
 	}
 }
 
@@ -60,54 +60,54 @@ var userComments = record.Declare[record.Pull, time.Time](record.Declaration{
 // answerUserPull answers the commands in the comments of a person's own pull request. They
 // are read only when it has changed since: other people's pull requests are many. again is
 // when to look at one that has to wait; zero: none has.
-func (e *Controller) answerUserPull(ctx context.Context, r *Repository, pr *forge.PullRequest) (again time.Time, err error) {
+func (co *Controller) answerUserPull(ctx context.Context, r *Repository, pr *forge.PullRequest) (again time.Time, err error) {
 	about := record.OfPull(r.ID, pr.Number)
 	if pr.State != forge.Open {
-		return time.Time{}, e.opts.Store.Tx(ctx, "userPullClosed", func(tx *store.Tx) error {
+		return time.Time{}, co.opts.Store.Tx(ctx, "userPullClosed", func(tx *store.Tx) error {
 			return cmp.Or(userComments.Drop(ctx, tx, about), facts.ForgetUserPull(ctx, tx, r.ID, pr.Number))
 		})
 	}
-	s, err := e.opts.Gatherer.Snapshot(ctx, r.Repository)
+	s, err := co.opts.Gatherer.Snapshot(ctx, r.Repository)
 	if err != nil {
 		return time.Time{}, err
 	}
 	if _, ok := s.BaseOf(pr); !ok {
-		return time.Time{}, facts.UnreadComments.Drop(ctx, e.opts.Store, about) // its comments are nobody's here
+		return time.Time{}, facts.UnreadComments.Drop(ctx, co.opts.Store, about) // its comments are nobody's here
 	}
-	unread, err := facts.UnreadComments.Has(ctx, e.opts.Store, about)
+	unread, err := facts.UnreadComments.Has(ctx, co.opts.Store, about)
 	if err != nil {
 		return time.Time{}, err
 	}
-	if seen, known, err := userComments.Get(ctx, e.opts.Store, about); err != nil || !unread && known && seen.Equal(pr.UpdatedAt) {
+	if seen, known, err := userComments.Get(ctx, co.opts.Store, about); err != nil || !unread && known && seen.Equal(pr.UpdatedAt) {
 		return time.Time{}, err
 	}
-	settled := e.opts.Clock.Now().Sub(pr.UpdatedAt) > commentOverlap // forges stamp whole seconds
-	if again, err = e.handleComments(ctx, r, pr, promotion.BranchRef{}); err != nil || !again.IsZero() || !settled {
+	settled := co.opts.Clock.Now().Sub(pr.UpdatedAt) > commentOverlap // forges stamp whole seconds
+	if again, err = co.handleComments(ctx, r, pr, promotion.BranchRef{}); err != nil || !again.IsZero() || !settled {
 		return again, err
 	}
-	return time.Time{}, userComments.Put(ctx, e.opts.Store, about, pr.UpdatedAt.UTC())
+	return time.Time{}, userComments.Put(ctx, co.opts.Store, about, pr.UpdatedAt.UTC())
 }
 
 // runUserCommand carries out a command on a person's own pull request: what only asks is
 // answered, and what is about a promotion refused with where to say it.
-func (e *Controller) runUserCommand(ctx context.Context, r *Repository, pr *forge.PullRequest, o Command, known *userChange) (answer string, err error) {
-	s, err := e.opts.Gatherer.Snapshot(ctx, r.Repository)
+func (co *Controller) runUserCommand(ctx context.Context, r *Repository, pr *forge.PullRequest, o Command, known *userChange) (answer string, err error) {
+	s, err := co.opts.Gatherer.Snapshot(ctx, r.Repository)
 	if err != nil {
 		return "", err
 	}
-	answer, err = e.answerUserCommand(ctx, r, s, pr, o, known)
-	return e.auditCommand(ctx, o, r.ID, answer, err)
+	answer, err = co.answerUserCommand(ctx, r, s, pr, o, known)
+	return co.auditCommand(ctx, o, r.ID, answer, err)
 }
 
-func (e *Controller) answerUserCommand(ctx context.Context, r *Repository, s *facts.Snapshot, pr *forge.PullRequest, o Command, known *userChange) (string, error) {
-	retries, err := e.retriesHead(ctx, r, pr, o)
+func (co *Controller) answerUserCommand(ctx context.Context, r *Repository, s *facts.Snapshot, pr *forge.PullRequest, o Command, known *userChange) (string, error) {
+	retries, err := co.retriesHead(ctx, r, pr, o)
 	if err != nil {
 		return "", err
 	}
 	if command.Needs(o.Command.Verb) != command.NeedRead && !retries {
 		return "", newRefusal("%s is about a promotion, and this pull request is none of Liftlock's: say it in the promotion's pull request, the console or the command line. Here there are diff, why, status and help", o.Command.Verb)
 	}
-	who, err := e.resolvePerson(ctx, r, s, nil, nil, o)
+	who, err := co.resolvePerson(ctx, r, s, nil, nil, o)
 	if err != nil {
 		return "", err
 	}
@@ -115,12 +115,12 @@ func (e *Controller) answerUserCommand(ctx context.Context, r *Repository, s *fa
 		return "", newRefusal("%v", err)
 	}
 	if retries {
-		return e.retryHead(ctx, r, pr)
+		return co.retryHead(ctx, r, pr)
 	}
 	if o.Command.Verb == command.Help {
 		return prtext.UserHelpText(), nil
 	}
-	if err := e.evaluateUserChange(ctx, r, s, pr, o.By, known); err != nil {
+	if err := co.evaluateUserChange(ctx, r, s, pr, o.By, known); err != nil {
 		return "", err
 	}
 	switch v := known.report; {
@@ -129,40 +129,40 @@ func (e *Controller) answerUserCommand(ctx context.Context, r *Repository, s *fa
 	case o.Command.Verb == command.Diff:
 		return impactText(known.change, v).DiffText(), nil
 	}
-	return e.describeChanged(ctx, s, known.report, o)
+	return co.describeChanged(ctx, s, known.report, o)
 }
 
 // evaluateUserChange finds out what a person's pull request does, where that isn't known from a
 // command before; by asks for it. A refusal says why it can't be told; errNoCheckSlot, that
 // others are evaluated.
-func (e *Controller) evaluateUserChange(ctx context.Context, r *Repository, s *facts.Snapshot, pr *forge.PullRequest, by string, known *userChange) error {
+func (co *Controller) evaluateUserChange(ctx context.Context, r *Repository, s *facts.Snapshot, pr *forge.PullRequest, by string, known *userChange) error {
 	into, ok := s.BaseOf(pr)
 	if !ok {
 		return newRefusal("%s is no branch that Liftlock looks after", pr.Base)
 	}
 	if known.leave == nil {
-		leave, ok := e.checkSlots.enter(r.ID, by, pr.Number, commandRetryDelay)
+		leave, ok := co.checkSlots.enter(r.ID, by, pr.Number, commandRetryDelay)
 		if !ok {
 			return errNoCheckSlot
 		}
 		known.leave = leave
 	}
-	if !e.queryLimit.Allow(by) {
+	if !co.queryLimit.Allow(by) {
 		return newRefusal(rateLimitedText)
 	}
 	if known.report != nil {
 		return nil
 	}
-	if was, err := e.readChecked(ctx, r, pr.Number); err != nil || was.Refused != "" && was.Head == pr.Head {
+	if was, err := co.readChecked(ctx, r, pr.Number); err != nil || was.Refused != "" && was.Head == pr.Head {
 		return cmp.Or(err, newRefusal("%s", was.Refused))
 	}
 	var change *facts.ProposedChange
 	var v *facts.ChangeReport
-	err := e.lookAt(ctx, r, pr, func() (err error) {
-		if change, err = e.opts.Gatherer.ReadChange(ctx, s, into, pr); err != nil {
+	err := co.lookAt(ctx, r, pr, func() (err error) {
+		if change, err = co.opts.Gatherer.ReadChange(ctx, s, into, pr); err != nil {
 			return err
 		}
-		v, err = e.opts.Gatherer.EvaluateChange(ctx, s, change, act.RenderLimit)
+		v, err = co.opts.Gatherer.EvaluateChange(ctx, s, change, act.RenderLimit)
 		return err
 	})
 	var refused *facts.RefusedHeadError
@@ -172,13 +172,13 @@ func (e *Controller) evaluateUserChange(ctx context.Context, r *Repository, s *f
 	if err != nil {
 		return err
 	}
-	e.opts.Log.Info("a pull request was evaluated for a command", zap.String("repository", r.ID), zap.Int("pull", pr.Number), zap.String("by", by))
+	co.opts.Log.Info("a pull request was evaluated for a command", zap.String("repository", r.ID), zap.Int("pull", pr.Number), zap.String("by", by))
 	known.change, known.report = change, v
 	return nil
 }
 
 // describeChanged answers status and why for the components that a change touches.
-func (e *Controller) describeChanged(ctx context.Context, s *facts.Snapshot, v *facts.ChangeReport, o Command) (string, error) {
+func (co *Controller) describeChanged(ctx context.Context, s *facts.Snapshot, v *facts.ChangeReport, o Command) (string, error) {
 	var units []promotion.Unit
 	for i := range v.Report.Pipelines {
 		p := &v.Report.Pipelines[i]
@@ -200,7 +200,7 @@ func (e *Controller) describeChanged(ctx context.Context, s *facts.Snapshot, v *
 			parts = append(parts, fmt.Sprintf("It touches %d more components.", len(units)-i))
 			break
 		}
-		ev, d, err := e.opts.Gatherer.Evaluate(ctx, s, u, false)
+		ev, d, err := co.opts.Gatherer.Evaluate(ctx, s, u, false)
 		if errors.Is(err, facts.ErrNoUnit) {
 			continue
 		}

@@ -26,37 +26,37 @@ func (c *checkCounter) Check(_ time.Duration, failed bool) {
 func (*checkCounter) Skipped(string, string, string) {}
 
 // openChange has linus propose files, and gives the pull request's number.
-func (w *fixture) openChange(branch string, files map[string]string) int {
-	w.t.Helper()
-	_, err := w.forge.CommitAs(repoName, "linus", branch, "Change", files)
-	w.must(err)
-	number, err := w.forge.OpenPull(repoName, "linus", branch, "main", "A change", "")
-	w.must(err)
+func (f *fixture) openChange(branch string, files map[string]string) int {
+	f.t.Helper()
+	_, err := f.forge.CommitAs(repoName, "linus", branch, "Change", files)
+	f.must(err)
+	number, err := f.forge.OpenPull(repoName, "linus", branch, "main", "A change", "")
+	f.must(err)
 	return number
 }
 
 // pull is a pull request as it is now.
-func (w *fixture) pull(number int) emulator.PullRequest {
-	w.t.Helper()
-	all := w.pulls()
+func (f *fixture) pull(number int) emulator.PullRequest {
+	f.t.Helper()
+	all := f.pulls()
 	return all[slices.IndexFunc(all, func(p emulator.PullRequest) bool { return p.Number == number })]
 }
 
 // question comments on a pull request, and gives the answer's text, empty where there is none,
 // and how its author's comment was acknowledged.
-func (w *fixture) question(by string, number int, text string) (answer string, reactions []string) {
-	w.t.Helper()
-	w.clock.Step(time.Minute)
-	before := len(w.pull(number).Comments)
-	id, err := w.forge.Comment(repoName, number, by, text)
-	w.must(err)
-	w.must(w.run(wake.ForPull(w.repo.ID, number)))
-	for _, c := range w.pull(number).Comments[before:] {
+func (f *fixture) question(by string, number int, text string) (answer string, reactions []string) {
+	f.t.Helper()
+	f.clock.Step(time.Minute)
+	before := len(f.pull(number).Comments)
+	id, err := f.forge.Comment(repoName, number, by, text)
+	f.must(err)
+	f.must(f.run(wake.ForPull(f.repo.ID, number)))
+	for _, c := range f.pull(number).Comments[before:] {
 		if c.User == bot && strings.Contains(c.Body, "@"+by) {
 			answer += c.Body
 		}
 	}
-	return answer, w.reactionsTo(number, id)
+	return answer, f.reactionsTo(number, id)
 }
 
 // TestAPersonsChangeIsExplained holds that a person's own pull request shows what it does, which is

@@ -250,8 +250,8 @@ func createInstallationToken(c *call) (any, error) {
 	return answer, nil
 }
 
-func (i *appInstallation) selection() string {
-	if i.repos == nil {
+func (a *appInstallation) selection() string {
+	if a.repos == nil {
 		return "all"
 	}
 	return "selected"

@@ -28,9 +28,9 @@ type fieldError struct {
 }
 
 // Error is the forge's words, for the callers of this package's methods.
-func (e *apiError) Error() string {
-	s := fmt.Sprintf("the forge answers %d: %s", e.Status, e.Message)
-	for _, d := range e.Errors {
+func (a *apiError) Error() string {
+	s := fmt.Sprintf("the forge answers %d: %s", a.Status, a.Message)
+	for _, d := range a.Errors {
 		if fe, ok := d.(fieldError); ok {
 			s += fmt.Sprintf("; %s %s %s %s", fe.Resource, fe.Field, fe.Code, fe.Message)
 		} else {

@@ -115,11 +115,11 @@ func queryEditor(c *call, in graphqlRequest) (any, error) {
 	return graphqlErrors("NOT_FOUND", "Could not resolve to a node with the global id of '"+in.Variables.ID+"'."), nil
 }
 
-func (o *comment) graphQLEdit() map[string]any {
-	if o.editor == nil {
+func (c *comment) graphQLEdit() map[string]any {
+	if c.editor == nil {
 		return map[string]any{"lastEditedAt": nil, "editor": nil}
 	}
-	return map[string]any{"lastEditedAt": o.editedAt, "editor": map[string]any{"login": strings.TrimSuffix(o.editor.login, "[bot]")}}
+	return map[string]any{"lastEditedAt": c.editedAt, "editor": map[string]any{"login": strings.TrimSuffix(c.editor.login, "[bot]")}}
 }
 
 // changeQueue does something to a pull request's place in its queue.

@@ -49,8 +49,8 @@ func parseAPIFilter(r *http.Request) (apiFilter, error) {
 }
 
 // matches says whether a stored Application is among the chosen.
-func (f *apiFilter) matches(rec objectRecord) bool {
-	if rec.resource != "applications" || f.namespace != "" && f.namespace != rec.namespace {
+func (a *apiFilter) matches(rec objectRecord) bool {
+	if rec.resource != "applications" || a.namespace != "" && a.namespace != rec.namespace {
 		return false
 	}
 	var x struct {
@@ -61,8 +61,8 @@ func (f *apiFilter) matches(rec objectRecord) bool {
 			Project string `json:"project"`
 		} `json:"spec"`
 	}
-	return json.Unmarshal(rec.raw, &x) == nil && f.selector.Matches(labels.Set(x.Metadata.Labels)) &&
-		(len(f.projects) == 0 || slices.Contains(f.projects, x.Spec.Project))
+	return json.Unmarshal(rec.raw, &x) == nil && a.selector.Matches(labels.Set(x.Metadata.Labels)) &&
+		(len(a.projects) == 0 || slices.Contains(a.projects, x.Spec.Project))
 }
 
 // listApplications serves the list, in one piece.

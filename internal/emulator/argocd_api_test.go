@@ -13,14 +13,14 @@ import (
 )
 
 // newAPIClient makes a client of the emulated Argo CD's own API.
-func (c *apiHarness) newAPIClient(token string) *api.Client {
-	c.t.Helper()
-	authority := filepath.Join(c.t.TempDir(), "ca.pem")
-	c.must(c.ArgoCD.WriteAuthority(authority))
+func (a *apiHarness) newAPIClient(token string) *api.Client {
+	a.t.Helper()
+	authority := filepath.Join(a.t.TempDir(), "ca.pem")
+	a.must(a.ArgoCD.WriteAuthority(authority))
 	pem, err := os.ReadFile(authority)
-	c.must(err)
-	client, err := api.New(api.Options{URL: c.ArgoCD.APIURL(), Token: token, CA: pem, Wait: time.Millisecond})
-	c.must(err)
+	a.must(err)
+	client, err := api.New(api.Options{URL: a.ArgoCD.APIURL(), Token: token, CA: pem, Wait: time.Millisecond})
+	a.must(err)
 	return client
 }
 

@@ -45,68 +45,68 @@ func kustomizationOf(tag string) string {
 	return "resources: [../base]\nimages:\n  - name: registry.example/web\n    newTag: " + tag + "\n"
 }
 
-func (l *controllerHarness) must(err error) {
-	l.t.Helper()
+func (c *controllerHarness) must(err error) {
+	c.t.Helper()
 	if err != nil {
-		l.t.Fatal(err)
+		c.t.Fatal(err)
 	}
 }
 
-func (l *controllerHarness) addApplication(s AppSpec) {
-	l.t.Helper()
+func (c *controllerHarness) addApplication(s AppSpec) {
+	c.t.Helper()
 	s.Name, s.Repo = "web-qa", "acme/fleet"
 	if s.Path == "" {
 		s.Path = "web/qa"
 	}
 	s.DestinationNamespace = "shop-qa"
-	l.must(l.AddApplication(s))
+	c.must(c.AddApplication(s))
 }
 
-func (l *controllerHarness) commitFile(file, text string) string {
-	l.t.Helper()
-	sha, err := l.forge.CommitAs("acme/fleet", "ada", "main", "Change "+file, map[string]string{file: text})
-	l.must(err)
+func (c *controllerHarness) commitFile(file, text string) string {
+	c.t.Helper()
+	sha, err := c.forge.CommitAs("acme/fleet", "ada", "main", "Change "+file, map[string]string{file: text})
+	c.must(err)
 	return sha
 }
 
 // advance lets time pass in seconds, with a look at each, and says how the
 // Application looks whenever that changes: "seconds sync revision phase health".
-func (l *controllerHarness) advance(d time.Duration) (story []string) {
-	l.t.Helper()
+func (c *controllerHarness) advance(d time.Duration) (story []string) {
+	c.t.Helper()
 	last := ""
-	for start := l.clock; l.clock.Before(start.Add(d)); {
-		l.clock = l.clock.Add(time.Second)
-		l.reconcileAll()
-		s, err := l.State("argocd", "web-qa")
-		l.must(err)
+	for start := c.clock; c.clock.Before(start.Add(d)); {
+		c.clock = c.clock.Add(time.Second)
+		c.reconcileAll()
+		s, err := c.State("argocd", "web-qa")
+		c.must(err)
 		now := fmt.Sprintf("%s %.4s %s %s", s.Sync, s.Revision, s.Phase, s.Health)
 		if now != last {
-			story = append(story, fmt.Sprintf("%ds %s", int(l.clock.Sub(start).Seconds()), strings.Join(strings.Fields(now), " ")))
+			story = append(story, fmt.Sprintf("%ds %s", int(c.clock.Sub(start).Seconds()), strings.Join(strings.Fields(now), " ")))
 		}
 		last = now
 	}
 	return story
 }
 
-func (l *controllerHarness) expectStates(got []string, want ...string) {
-	l.t.Helper()
+func (c *controllerHarness) expectStates(got []string, want ...string) {
+	c.t.Helper()
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
-		l.t.Errorf("got\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+		c.t.Errorf("got\n  %s\nwant\n  %s", strings.Join(got, "\n  "), strings.Join(want, "\n  "))
 	}
 }
 
-func (l *controllerHarness) readObject() jsonObject {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.store.get("applications", "argocd", "web-qa")
+func (c *controllerHarness) readObject() jsonObject {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.store.get("applications", "argocd", "web-qa")
 }
 
-func (l *controllerHarness) requestRefresh() {
-	l.t.Helper()
-	code, answer := l.mergeObject(objectQuery{resource: "applications", namespace: "argocd", name: "web-qa"},
+func (c *controllerHarness) requestRefresh() {
+	c.t.Helper()
+	code, answer := c.mergeObject(objectQuery{resource: "applications", namespace: "argocd", name: "web-qa"},
 		jsonObject{"metadata": jsonObject{"annotations": jsonObject{refreshAnnotation: "normal"}}})
 	if code != 200 {
-		l.t.Fatalf("patching: %d %v", code, answer)
+		c.t.Fatalf("patching: %d %v", code, answer)
 	}
 }
 

@@ -96,11 +96,11 @@ func parseQuery(path string) (q objectQuery, ok bool) {
 }
 
 // matches says whether a stored object is asked for.
-func (q objectQuery) matches(r objectRecord) bool {
-	if r.resource != q.resource || q.namespace != "" && r.namespace != q.namespace || q.field != "" && r.name != q.field {
+func (o objectQuery) matches(r objectRecord) bool {
+	if r.resource != o.resource || o.namespace != "" && r.namespace != o.namespace || o.field != "" && r.name != o.field {
 		return false
 	}
-	if q.selector == nil || q.selector.Empty() {
+	if o.selector == nil || o.selector.Empty() {
 		return true
 	}
 	var x struct {
@@ -108,7 +108,7 @@ func (q objectQuery) matches(r objectRecord) bool {
 			Labels map[string]string `json:"labels"`
 		} `json:"metadata"`
 	}
-	return json.Unmarshal(r.raw, &x) == nil && q.selector.Matches(labels.Set(x.Metadata.Labels))
+	return json.Unmarshal(r.raw, &x) == nil && o.selector.Matches(labels.Set(x.Metadata.Labels))
 }
 
 func (a *ArgoCD) getObject(w http.ResponseWriter, q objectQuery) {

@@ -69,10 +69,10 @@ func newAPIHarness(t *testing.T, timings emulator.Timings, apps int) *apiHarness
 	return c
 }
 
-func (c *apiHarness) must(err error) {
-	c.t.Helper()
+func (a *apiHarness) must(err error) {
+	a.t.Helper()
 	if err != nil {
-		c.t.Fatal(err)
+		a.t.Fatal(err)
 	}
 }
 
@@ -83,8 +83,8 @@ func quietTimings() emulator.Timings {
 	return p
 }
 
-func (c *apiHarness) requestRefresh(name string) error {
-	_, err := c.Namespace("argocd").Patch(c.ctx, name, types.MergePatchType, []byte(`{"metadata":{"annotations":{"argocd.argoproj.io/refresh":"normal"}}}`), metav1.PatchOptions{})
+func (a *apiHarness) requestRefresh(name string) error {
+	_, err := a.Namespace("argocd").Patch(a.ctx, name, types.MergePatchType, []byte(`{"metadata":{"annotations":{"argocd.argoproj.io/refresh":"normal"}}}`), metav1.PatchOptions{})
 	return err
 }
 
@@ -213,19 +213,19 @@ func TestAPI_patch(t *testing.T) {
 }
 
 // nextEvent waits for an event of a kind.
-func (c *apiHarness) nextEvent(w watch.Interface, kinds ...watch.EventType) watch.Event {
-	c.t.Helper()
+func (a *apiHarness) nextEvent(w watch.Interface, kinds ...watch.EventType) watch.Event {
+	a.t.Helper()
 	for {
 		select {
 		case e, ok := <-w.ResultChan():
 			if !ok {
-				c.t.Fatal("the watch ended")
+				a.t.Fatal("the watch ended")
 			}
 			if slices.Contains(kinds, e.Type) {
 				return e
 			}
-		case <-c.ctx.Done():
-			c.t.Fatalf("no %v came", kinds)
+		case <-a.ctx.Done():
+			a.t.Fatalf("no %v came", kinds)
 		}
 	}
 }
@@ -297,15 +297,15 @@ func TestAPI_stalledWatch(t *testing.T) {
 }
 
 // waitFor waits until something holds.
-func (c *apiHarness) waitFor(what string, holds func() bool) {
-	c.t.Helper()
+func (a *apiHarness) waitFor(what string, holds func() bool) {
+	a.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !holds() {
 		select {
 		case <-tick.C:
-		case <-c.ctx.Done():
-			c.t.Fatalf("never: %s", what)
+		case <-a.ctx.Done():
+			a.t.Fatalf("never: %s", what)
 		}
 	}
 }

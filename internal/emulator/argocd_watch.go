@@ -72,31 +72,31 @@ func (a *ArgoCD) watchObjects(w http.ResponseWriter, r *http.Request, q objectQu
 
 // streamChanges tells changes until the client leaves, its time is over or the watch
 // is cut.
-func (k *watchStream) streamChanges(r *http.Request, cut chan struct{}, limit time.Duration) error {
+func (w *watchStream) streamChanges(r *http.Request, cut chan struct{}, limit time.Duration) error {
 	end := time.NewTimer(limit)
 	defer end.Stop()
 	var marks <-chan time.Time
-	if k.wantsBookmarks && k.timings.Bookmark > 0 {
-		ticker := time.NewTicker(k.timings.Bookmark)
+	if w.wantsBookmarks && w.timings.Bookmark > 0 {
+		ticker := time.NewTicker(w.timings.Bookmark)
 		defer ticker.Stop()
 		marks = ticker.C
 	}
 	for {
-		events, more, lost := k.pendingEvents()
+		events, more, lost := w.pendingEvents()
 		if lost {
-			return k.enc.Encode(jsonObject{"type": "ERROR", "object": failureStatus(http.StatusGone, "too old resource version: "+strconv.FormatInt(k.lastVersion, 10))})
+			return w.enc.Encode(jsonObject{"type": "ERROR", "object": failureStatus(http.StatusGone, "too old resource version: "+strconv.FormatInt(w.lastVersion, 10))})
 		}
-		if err := k.sendEvents(events); err != nil {
+		if err := w.sendEvents(events); err != nil {
 			return err
 		}
 		select {
 		case <-more:
 		case <-marks:
-			if err := k.sendBookmark(); err != nil {
+			if err := w.sendBookmark(); err != nil {
 				return err
 			}
 		case <-end.C:
-			return k.sendBookmark()
+			return w.sendBookmark()
 		case <-cut:
 			return nil
 		case <-r.Context().Done():
@@ -107,47 +107,47 @@ func (k *watchStream) streamChanges(r *http.Request, cut chan struct{}, limit ti
 
 // pendingEvents takes the changes that were not told yet; more is closed when there
 // are further ones, lost says that some are forgotten.
-func (k *watchStream) pendingEvents() (events []watchEvent, more chan struct{}, lost bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.watchesStalled {
-		return nil, k.store.changed, false
+func (w *watchStream) pendingEvents() (events []watchEvent, more chan struct{}, lost bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.watchesStalled {
+		return nil, w.store.changed, false
 	}
-	if k.lastVersion < k.store.compactedTo {
+	if w.lastVersion < w.store.compactedTo {
 		return nil, nil, true
 	}
-	for _, e := range k.store.changesSince(k.lastVersion) {
-		if k.query.matches(e.objectRecord) {
+	for _, e := range w.store.changesSince(w.lastVersion) {
+		if w.query.matches(e.objectRecord) {
 			events = append(events, e)
 		}
 	}
-	k.lastVersion = k.store.version
-	return events, k.store.changed, false
+	w.lastVersion = w.store.version
+	return events, w.store.changed, false
 }
 
-func (k *watchStream) sendEvents(events []watchEvent) error {
+func (w *watchStream) sendEvents(events []watchEvent) error {
 	for _, e := range events {
-		if err := k.enc.Encode(jsonObject{"type": e.Type, "object": e.raw}); err != nil {
+		if err := w.enc.Encode(jsonObject{"type": e.Type, "object": e.raw}); err != nil {
 			return err
 		}
 	}
-	return k.ctl.Flush()
+	return w.ctl.Flush()
 }
 
 // sendBookmark says up to where the client has heard everything.
-func (k *watchStream) sendBookmark() error {
-	k.mu.Lock()
-	stalled := k.watchesStalled
-	k.mu.Unlock()
-	if stalled || !k.wantsBookmarks {
+func (w *watchStream) sendBookmark() error {
+	w.mu.Lock()
+	stalled := w.watchesStalled
+	w.mu.Unlock()
+	if stalled || !w.wantsBookmarks {
 		return nil
 	}
-	err := k.enc.Encode(jsonObject{"type": "BOOKMARK", "object": jsonObject{
-		"apiVersion": apiVersion(k.query.resource), "kind": kindByResource[k.query.resource],
-		"metadata": jsonObject{"resourceVersion": strconv.FormatInt(k.lastVersion, 10)},
+	err := w.enc.Encode(jsonObject{"type": "BOOKMARK", "object": jsonObject{
+		"apiVersion": apiVersion(w.query.resource), "kind": kindByResource[w.query.resource],
+		"metadata": jsonObject{"resourceVersion": strconv.FormatInt(w.lastVersion, 10)},
 	}})
 	if err != nil {
 		return err
 	}
-	return k.ctl.Flush()
+	return w.ctl.Flush()
 }

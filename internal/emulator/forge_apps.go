@@ -56,8 +56,8 @@ type appInstallation struct {
 }
 
 // covers says whether an installation was given a repository.
-func (i *appInstallation) covers(r *repository) bool {
-	return r.owner == i.owner && (i.repos == nil || i.repos[strings.ToLower(r.name)])
+func (a *appInstallation) covers(r *repository) bool {
+	return r.owner == a.owner && (a.repos == nil || a.repos[strings.ToLower(r.name)])
 }
 
 // installationOf is the App's installation that was given a repository; nil: none.
@@ -90,8 +90,8 @@ type installationToken struct {
 }
 
 // covers says whether the token is good for a repository.
-func (t *installationToken) covers(r *repository) bool {
-	return t.installation.covers(r) && (t.repos == nil || t.repos[strings.ToLower(r.name)])
+func (i *installationToken) covers(r *repository) bool {
+	return i.installation.covers(r) && (i.repos == nil || i.repos[strings.ToLower(r.name)])
 }
 
 // RegisterApp registers an App, with its first key.

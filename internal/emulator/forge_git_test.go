@@ -13,9 +13,9 @@ import (
 )
 
 // runGit runs the real client, without the machine's configuration.
-func (w *forgeHarness) runGit(dir string, args ...string) (string, error) {
-	w.t.Helper()
-	cmd := exec.CommandContext(w.ctx, "git", args...)
+func (f *forgeHarness) runGit(dir string, args ...string) (string, error) {
+	f.t.Helper()
+	cmd := exec.CommandContext(f.ctx, "git", args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_TERMINAL_PROMPT=0",
 		"GIT_AUTHOR_NAME=grace", "GIT_AUTHOR_EMAIL=grace@users.example", "GIT_COMMITTER_NAME=grace", "GIT_COMMITTER_EMAIL=grace@users.example")
@@ -23,17 +23,17 @@ func (w *forgeHarness) runGit(dir string, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-func (w *forgeHarness) mustGit(dir string, args ...string) string {
-	w.t.Helper()
-	out, err := w.runGit(dir, args...)
+func (f *forgeHarness) mustGit(dir string, args ...string) string {
+	f.t.Helper()
+	out, err := f.runGit(dir, args...)
 	if err != nil {
-		w.t.Fatalf("git %v: %v\n%s", args, err, out)
+		f.t.Fatalf("git %v: %v\n%s", args, err, out)
 	}
 	return out
 }
 
-func (w *forgeHarness) remoteURL(login string) string {
-	return strings.Replace(w.URL(), "http://", "http://"+login+":"+login+"-token@", 1) + "/acme/fleet.git"
+func (f *forgeHarness) remoteURL(login string) string {
+	return strings.Replace(f.URL(), "http://", "http://"+login+":"+login+"-token@", 1) + "/acme/fleet.git"
 }
 
 func TestGit_cloneAndPush(t *testing.T) {

@@ -28,12 +28,12 @@ func compilePattern(pattern string) (*regexp.Regexp, error) {
 
 // wildcard is the pattern as GitLab has it, where a * stands for slashes too; false where GitLab
 // has none that matches the same branches.
-func (g *branchGuard) wildcard() (string, bool) {
-	wildcard := strings.ReplaceAll(g.pattern, "**/*", "*")
-	return wildcard, strings.Count(wildcard, "*") == strings.Count(g.pattern, "**/*")
+func (b *branchGuard) wildcard() (string, bool) {
+	wildcard := strings.ReplaceAll(b.pattern, "**/*", "*")
+	return wildcard, strings.Count(wildcard, "*") == strings.Count(b.pattern, "**/*")
 }
 
-func (g *branchGuard) admits(a *account) bool { return slices.Contains(g.pushers, a.login) }
+func (b *branchGuard) admits(a *account) bool { return slices.Contains(b.pushers, a.login) }
 
 // GuardBranches lets only some accounts push to the branches that a pattern of GitHub's kind
 // names, such as liftlock/**/*.

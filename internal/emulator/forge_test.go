@@ -100,34 +100,34 @@ func newForgeHarness(t *testing.T, o emulator.RepoOptions) *forgeHarness {
 	return w
 }
 
-func (w *forgeHarness) must(err error) {
-	w.t.Helper()
+func (f *forgeHarness) must(err error) {
+	f.t.Helper()
 	if err != nil {
-		w.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 }
 
 // clientOf is go-github's own client, signed in as a person.
-func (w *forgeHarness) clientOf(login string) *github.Client {
-	w.t.Helper()
-	c, err := github.NewClient(nil).WithAuthToken(login+"-token").WithEnterpriseURLs(w.URL(), w.URL())
-	w.must(err)
+func (f *forgeHarness) clientOf(login string) *github.Client {
+	f.t.Helper()
+	c, err := github.NewClient(nil).WithAuthToken(login+"-token").WithEnterpriseURLs(f.URL(), f.URL())
+	f.must(err)
 	return c
 }
 
-func (w *forgeHarness) commitFiles(branch string, files map[string]string) string {
-	w.t.Helper()
-	sha, err := w.CommitAs(repo, "grace", branch, "Change "+branch, files)
-	w.must(err)
+func (f *forgeHarness) commitFiles(branch string, files map[string]string) string {
+	f.t.Helper()
+	sha, err := f.CommitAs(repo, "grace", branch, "Change "+branch, files)
+	f.must(err)
 	return sha
 }
 
 // openPullRequest opens a pull request of liftlock's that changes one file.
-func (w *forgeHarness) openPullRequest(branch string) int {
-	w.t.Helper()
-	w.commitFiles(branch, map[string]string{"web/qa.yaml": "tag: " + branch + "\n"})
-	n, err := w.OpenPull(repo, "liftlock", branch, "main", "Promote "+branch, "")
-	w.must(err)
+func (f *forgeHarness) openPullRequest(branch string) int {
+	f.t.Helper()
+	f.commitFiles(branch, map[string]string{"web/qa.yaml": "tag: " + branch + "\n"})
+	n, err := f.OpenPull(repo, "liftlock", branch, "main", "Promote "+branch, "")
+	f.must(err)
 	return n
 }
 

@@ -222,10 +222,10 @@ type gitIdent struct {
 	When        time.Time
 }
 
-func (i gitIdent) envVars(role string) []string {
+func (g gitIdent) envVars(role string) []string {
 	return []string{
-		"GIT_" + role + "_NAME=" + i.Name, "GIT_" + role + "_EMAIL=" + i.Email,
-		"GIT_" + role + "_DATE=@" + strconv.FormatInt(i.When.Unix(), 10) + " +0000",
+		"GIT_" + role + "_NAME=" + g.Name, "GIT_" + role + "_EMAIL=" + g.Email,
+		"GIT_" + role + "_DATE=@" + strconv.FormatInt(g.When.Unix(), 10) + " +0000",
 	}
 }
 

@@ -12,13 +12,13 @@ import (
 )
 
 // getRaw reads a REST answer as it is, null and all.
-func (w *forgeHarness) getRaw(path string, into any) (next string) {
-	w.t.Helper()
-	c := w.clientOf("grace")
+func (f *forgeHarness) getRaw(path string, into any) (next string) {
+	f.t.Helper()
+	c := f.clientOf("grace")
 	req, err := c.NewRequest("GET", path, nil)
-	w.must(err)
-	resp, err := c.Do(w.ctx, req, into)
-	w.must(err)
+	f.must(err)
+	resp, err := c.Do(f.ctx, req, into)
+	f.must(err)
 	return resp.After
 }
 

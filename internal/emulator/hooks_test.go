@@ -59,19 +59,19 @@ func newHookReceiver(t *testing.T) *hookReceiver {
 	return r
 }
 
-func (r *hookReceiver) takeEvents() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	events := r.events
-	r.events = nil
+func (h *hookReceiver) takeEvents() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	events := h.events
+	h.events = nil
 	return events
 }
 
-func (w *forgeHarness) waitIdle() {
-	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.ctx, 20*time.Second)
+func (f *forgeHarness) waitIdle() {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.ctx, 20*time.Second)
 	defer cancel()
-	w.must(w.WaitIdle(ctx))
+	f.must(f.WaitIdle(ctx))
 }
 
 func TestHooks_everyEventArrivesSigned(t *testing.T) {

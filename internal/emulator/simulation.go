@@ -43,8 +43,8 @@ func New(o Options) (*Simulation, error) {
 }
 
 // Close stops both parts.
-func (w *Simulation) Close() error {
-	if err := errors.Join(w.ArgoCD.Close(), w.Forge.Close()); err != nil {
+func (s *Simulation) Close() error {
+	if err := errors.Join(s.ArgoCD.Close(), s.Forge.Close()); err != nil {
 		return fmt.Errorf("closing the emulated world: %w", err)
 	}
 	return nil

@@ -40,23 +40,23 @@ func FastTimings() Timings {
 	}
 }
 
-func (p Timings) tickInterval() time.Duration {
-	if p.Tick <= 0 {
+func (ti Timings) tickInterval() time.Duration {
+	if ti.Tick <= 0 {
 		return 10 * time.Millisecond
 	}
-	return p.Tick
+	return ti.Tick
 }
 
-func (p Timings) maxEvents() int {
-	if p.KeepEvents <= 0 {
+func (ti Timings) maxEvents() int {
+	if ti.KeepEvents <= 0 {
 		return 5000
 	}
-	return p.KeepEvents
+	return ti.KeepEvents
 }
 
 // formatTime is how a time is written into an object.
-func (p Timings) formatTime(t time.Time) string {
-	if p.WholeSeconds {
+func (ti Timings) formatTime(t time.Time) string {
+	if ti.WholeSeconds {
 		return t.UTC().Format(time.RFC3339)
 	}
 	return t.UTC().Format(time.RFC3339Nano)

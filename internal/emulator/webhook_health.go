@@ -31,31 +31,31 @@ type hookHealth struct {
 }
 
 // recordResult counts a delivery that ended. Callers hold mu.
-func (c *webhookSender) recordResult(d *Delivery) {
-	h := c.health[d.hook.id]
+func (ws *webhookSender) recordResult(d *Delivery) {
+	h := ws.health[d.hook.id]
 	if d.Status >= 200 && d.Status < 300 {
 		h = hookHealth{}
 	} else {
 		h.failures++
-		if h.failures >= failuresToDisable && !c.keepHooks {
-			h.until = c.now().Add(min(longestDisabling, firstHookDisabling<<min(h.backoffs, 11)))
+		if h.failures >= failuresToDisable && !ws.keepHooks {
+			h.until = ws.now().Add(min(longestDisabling, firstHookDisabling<<min(h.backoffs, 11)))
 			h.backoffs++
 		}
 	}
-	c.health[d.hook.id] = h
+	ws.health[d.hook.id] = h
 }
 
 // healthOf is a hook's alert_status, and until when it is disabled; the zero time: it isn't,
 // or for good.
-func (c *webhookSender) healthOf(id int64) (status string, until time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	h := c.health[id]
+func (ws *webhookSender) healthOf(id int64) (status string, until time.Time) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	h := ws.health[id]
 	switch {
-	case c.keepHooks:
+	case ws.keepHooks:
 	case h.failures >= failuresForGood:
 		return "disabled", time.Time{}
-	case c.now().Before(h.until):
+	case ws.now().Before(h.until):
 		return "temporarily_disabled", h.until
 	}
 	return "executable", time.Time{}
@@ -77,34 +77,34 @@ func newGitLabDelivery(h *hook, event, eventUUID string, payload restObject) (De
 }
 
 // sendGitLabEvent queues an event for a hook that isn't disabled.
-func (c *webhookSender) sendGitLabEvent(h *hook, event, eventUUID string, payload restObject) {
-	if status, _ := c.healthOf(h.id); status != "executable" {
+func (ws *webhookSender) sendGitLabEvent(h *hook, event, eventUUID string, payload restObject) {
+	if status, _ := ws.healthOf(h.id); status != "executable" {
 		return
 	}
 	d, err := newGitLabDelivery(h, event, eventUUID, payload)
 	if err != nil {
 		// Payloads are built here from strings, numbers and times.
-		c.log.Error("a webhook's payload can't be written", zap.String("event", event), zap.Error(err))
+		ws.log.Error("a webhook's payload can't be written", zap.String("event", event), zap.Error(err))
 		return
 	}
-	c.enqueue(d)
+	ws.enqueue(d)
 }
 
 // sendAtOnce delivers an event and waits for the receiver's answer.
-func (c *webhookSender) sendAtOnce(d *Delivery) {
+func (ws *webhookSender) sendAtOnce(d *Delivery) {
 	d.Status, d.Err = 0, ""
-	c.deliver(d)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.recordDelivery(*d)
+	ws.deliver(d)
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ws.recordDelivery(*d)
 }
 
 // gitlabHeaders are those of a delivery. The token is sent as it is; the signature is made
 // with the signing token.
-func (c *webhookSender) gitlabHeaders(d *Delivery) http.Header {
+func (ws *webhookSender) gitlabHeaders(d *Delivery) http.Header {
 	h := http.Header{}
 	for k, v := range map[string]string{
-		"Content-Type": "application/json", "User-Agent": "GitLab/17.11.0-ee", "X-Gitlab-Event": d.Event, "X-Gitlab-Instance": c.instance,
+		"Content-Type": "application/json", "User-Agent": "GitLab/17.11.0-ee", "X-Gitlab-Event": d.Event, "X-Gitlab-Instance": ws.instance,
 		"X-Gitlab-Event-Uuid": d.eventUUID, "X-Gitlab-Webhook-Uuid": d.hook.uuid, "Idempotency-Key": d.ID,
 	} {
 		h.Set(k, v)
@@ -113,7 +113,7 @@ func (c *webhookSender) gitlabHeaders(d *Delivery) http.Header {
 		h.Set("X-Gitlab-Token", d.hook.secret)
 	}
 	if d.hook.signing != nil {
-		at := strconv.FormatInt(c.now().Unix(), 10)
+		at := strconv.FormatInt(ws.now().Unix(), 10)
 		h.Set("webhook-id", d.ID)
 		h.Set("webhook-timestamp", at)
 		mac := hmac.New(sha256.New, d.hook.signing)

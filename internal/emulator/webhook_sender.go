@@ -103,141 +103,141 @@ func newWebhookSender(log *zap.Logger, now func() time.Time, instance string) *w
 	return c
 }
 
-func (c *webhookSender) close() {
-	c.stop()
-	<-c.done
-	c.client.CloseIdleConnections()
+func (ws *webhookSender) close() {
+	ws.stop()
+	<-ws.done
+	ws.client.CloseIdleConnections()
 }
 
-func (c *webhookSender) configure(w DeliveryOptions) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.options, c.random = w, rand.New(rand.NewSource(w.Seed))
+func (ws *webhookSender) configure(w DeliveryOptions) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ws.options, ws.random = w, rand.New(rand.NewSource(w.Seed))
 }
 
 // sendEvent queues an event for a hook. It never waits for the receiver.
-func (c *webhookSender) sendEvent(h *hook, event string, payload map[string]any) {
+func (ws *webhookSender) sendEvent(h *hook, event string, payload map[string]any) {
 	body, err := json.Marshal(payload)
 	if err != nil {
 		// Payloads are built here from strings, numbers and times.
-		c.log.Error("a webhook's payload can't be written", zap.String("event", event), zap.Error(err))
+		ws.log.Error("a webhook's payload can't be written", zap.String("event", event), zap.Error(err))
 		return
 	}
 	action, _ := payload["action"].(string)
-	c.enqueue(Delivery{ID: newUUID(), Event: event, Action: action, URL: h.url, hook: *h, body: body})
+	ws.enqueue(Delivery{ID: newUUID(), Event: event, Action: action, URL: h.url, hook: *h, body: body})
 }
 
-func (c *webhookSender) enqueue(d Delivery) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.options.Drop {
+func (ws *webhookSender) enqueue(d Delivery) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if ws.options.Drop {
 		d.Err = droppedDelivery
-		c.recordDelivery(d)
+		ws.recordDelivery(d)
 		return
 	}
-	for range max(1, c.options.Times) {
-		delay := c.options.Delay
-		if c.options.Shuffle {
-			delay += time.Duration(c.random.Int63n(int64(shuffleWindow)))
+	for range max(1, ws.options.Times) {
+		delay := ws.options.Delay
+		if ws.options.Shuffle {
+			delay += time.Duration(ws.random.Int63n(int64(shuffleWindow)))
 		}
-		if c.pending == 0 {
-			c.idle = make(chan struct{})
+		if ws.pending == 0 {
+			ws.idle = make(chan struct{})
 		}
-		c.pending++
+		ws.pending++
 		one := d
 		if delay == 0 {
-			c.queueDelivery(&one)
+			ws.queueDelivery(&one)
 			continue
 		}
 		time.AfterFunc(delay, func() {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.queueDelivery(&one)
+			ws.mu.Lock()
+			defer ws.mu.Unlock()
+			ws.queueDelivery(&one)
 		})
 	}
 }
 
 // queueDelivery is called with mu held.
-func (c *webhookSender) queueDelivery(d *Delivery) {
-	c.queue = append(c.queue, d)
+func (ws *webhookSender) queueDelivery(d *Delivery) {
+	ws.queue = append(ws.queue, d)
 	select {
-	case c.wake <- struct{}{}:
+	case ws.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (c *webhookSender) run() {
-	defer close(c.done)
+func (ws *webhookSender) run() {
+	defer close(ws.done)
 	for {
 		select {
-		case <-c.ctx.Done():
+		case <-ws.ctx.Done():
 			return
-		case <-c.wake:
+		case <-ws.wake:
 		}
-		for d := c.nextDelivery(); d != nil; d = c.nextDelivery() {
-			c.deliver(d)
-			c.finishDelivery(d)
-			if c.ctx.Err() != nil {
+		for d := ws.nextDelivery(); d != nil; d = ws.nextDelivery() {
+			ws.deliver(d)
+			ws.finishDelivery(d)
+			if ws.ctx.Err() != nil {
 				return
 			}
 		}
 	}
 }
 
-func (c *webhookSender) nextDelivery() *Delivery {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.queue) == 0 {
+func (ws *webhookSender) nextDelivery() *Delivery {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if len(ws.queue) == 0 {
 		return nil
 	}
-	d := c.queue[0]
-	c.queue = c.queue[1:]
+	d := ws.queue[0]
+	ws.queue = ws.queue[1:]
 	return d
 }
 
-func (c *webhookSender) finishDelivery(d *Delivery) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.recordDelivery(*d)
-	c.pending--
-	if c.pending == 0 {
-		close(c.idle)
+func (ws *webhookSender) finishDelivery(d *Delivery) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ws.recordDelivery(*d)
+	ws.pending--
+	if ws.pending == 0 {
+		close(ws.idle)
 	}
 }
 
-func (c *webhookSender) recordDelivery(d Delivery) {
-	d.At = c.now()
-	c.lastLog++
-	d.log = c.lastLog
+func (ws *webhookSender) recordDelivery(d Delivery) {
+	d.At = ws.now()
+	ws.lastLog++
+	d.log = ws.lastLog
 	if d.flag != "" && d.Err != droppedDelivery {
-		c.recordResult(&d)
+		ws.recordResult(&d)
 	}
-	c.history = append(c.history, d)
-	if len(c.history) > maxDeliveries {
-		c.history = c.history[len(c.history)-maxDeliveries:]
+	ws.history = append(ws.history, d)
+	if len(ws.history) > maxDeliveries {
+		ws.history = ws.history[len(ws.history)-maxDeliveries:]
 	}
-	c.lastByHook[d.hook.id] = d
+	ws.lastByHook[d.hook.id] = d
 }
 
 // deliver makes the request that the forge makes.
-func (c *webhookSender) deliver(d *Delivery) {
+func (ws *webhookSender) deliver(d *Delivery) {
 	body, contentType := d.body, "application/json"
 	if d.hook.contentType == "form" {
 		body, contentType = []byte(url.Values{"payload": {string(d.body)}}.Encode()), "application/x-www-form-urlencoded"
 	}
-	req, err := http.NewRequestWithContext(c.ctx, http.MethodPost, d.URL, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ws.ctx, http.MethodPost, d.URL, bytes.NewReader(body))
 	if err != nil {
 		d.Err = err.Error()
 		return
 	}
 	if d.flag != "" {
-		d.sent = c.gitlabHeaders(d)
+		d.sent = ws.gitlabHeaders(d)
 		req.Header = d.sent.Clone()
 	} else {
 		req.Header = githubHeaders(d, contentType, body)
 	}
 	start := time.Now()
-	res, err := c.client.Do(req)
+	res, err := ws.client.Do(req)
 	d.took = time.Since(start)
 	if err != nil {
 		d.Err = err.Error()
@@ -271,10 +271,10 @@ func githubHeaders(d *Delivery, contentType string, body []byte) http.Header {
 
 // lastResponse is what the hook's receiver said last: a status code, nil when
 // nothing was sent yet, and a word for it.
-func (c *webhookSender) lastResponse(id int64) (code any, word string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	d, ok := c.lastByHook[id]
+func (ws *webhookSender) lastResponse(id int64) (code any, word string) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	d, ok := ws.lastByHook[id]
 	switch {
 	case !ok:
 		return nil, ""

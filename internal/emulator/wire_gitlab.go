@@ -103,12 +103,12 @@ func (f *Forge) serveGitLab(w http.ResponseWriter, r *http.Request, rt *route) {
 }
 
 // gitlabBody is the refusal as GitLab writes it, also one that the world gives in GitHub's words.
-func (e *apiError) gitlabBody() any {
-	if e.body != nil {
-		return e.body
+func (a *apiError) gitlabBody() any {
+	if a.body != nil {
+		return a.body
 	}
 	var texts []string
-	for _, d := range e.Errors {
+	for _, d := range a.Errors {
 		if fe, ok := d.(fieldError); ok {
 			texts = append(texts, cmp.Or(fe.Message, strings.TrimSpace(fe.Field+" "+fe.Code)))
 		} else {
@@ -116,7 +116,7 @@ func (e *apiError) gitlabBody() any {
 		}
 	}
 	if len(texts) == 0 {
-		return restObject{"message": e.Message}
+		return restObject{"message": a.Message}
 	}
 	return restObject{"message": texts}
 }

@@ -20,7 +20,7 @@ type mergeCar struct {
 	mergedAt         time.Time
 }
 
-func (c *mergeCar) active() bool { return !strings.HasSuffix(c.status, "merged") }
+func (m *mergeCar) active() bool { return !strings.HasSuffix(m.status, "merged") }
 
 func (f *Forge) carObject(o *mergeCar) restObject {
 	p := o.pull

@@ -67,62 +67,62 @@ func newGitLabHarness(t *testing.T, o RepoOptions, change func(*ForgeOptions)) *
 	return w
 }
 
-func (w *gitlabHarness) clock() time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.now
+func (g *gitlabHarness) clock() time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.now
 }
 
-func (w *gitlabHarness) pass(d time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.now = w.now.Add(d)
+func (g *gitlabHarness) pass(d time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.now = g.now.Add(d)
 }
 
-func (w *gitlabHarness) receive(rw http.ResponseWriter, r *http.Request) {
+func (g *gitlabHarness) receive(rw http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	if err != nil {
-		w.t.Error(err)
+		g.t.Error(err)
 	}
-	w.received = append(w.received, receivedHook{header: r.Header, body: body})
-	if w.answer != 0 {
-		rw.WriteHeader(w.answer)
+	g.received = append(g.received, receivedHook{header: r.Header, body: body})
+	if g.answer != 0 {
+		rw.WriteHeader(g.answer)
 	}
 }
 
 // hooksSoFar waits for the deliveries under way and gives what was received.
-func (w *gitlabHarness) hooksSoFar() []receivedHook {
-	w.t.Helper()
+func (g *gitlabHarness) hooksSoFar() []receivedHook {
+	g.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	w.must(w.WaitIdle(ctx))
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Clone(w.received)
+	g.must(g.WaitIdle(ctx))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.received)
 }
 
-func (w *gitlabHarness) must(err error) {
-	w.t.Helper()
+func (g *gitlabHarness) must(err error) {
+	g.t.Helper()
 	if err != nil {
-		w.t.Fatal(err)
+		g.t.Fatal(err)
 	}
 }
 
 const gitlabTestProject = "/projects/acme%2Fops%2Fapps"
 
 // send makes a call as somebody; a body is sent as JSON.
-func (w *gitlabHarness) send(login, method, path string, body map[string]any, header ...string) (*http.Response, []byte) {
-	w.t.Helper()
+func (g *gitlabHarness) send(login, method, path string, body map[string]any, header ...string) (*http.Response, []byte) {
+	g.t.Helper()
 	var in io.Reader
 	if body != nil {
 		raw, err := json.Marshal(body)
-		w.must(err)
+		g.must(err)
 		in = bytes.NewReader(raw)
 	}
-	req, err := http.NewRequest(method, w.URL()+gitlabAPI+path, in)
-	w.must(err)
+	req, err := http.NewRequest(method, g.URL()+gitlabAPI+path, in)
+	g.must(err)
 	req.Header.Set("PRIVATE-TOKEN", login+"-token")
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
@@ -132,29 +132,29 @@ func (w *gitlabHarness) send(login, method, path string, body map[string]any, he
 	}
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	res, err := client.Do(req)
-	w.must(err)
+	g.must(err)
 	raw, err := io.ReadAll(res.Body)
-	w.must(err)
-	w.must(res.Body.Close())
+	g.must(err)
+	g.must(res.Body.Close())
 	return res, raw
 }
 
 // call makes a call and wants a status; it gives the answer.
-func (w *gitlabHarness) call(login, method, path string, body map[string]any, want int) map[string]any {
-	w.t.Helper()
-	res, raw := w.send(login, method, path, body)
+func (g *gitlabHarness) call(login, method, path string, body map[string]any, want int) map[string]any {
+	g.t.Helper()
+	res, raw := g.send(login, method, path, body)
 	if res.StatusCode != want {
-		w.t.Fatalf("%s: %s %s answers %d, want %d: %s", login, method, path, res.StatusCode, want, raw)
+		g.t.Fatalf("%s: %s %s answers %d, want %d: %s", login, method, path, res.StatusCode, want, raw)
 	}
 	var out map[string]any
 	var list []map[string]any
 	switch {
 	case len(raw) == 0:
 	case raw[0] == '[':
-		w.must(json.Unmarshal(raw, &list))
+		g.must(json.Unmarshal(raw, &list))
 		out = map[string]any{"list": list}
 	default:
-		w.must(json.Unmarshal(raw, &out))
+		g.must(json.Unmarshal(raw, &out))
 	}
 	return out
 }
@@ -162,28 +162,28 @@ func (w *gitlabHarness) call(login, method, path string, body map[string]any, wa
 func listOf(m map[string]any) []map[string]any { l, _ := m["list"].([]map[string]any); return l }
 
 // branch makes a branch with one change.
-func (w *gitlabHarness) branch(name string) string {
-	w.t.Helper()
-	sha, err := w.CommitAs("acme/ops/apps", "liftlock", name, "change "+name, map[string]string{name + ".yaml": name + "\n"})
-	w.must(err)
+func (g *gitlabHarness) branch(name string) string {
+	g.t.Helper()
+	sha, err := g.CommitAs("acme/ops/apps", "liftlock", name, "change "+name, map[string]string{name + ".yaml": name + "\n"})
+	g.must(err)
 	return sha
 }
 
 // open opens a merge request from a fresh branch and gives its path.
-func (w *gitlabHarness) open(branch string, more map[string]any) string {
-	w.t.Helper()
-	w.branch(branch)
+func (g *gitlabHarness) open(branch string, more map[string]any) string {
+	g.t.Helper()
+	g.branch(branch)
 	body := map[string]any{"source_branch": branch, "target_branch": "main", "title": "T " + branch}
 	maps.Copy(body, more)
-	made := w.call("liftlock", "POST", gitlabTestProject+"/merge_requests", body, 201)
+	made := g.call("liftlock", "POST", gitlabTestProject+"/merge_requests", body, 201)
 	return fmt.Sprintf("%s/merge_requests/%v", gitlabTestProject, made["iid"])
 }
 
 // status is a merge request's detailed_merge_status, once it has been worked out.
-func (w *gitlabHarness) status(mr string) string {
-	w.t.Helper()
+func (g *gitlabHarness) status(mr string) string {
+	g.t.Helper()
 	for range 4 {
-		s := w.call("liftlock", "GET", mr, nil, 200)["detailed_merge_status"]
+		s := g.call("liftlock", "GET", mr, nil, 200)["detailed_merge_status"]
 		if s != "checking" && s != "unchecked" && s != "approvals_syncing" {
 			return fmt.Sprint(s)
 		}

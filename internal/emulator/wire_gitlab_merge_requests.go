@@ -137,24 +137,24 @@ type mergeRequestFilter struct {
 	viewer                                                   *account
 }
 
-func (q mergeRequestFilter) has(p *pull) bool {
-	is := func(name, value string) bool { return q.text(name) == "" || q.text(name) == value }
+func (m mergeRequestFilter) has(p *pull) bool {
+	is := func(name, value string) bool { return m.text(name) == "" || m.text(name) == value }
 	within := func(t, after, before time.Time) bool {
 		return (after.IsZero() || !t.Before(after)) && (before.IsZero() || !t.After(before))
 	}
-	state := q.text("state")
+	state := m.text("state")
 	labels := true
-	for _, name := range q.list("labels") {
+	for _, name := range m.list("labels") {
 		labels = labels && slices.Contains(p.labels, name)
 	}
-	iids := q.list("iids")
+	iids := m.list("iids")
 	return (state == "" || state == "all" || state == p.gitlabMRState()) && labels &&
 		is("source_branch", p.branch) && is("target_branch", p.base) &&
 		is("source_project_id", strconv.FormatInt(p.headRepo.id, 10)) && is("author_id", strconv.FormatInt(p.author.id, 10)) &&
 		is("author_username", p.author.login) && is("draft", strconv.FormatBool(p.draft)) &&
 		(len(iids) == 0 || slices.Contains(iids, strconv.Itoa(p.number))) &&
-		within(p.updated, q.updatedAfter, q.updatedBefore) && within(p.created, q.createdAfter, q.createdBefore) &&
-		(q.text("scope") != "created_by_me" || p.author == q.viewer)
+		within(p.updated, m.updatedAfter, m.updatedBefore) && within(p.created, m.createdAfter, m.createdBefore) &&
+		(m.text("scope") != "created_by_me" || p.author == m.viewer)
 }
 
 func listMergeRequests(c *call) (any, error) {

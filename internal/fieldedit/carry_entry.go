@@ -106,7 +106,7 @@ type carryEntry struct {
 }
 
 // isKustomization says that the entry's fields are those that a kustomization alone has.
-func (e *carryEntry) isKustomization() bool { return len(e.images)+len(e.refs) > 0 }
+func (c *carryEntry) isKustomization() bool { return len(c.images)+len(c.refs) > 0 }
 
 // glob picks files; filled has no placeholders any more.
 type glob struct{ text, filled string }
@@ -197,11 +197,11 @@ func newPathTemplate(text string, v placeholder.Values) (pathTemplate, error) {
 	return pathTemplate{path: p, filled: p.Fill(v.Fill)}, nil
 }
 
-func (t pathTemplate) hasPlaceholders() bool { return placeholder.IsIn(t.path.String()) }
+func (p pathTemplate) hasPlaceholders() bool { return placeholder.IsIn(p.path.String()) }
 
 // hasPlaceholders says that an entry has some.
-func (e *carryEntry) hasPlaceholders() bool {
-	return slices.ContainsFunc(e.files, glob.hasPlaceholders) || slices.ContainsFunc(e.paths, pathTemplate.hasPlaceholders)
+func (c *carryEntry) hasPlaceholders() bool {
+	return slices.ContainsFunc(c.files, glob.hasPlaceholders) || slices.ContainsFunc(c.paths, pathTemplate.hasPlaceholders)
 }
 
 // pickedFile is a file that an entry picks below a root.
@@ -211,11 +211,11 @@ type pickedFile struct {
 }
 
 // matchFile says whether a root-relative file is picked, and as what.
-func (e *carryEntry) matchFile(name string) (pickedFile, bool) {
-	if slices.ContainsFunc(e.exclude, func(g glob) bool { return g.matchesName(name) }) {
+func (c *carryEntry) matchFile(name string) (pickedFile, bool) {
+	if slices.ContainsFunc(c.exclude, func(g glob) bool { return g.matchesName(name) }) {
 		return pickedFile{}, false
 	}
-	for _, g := range e.files {
+	for _, g := range c.files {
 		if g.matchesName(name) {
 			return pickedFile{name, placeholder.NameWithPlaceholders(g.text, name)}, true
 		}
@@ -225,11 +225,11 @@ func (e *carryEntry) matchFile(name string) (pickedFile, bool) {
 
 // fillFileName is the file at a place, relative to a root; "" where an environment or
 // component of that name can't have one.
-func (e *carryEntry) fillFileName(place string) string {
-	if !e.hasPlaceholders() {
+func (c *carryEntry) fillFileName(place string) string {
+	if !c.hasPlaceholders() {
 		return place
 	}
-	name, err := e.values.FillName(place)
+	name, err := c.values.FillName(place)
 	if err != nil {
 		return ""
 	}
@@ -237,72 +237,72 @@ func (e *carryEntry) fillFileName(place string) string {
 }
 
 // carriesField says that a field is one of the entry's.
-func (e *carryEntry) carriesField(f Field) bool {
+func (c *carryEntry) carriesField(f Field) bool {
 	switch {
 	case f.Kind == KindImage:
 		image, _, err := parseImagePath(f.Path)
-		return err == nil && slices.Contains(kustomizations, f.File) && matchesAny(e.images, image)
+		return err == nil && slices.Contains(kustomizations, f.File) && matchesAny(c.images, image)
 	case f.Kind == KindRef:
 		_, remote, err := parseRefPath(f.Path)
-		return err == nil && slices.Contains(kustomizations, f.File) && matchesAny(e.refs, remote)
-	case f.Kind == KindFile && !e.whole, f.Kind != KindFile && (!e.fields || e.format.fieldKind() != f.Kind):
+		return err == nil && slices.Contains(kustomizations, f.File) && matchesAny(c.refs, remote)
+	case f.Kind == KindFile && !c.whole, f.Kind != KindFile && (!c.fields || c.format.fieldKind() != f.Kind):
 		return false
 	}
-	if p, ok := e.matchFile(e.fillFileName(f.File)); !ok || p.placeholderName != f.File {
+	if p, ok := c.matchFile(c.fillFileName(f.File)); !ok || p.placeholderName != f.File {
 		return false
 	}
-	return e.whole || slices.ContainsFunc(e.paths, func(t pathTemplate) bool { return t.matchesPath(f.Path) })
+	return c.whole || slices.ContainsFunc(c.paths, func(t pathTemplate) bool { return t.matchesPath(f.Path) })
 }
 
-func (t pathTemplate) matchesPath(at string) bool {
+func (p pathTemplate) matchesPath(at string) bool {
 	path, err := fieldpath.Parse(at)
-	return err == nil && t.path.Matches(path)
+	return err == nil && p.path.Matches(path)
 }
 
 // entryOf is the first entry that picks a field; nil where none does.
-func (b *resolvedOverlay) entryOf(f Field) *carryEntry {
-	for i := range b.entries {
-		if b.entries[i].carriesField(f) {
-			return &b.entries[i]
+func (r *resolvedOverlay) entryOf(f Field) *carryEntry {
+	for i := range r.entries {
+		if r.entries[i].carriesField(f) {
+			return &r.entries[i]
 		}
 	}
 	return nil
 }
 
 // mayHoldFile says that a file (relative to a root) may hold carried fields at all.
-func (b *resolvedOverlay) mayHoldFile(root, name string) bool {
-	return b.allowedFiles[root] == nil || slices.Contains(b.allowedFiles[root], name)
+func (r *resolvedOverlay) mayHoldFile(root, name string) bool {
+	return r.allowedFiles[root] == nil || slices.Contains(r.allowedFiles[root], name)
 }
 
-func (b *resolvedOverlay) isBase(root string) bool {
-	_, is := b.bases[root]
+func (r *resolvedOverlay) isBase(root string) bool {
+	_, is := r.bases[root]
 	return is
 }
 
 // mayHoldEntry says that an entry's fields may be below a root at all.
-func (b *resolvedOverlay) mayHoldEntry(root string, e *carryEntry) bool {
+func (r *resolvedOverlay) mayHoldEntry(root string, e *carryEntry) bool {
 	switch {
 	case e.isKustomization():
-		return !b.shared[root]
-	case b.isBase(root):
-		return e.fields && !b.bases[root] // nested in another root, those are that one's
+		return !r.shared[root]
+	case r.isBase(root):
+		return e.fields && !r.bases[root] // nested in another root, those are that one's
 	}
-	return !b.shared[root] || e.hasPlaceholders()
+	return !r.shared[root] || e.hasPlaceholders()
 }
 
 // mayHoldField says that a field of the entry may be below a root: in a shared one
 // only with a placeholder.
-func (b *resolvedOverlay) mayHoldField(root string, e *carryEntry, f Field) bool {
-	if !b.mayHoldEntry(root, e) || !b.mayHoldFile(root, e.fillFileName(f.File)) {
+func (r *resolvedOverlay) mayHoldField(root string, e *carryEntry, f Field) bool {
+	if !r.mayHoldEntry(root, e) || !r.mayHoldFile(root, e.fillFileName(f.File)) {
 		return false
 	}
-	return !b.shared[root] || placeholder.IsIn(f.File) || placeholder.IsIn(f.Path)
+	return !r.shared[root] || placeholder.IsIn(f.File) || placeholder.IsIn(f.Path)
 }
 
 // whenAbsent is what the first carry entry that picks a field says about its
 // absence; "" where none picks it.
-func (b *resolvedOverlay) whenAbsent(f Field) string {
-	if e := b.entryOf(f); e != nil {
+func (r *resolvedOverlay) whenAbsent(f Field) string {
+	if e := r.entryOf(f); e != nil {
 		return e.whenAbsent
 	}
 	return ""

@@ -31,14 +31,14 @@ func newFiles(tree fs.FS, parsed *ParseCache) *commitFiles {
 var errAbsent = errors.New("no such file")
 
 // statPath checks name and the folders it is in. errAbsent where it isn't there.
-func (f *commitFiles) statPath(name string) (fs.FileInfo, error) {
+func (c *commitFiles) statPath(name string) (fs.FileInfo, error) {
 	if !fs.ValidPath(name) {
 		return nil, &RefusedError{File: name, Reason: "the path leaves the repository"}
 	}
 	parts := strings.Split(name, "/")
 	for i := range parts {
 		at := strings.Join(parts[:i+1], "/")
-		info, err := fs.Lstat(f.tree, at)
+		info, err := fs.Lstat(c.tree, at)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil, errAbsent
@@ -58,8 +58,8 @@ func (f *commitFiles) statPath(name string) (fs.FileInfo, error) {
 }
 
 // readBytes is a file's content, whatever it holds; errAbsent where there is none.
-func (f *commitFiles) readBytes(name string) ([]byte, error) {
-	info, err := f.statPath(name)
+func (c *commitFiles) readBytes(name string) ([]byte, error) {
+	info, err := c.statPath(name)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (f *commitFiles) readBytes(name string) ([]byte, error) {
 	if info.Size() > MaxFileSize {
 		return nil, tooLarge(name, info.Size())
 	}
-	file, err := f.tree.Open(name)
+	file, err := c.tree.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("opening %s: %w", name, err)
 	}
@@ -89,15 +89,15 @@ func tooLarge(name string, size int64) error {
 }
 
 // readDocument is a file parsed; errAbsent where there is none.
-func (f *commitFiles) readDocument(name string, as fileFormat) (*document, error) {
-	if d, ok := f.docs[name]; ok && d.format == as {
+func (c *commitFiles) readDocument(name string, as fileFormat) (*document, error) {
+	if d, ok := c.docs[name]; ok && d.format == as {
 		return d, nil
 	}
-	key, known, err := f.lookupParsed(name, as)
+	key, known, err := c.lookupParsed(name, as)
 	if err != nil || known != nil {
 		return known, err
 	}
-	data, err := f.readBytes(name)
+	data, err := c.readBytes(name)
 	if err != nil {
 		return nil, err
 	}
@@ -105,21 +105,21 @@ func (f *commitFiles) readDocument(name string, as fileFormat) (*document, error
 	if err != nil {
 		return nil, withLocation(err, name, "")
 	}
-	f.docs[name] = d
+	c.docs[name] = d
 	if key.id != "" {
-		f.parseCache.put(key, d)
+		c.parseCache.put(key, d)
 	}
 	return d, nil
 }
 
 // lookupParsed is a file as it was parsed before, in this tree or another, and
 // what it goes by; both are empty where that can't be told.
-func (f *commitFiles) lookupParsed(name string, as fileFormat) (parseCacheKey, *document, error) {
-	ids, ok := f.tree.(ObjectIDs)
-	if !ok || f.parseCache == nil {
+func (c *commitFiles) lookupParsed(name string, as fileFormat) (parseCacheKey, *document, error) {
+	ids, ok := c.tree.(ObjectIDs)
+	if !ok || c.parseCache == nil {
 		return parseCacheKey{}, nil, nil
 	}
-	info, err := f.statPath(name)
+	info, err := c.statPath(name)
 	if err != nil || info.IsDir() {
 		return parseCacheKey{}, nil, err
 	}
@@ -128,15 +128,15 @@ func (f *commitFiles) lookupParsed(name string, as fileFormat) (parseCacheKey, *
 		return parseCacheKey{}, nil, fmt.Errorf("looking at %s: %w", name, err)
 	}
 	key := parseCacheKey{id, as}
-	d, ok := f.parseCache.docs.Get(key)
+	d, ok := c.parseCache.docs.Get(key)
 	if ok {
-		f.docs[name] = d
+		c.docs[name] = d
 	}
 	return key, d, nil
 }
 
 // skipsFile says that locate shall not look at a file.
-func (f *commitFiles) skipsFile(name string) bool { return f.onlyFile != "" && f.onlyFile != name }
+func (c *commitFiles) skipsFile(name string) bool { return c.onlyFile != "" && c.onlyFile != name }
 
 // checkWritable refuses files that no promotion may touch: the pipeline's own, by
 // whose rules it is judged, and names that a reviewer or a script would misread.

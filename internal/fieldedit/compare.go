@@ -19,8 +19,8 @@ type FieldDiff struct {
 }
 
 // String is the difference in one line.
-func (d FieldDiff) String() string {
-	return Change{File: d.File, Kind: d.Kind, Path: d.Path, Old: d.Old, New: d.New, Added: d.Added, Removed: d.Removed}.String()
+func (f FieldDiff) String() string {
+	return Change{File: f.File, Kind: f.Kind, Path: f.Path, Old: f.Old, New: f.New, Added: f.Added, Removed: f.Removed}.String()
 }
 
 // Compare lists what the release to has otherwise than from, by place: what an

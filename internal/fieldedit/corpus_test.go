@@ -46,7 +46,7 @@ type corpusFile struct {
 	data              []byte
 }
 
-func (r corpusFile) String() string { return r.module + " " + r.file }
+func (c corpusFile) String() string { return c.module + " " + c.file }
 
 // TestCorpus sets a random scalar in each of hundreds of real files: every
 // other byte stays, git sees one line changed, and readers of YAML 1.1 and 1.2
@@ -187,9 +187,9 @@ func collectScalars(n *yaml.Node, at []fieldpath.Segment, out *[]scalarAt) {
 }
 
 // check sets the scalar to a random value and compares what readers see.
-func (at scalarAt) check(file corpusFile, rnd *rand.Rand, dir string, n int) error {
+func (s scalarAt) check(file corpusFile, rnd *rand.Rand, dir string, n int) error {
 	// The path as people would give it.
-	p, err := fieldpath.Parse(at.path.String())
+	p, err := fieldpath.Parse(s.path.String())
 	if err != nil {
 		return err
 	}
@@ -197,11 +197,11 @@ func (at scalarAt) check(file corpusFile, rnd *rand.Rand, dir string, n int) err
 	set, get, readers := SetYAML, GetYAML, []func([]byte) ([]any, error){leavesYAML11, leavesYAML12}
 	if strings.HasSuffix(file.file, ".json") {
 		set, get, readers = SetJSON, GetJSON, []func([]byte) ([]any, error){leavesJSON}
-		switch at.node.Tag {
+		switch s.node.Tag {
 		case "!!int", "!!float":
 			value = fmt.Sprint(rnd.IntN(1000) + 1000)
 		case "!!bool":
-			value = fmt.Sprint(at.node.Value == "false")
+			value = fmt.Sprint(s.node.Value == "false")
 		}
 	}
 	if old, _, err := get(file.data, p); err == nil && old == value {

@@ -23,22 +23,22 @@ type fieldAddress struct {
 	list   string
 }
 
-func (a fieldAddress) String() string {
-	switch a.kind {
+func (f fieldAddress) String() string {
+	switch f.kind {
 	case KindImage:
-		return imagePath(a.image, a.key)
+		return imagePath(f.image, f.key)
 	case KindRef:
-		return refPath(a.list, a.remote)
+		return refPath(f.list, f.remote)
 	}
-	return a.path.String()
+	return f.path.String()
 }
 
 // toPath is the address as a path of the file.
-func (a fieldAddress) toPath() fieldpath.Path {
-	if a.kind == KindImage {
-		return entryPath(a.image, a.key)
+func (f fieldAddress) toPath() fieldpath.Path {
+	if f.kind == KindImage {
+		return entryPath(f.image, f.key)
 	}
-	return a.path
+	return f.path
 }
 
 func (d *document) findAddress(a fieldAddress) (nodeLookup, error) {

@@ -61,23 +61,23 @@ func (e *editor) setField(file string, a fieldAddress, value, typ string) error 
 	return withLocation(w.setField(file, a, value, typ), file, "")
 }
 
-func (w *editedFile) setField(file string, a fieldAddress, value, typ string) error {
-	d, c, err := w.doc.setField(a, value, typ)
+func (ef *editedFile) setField(file string, a fieldAddress, value, typ string) error {
+	d, c, err := ef.doc.setField(a, value, typ)
 	if err != nil {
 		return err
 	}
-	w.recordChange(file, d, a, c)
+	ef.recordChange(file, d, a, c)
 	return nil
 }
 
 // recordChange takes an edit over; one that changed nothing leaves no trace.
-func (w *editedFile) recordChange(file string, d *document, a fieldAddress, c Change) {
-	if d == w.doc {
+func (ef *editedFile) recordChange(file string, d *document, a fieldAddress, c Change) {
+	if d == ef.doc {
 		return
 	}
 	c.File = file
-	w.doc = d
-	w.fields = append(w.fields, fieldChange{a, c})
+	ef.doc = d
+	ef.fields = append(ef.fields, fieldChange{a, c})
 }
 
 // collectEdits are the files that changed, sorted, with their changes by line.
@@ -109,10 +109,10 @@ func (e *editor) collectEdits() ([]Edit, error) {
 }
 
 // finalChanges are the fields' changes with the lines that they ended up on.
-func (w *editedFile) finalChanges(name string) ([]Change, error) {
+func (ef *editedFile) finalChanges(name string) ([]Change, error) {
 	var out []Change
-	for _, f := range w.fields {
-		at, err := w.doc.readField(f.address)
+	for _, f := range ef.fields {
+		at, err := ef.doc.readField(f.address)
 		if err != nil {
 			return nil, withLocation(err, name, "")
 		}
@@ -128,8 +128,8 @@ func (w *editedFile) finalChanges(name string) ([]Change, error) {
 	return out, nil
 }
 
-func (a fieldAddress) documentFormat() fileFormat {
-	if a.kind == KindJSON {
+func (f fieldAddress) documentFormat() fileFormat {
+	if f.kind == KindJSON {
 		return formatJSON
 	}
 	return formatYAML

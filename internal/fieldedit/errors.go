@@ -19,20 +19,20 @@ type RefusedError struct {
 	Reason string // what is in the way and what to do
 }
 
-func (e *RefusedError) Error() string {
+func (r *RefusedError) Error() string {
 	var b strings.Builder
 	switch {
-	case e.File != "" && e.Line > 0:
-		fmt.Fprintf(&b, "%s:%d: ", DisplayFileName(e.File), e.Line)
-	case e.File != "":
-		b.WriteString(DisplayFileName(e.File) + ": ")
-	case e.Line > 0:
-		fmt.Fprintf(&b, "line %d: ", e.Line)
+	case r.File != "" && r.Line > 0:
+		fmt.Fprintf(&b, "%s:%d: ", DisplayFileName(r.File), r.Line)
+	case r.File != "":
+		b.WriteString(DisplayFileName(r.File) + ": ")
+	case r.Line > 0:
+		fmt.Fprintf(&b, "line %d: ", r.Line)
 	}
-	if e.Field != "" {
-		b.WriteString(e.Field + ": ")
+	if r.Field != "" {
+		b.WriteString(r.Field + ": ")
 	}
-	return b.String() + e.Reason
+	return b.String() + r.Reason
 }
 
 // DisplayFileName is a file's name on one line, which a terminal shows and doesn't obey.
@@ -70,16 +70,16 @@ type MixedError struct {
 	Found      []Location // at least two, with different values
 }
 
-func (e *MixedError) Error() string {
-	at := joinTexts(e.Found, ", ", func(l Location) string {
+func (m *MixedError) Error() string {
+	at := joinTexts(m.Found, ", ", func(l Location) string {
 		if l.Field.Kind == KindFile {
 			return fmt.Sprintf("%s in %s", displayValue(l.Field.Kind, l.Field.Value), l.File)
 		}
 		return fmt.Sprintf("%q in %s:%d", l.Field.Value, l.File, l.Line)
 	})
-	what := e.Path
-	if e.Kind == KindFile {
-		what = e.Found[0].Field.File
+	what := m.Path
+	if m.Kind == KindFile {
+		what = m.Found[0].Field.File
 	}
 	return fmt.Sprintf("the environment's overlays disagree about %s: %s; make them the same", what, at)
 }
@@ -95,8 +95,8 @@ type AbsentField struct {
 // where the pipeline's whenAbsent refuses to add them or they can't be added.
 type AbsentError struct{ Fields []AbsentField }
 
-func (e *AbsentError) Error() string {
-	return joinTexts(e.Fields, "; ", func(a AbsentField) string {
+func (ae *AbsentError) Error() string {
+	return joinTexts(ae.Fields, "; ", func(a AbsentField) string {
 		what := a.File
 		if a.Field.Path != "" {
 			what += ": " + a.Field.Path
@@ -138,29 +138,29 @@ type ChangedField struct {
 	New, Gone           bool
 }
 
-func (f ChangedField) String() string {
-	if f.Kind == KindFile {
+func (c ChangedField) String() string {
+	if c.Kind == KindFile {
 		return fmt.Sprintf("%s: the file was %s before the promotion, %s with it, and is %s now",
-			f.File, cmp.Or(f.Before, "absent"), cmp.Or(f.Landed, "absent"), cmp.Or(f.Now, "absent"))
+			c.File, cmp.Or(c.Before, "absent"), cmp.Or(c.Landed, "absent"), cmp.Or(c.Now, "absent"))
 	}
-	before, now := fmt.Sprintf("was %q before", f.Before), fmt.Sprintf("is %q now", f.Now)
-	if f.New {
+	before, now := fmt.Sprintf("was %q before", c.Before), fmt.Sprintf("is %q now", c.Now)
+	if c.New {
 		before = "wasn't there before"
 	}
-	if f.Gone {
+	if c.Gone {
 		now = "is gone now"
 	}
-	place := f.File
-	if f.Line > 0 {
-		place = fmt.Sprintf("%s:%d", f.File, f.Line)
+	place := c.File
+	if c.Line > 0 {
+		place = fmt.Sprintf("%s:%d", c.File, c.Line)
 	}
-	return fmt.Sprintf("%s: %s %s the promotion, %q with it, and %s", place, f.Path, before, f.Landed, now)
+	return fmt.Sprintf("%s: %s %s the promotion, %q with it, and %s", place, c.Path, before, c.Landed, now)
 }
 
 // ChangedError says that carried fields changed again since a promotion
 // landed: undoing the promotion would undo somebody else's change.
 type ChangedError struct{ Fields []ChangedField }
 
-func (e *ChangedError) Error() string {
-	return joinTexts(e.Fields, "; ", ChangedField.String) + ": decide by hand what it should be"
+func (c *ChangedError) Error() string {
+	return joinTexts(c.Fields, "; ", ChangedField.String) + ": decide by hand what it should be"
 }

@@ -64,14 +64,14 @@ func (d *document) expandTemplate(t pathTemplate) ([]expandedPath, error) {
 }
 
 // restorePlaceholders puts a template's placeholders back into what it picked.
-func (t pathTemplate) restorePlaceholders(paths []fieldpath.Path) ([]expandedPath, error) {
+func (p pathTemplate) restorePlaceholders(paths []fieldpath.Path) ([]expandedPath, error) {
 	var out []expandedPath
 	for _, at := range paths {
 		var segs []fieldpath.Segment
 		for i, s := range at.Segments() {
-			switch own := t.path.Segments()[i]; {
-			case own.Equal(t.filled.Segments()[i]):
-				if t.hasPlaceholders() && (placeholder.IsIn(s.Key) || placeholder.IsIn(s.Value)) {
+			switch own := p.path.Segments()[i]; {
+			case own.Equal(p.filled.Segments()[i]):
+				if p.hasPlaceholders() && (placeholder.IsIn(s.Key) || placeholder.IsIn(s.Value)) {
 					return nil, newRefusal(0, "%s has {{, which would be taken for a placeholder: name it otherwise", at.UpTo(i+1))
 				}
 			case own.Kind == fieldpath.Each:

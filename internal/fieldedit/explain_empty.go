@@ -40,7 +40,7 @@ func ExplainEmpty(tree fs.FS, o Overlay) string {
 }
 
 // explainKustomizations names the images or remote bases that are there.
-func (f *commitFiles) explainKustomizations(b *resolvedOverlay, e *carryEntry) string {
+func (c *commitFiles) explainKustomizations(b *resolvedOverlay, e *carryEntry) string {
 	key, what, globs, all := "kustomizeImages", "images", e.images, &carryEntry{images: []string{"**"}}
 	if len(e.refs) > 0 {
 		key, what, globs, all = "kustomizeRefs", "remote bases with a ref", e.refs, &carryEntry{refs: []string{"**"}}
@@ -50,7 +50,7 @@ func (f *commitFiles) explainKustomizations(b *resolvedOverlay, e *carryEntry) s
 		if b.shared[root] {
 			continue
 		}
-		found, err := f.locateInKustomization(root, all)
+		found, err := c.locateInKustomization(root, all)
 		if err != nil {
 			return ""
 		}
@@ -67,13 +67,13 @@ func (f *commitFiles) explainKustomizations(b *resolvedOverlay, e *carryEntry) s
 
 // explainFiles names files that are picked and have none of the fields, or that are picked in
 // a folder which others have too.
-func (f *commitFiles) explainFiles(b *resolvedOverlay, e *carryEntry, environment string) string {
+func (c *commitFiles) explainFiles(b *resolvedOverlay, e *carryEntry, environment string) string {
 	var without, shared []string
 	for _, root := range b.roots {
 		if b.isBase(root) && !b.mayHoldEntry(root, e) {
 			continue
 		}
-		files, err := f.globFiles(b, root, e)
+		files, err := c.globFiles(b, root, e)
 		if err != nil {
 			return ""
 		}
@@ -99,20 +99,20 @@ func (f *commitFiles) explainFiles(b *resolvedOverlay, e *carryEntry, environmen
 		paths = append(paths, p.path.String())
 	}
 	why := fmt.Sprintf("%s has no %s", wording.JoinFew(without, 3), strings.Join(paths, ", "))
-	if spelled := f.explainSpelling(e, without); spelled != "" {
+	if spelled := c.explainSpelling(e, without); spelled != "" {
 		why += "; did you mean " + spelled + ", which is there?"
 	}
 	return why
 }
 
 // explainSpelling is how one of the files spells a field that none of them has under an entry's path.
-func (f *commitFiles) explainSpelling(e *carryEntry, files []string) string {
+func (c *commitFiles) explainSpelling(e *carryEntry, files []string) string {
 	for _, file := range files {
 		_, as, err := fileKind(file)
 		if err != nil {
 			continue
 		}
-		d, err := f.readDocument(file, as)
+		d, err := c.readDocument(file, as)
 		if err != nil {
 			continue
 		}

@@ -118,20 +118,20 @@ func walkPath(root *yaml.Node, p fieldpath.Path, from int) (nodeLookup, error) {
 }
 
 // followAlias follows an alias and notes what forbids edits from here on down.
-func (s *nodeLookup) followAlias(n *yaml.Node) *yaml.Node {
+func (nl *nodeLookup) followAlias(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
-		s.markUneditable(n.Line, "it is reached through the alias *%s, which others may share: write the value out here", n.Value)
+		nl.markUneditable(n.Line, "it is reached through the alias *%s, which others may share: write the value out here", n.Value)
 		n = n.Alias
 	}
 	if n.Anchor != "" {
-		s.markUneditable(n.Line, "it is under the anchor &%s, so that its aliases would change too: edit it by hand", n.Anchor)
+		nl.markUneditable(n.Line, "it is under the anchor &%s, so that its aliases would change too: edit it by hand", n.Anchor)
 	}
 	return n
 }
 
-func (s *nodeLookup) markUneditable(line int, format string, args ...any) {
-	if s.uneditable == nil {
-		s.uneditable = newRefusal(line, format, args...)
+func (nl *nodeLookup) markUneditable(line int, format string, args ...any) {
+	if nl.uneditable == nil {
+		nl.uneditable = newRefusal(line, format, args...)
 	}
 }
 
@@ -268,7 +268,7 @@ func findMatchingItem(l *yaml.Node, seg fieldpath.Segment) (*yaml.Node, error) {
 
 // explainMismatch says why what is missing below cur at segment i can't simply be
 // added as keys; nil when it can.
-func (s *nodeLookup) explainMismatch(cur *yaml.Node, p fieldpath.Path, i int) error {
+func (nl *nodeLookup) explainMismatch(cur *yaml.Node, p fieldpath.Path, i int) error {
 	at, what := p.UpTo(i), kindName(cur)
 	seg := p.Segments()[i]
 	switch {

@@ -26,8 +26,8 @@ type ImageEdit struct {
 	Digest  string // with its algorithm: sha256:…
 }
 
-func (e ImageEdit) valuesByKey() map[string]string {
-	return map[string]string{imageNewName: e.NewName, imageNewTag: e.NewTag, imageDigest: e.Digest}
+func (i ImageEdit) valuesByKey() map[string]string {
+	return map[string]string{imageNewName: i.NewName, imageNewTag: i.NewTag, imageDigest: i.Digest}
 }
 
 // checkPin refuses an image without an entry, and a tag where a digest would
@@ -51,8 +51,8 @@ func (d *document) checkPin(image string, e ImageEdit) error {
 	return nil
 }
 
-func (w *editedFile) setImage(file, image string, e ImageEdit) error {
-	if err := w.doc.checkPin(image, e); err != nil {
+func (ef *editedFile) setImage(file, image string, e ImageEdit) error {
+	if err := ef.doc.checkPin(image, e); err != nil {
 		return err
 	}
 	values := e.valuesByKey()
@@ -60,7 +60,7 @@ func (w *editedFile) setImage(file, image string, e ImageEdit) error {
 		if values[key] == "" {
 			continue
 		}
-		if err := w.setField(file, fieldAddress{kind: KindImage, image: image, key: key}, values[key], TypeString); err != nil {
+		if err := ef.setField(file, fieldAddress{kind: KindImage, image: image, key: key}, values[key], TypeString); err != nil {
 			return err
 		}
 	}
@@ -125,12 +125,12 @@ func (d *document) findImage(image, key string) (nodeLookup, error) {
 	return s, nil
 }
 
-func (s nodeLookup) newMissingImageError(image string) error {
+func (nl nodeLookup) newMissingImageError(image string) error {
 	line := 0
-	if s.parent != nil {
-		line = s.parent.Line
+	if nl.parent != nil {
+		line = nl.parent.Line
 	}
-	return newRefusal(line, "the images list has no entry named %s%s: add the entry first", image, s.otherImages)
+	return newRefusal(line, "the images list has no entry named %s%s: add the entry first", image, nl.otherImages)
 }
 
 // listImages lists the names of the entries that have a carried key.

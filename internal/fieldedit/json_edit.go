@@ -52,28 +52,28 @@ type jsonParser struct {
 }
 
 // readToken reads the next token into a node at its position.
-func (p *jsonParser) readToken() (json.Token, *yaml.Node, error) {
-	start := int(p.dec.InputOffset())
-	tok, err := p.dec.Token()
+func (j *jsonParser) readToken() (json.Token, *yaml.Node, error) {
+	start := int(j.dec.InputOffset())
+	tok, err := j.dec.Token()
 	if err != nil {
 		return nil, nil, err
 	}
-	for start < len(p.data) && strings.IndexByte(" \t\r\n,:", p.data[start]) >= 0 {
+	for start < len(j.data) && strings.IndexByte(" \t\r\n,:", j.data[start]) >= 0 {
 		start++
 	}
-	skipped := p.data[p.at:start]
+	skipped := j.data[j.at:start]
 	if n := bytes.Count(skipped, []byte("\n")); n > 0 {
-		p.line += n
-		p.column = 1
+		j.line += n
+		j.column = 1
 		skipped = skipped[bytes.LastIndexByte(skipped, '\n')+1:]
 	}
-	p.column += utf8.RuneCount(skipped)
-	p.at = start
-	return tok, &yaml.Node{Line: p.line, Column: p.column}, nil
+	j.column += utf8.RuneCount(skipped)
+	j.at = start
+	return tok, &yaml.Node{Line: j.line, Column: j.column}, nil
 }
 
-func (p *jsonParser) readValue() (*yaml.Node, error) {
-	tok, n, err := p.readToken()
+func (j *jsonParser) readValue() (*yaml.Node, error) {
+	tok, n, err := j.readToken()
 	if err != nil {
 		return nil, err
 	}
@@ -88,25 +88,25 @@ func (p *jsonParser) readValue() (*yaml.Node, error) {
 	case nil:
 		n.Tag, n.Value = "!!null", "null"
 	case json.Delim:
-		return n, p.readCollection(n, t)
+		return n, j.readCollection(n, t)
 	}
 	return n, nil
 }
 
-func (p *jsonParser) readCollection(n *yaml.Node, open json.Delim) error {
+func (j *jsonParser) readCollection(n *yaml.Node, open json.Delim) error {
 	n.Style = yaml.FlowStyle
 	n.Kind, n.Tag = yaml.SequenceNode, "!!seq"
 	if open == '{' {
 		n.Kind, n.Tag = yaml.MappingNode, "!!map"
 	}
-	for p.dec.More() {
-		c, err := p.readValue()
+	for j.dec.More() {
+		c, err := j.readValue()
 		if err != nil {
 			return err
 		}
 		n.Content = append(n.Content, c)
 	}
-	if _, _, err := p.readToken(); err != nil && !errors.Is(err, io.EOF) {
+	if _, _, err := j.readToken(); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
 	return nil

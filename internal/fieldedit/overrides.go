@@ -17,9 +17,9 @@ import (
 // Argo CD lays those files over what is beside them (Argo CD's documentation,
 // "Parameter Overrides"; Argo CD Image Updater writes them), so that the field
 // isn't what runs.
-func (f *commitFiles) checkOverrides(b *resolvedOverlay, found []Location) error {
+func (c *commitFiles) checkOverrides(b *resolvedOverlay, found []Location) error {
 	for _, root := range b.roots {
-		entries, err := fs.ReadDir(f.tree, root)
+		entries, err := fs.ReadDir(c.tree, root)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -30,7 +30,7 @@ func (f *commitFiles) checkOverrides(b *resolvedOverlay, found []Location) error
 			if !b.isOverrideFile(root, e.Name()) {
 				continue
 			}
-			if err := f.checkOverrideFile(root, joinRoot(root, e.Name()), found); err != nil {
+			if err := c.checkOverrideFile(root, joinRoot(root, e.Name()), found); err != nil {
 				return err
 			}
 		}
@@ -42,14 +42,14 @@ func (f *commitFiles) checkOverrides(b *resolvedOverlay, found []Location) error
 const sharedOverrideFile = ".argocd-source.yaml"
 
 // isOverrideFile says that a file in a root, by its name, may override fields there.
-func (b *resolvedOverlay) isOverrideFile(root, name string) bool {
-	if b.shared[root] {
+func (r *resolvedOverlay) isOverrideFile(root, name string) bool {
+	if r.shared[root] {
 		return name == sharedOverrideFile
 	}
 	return strings.HasPrefix(name, ".argocd-source") && strings.HasSuffix(name, ".yaml") && !strings.Contains(name, "/")
 }
 
-func (f *commitFiles) checkOverrideFile(root, file string, found []Location) error {
+func (c *commitFiles) checkOverrideFile(root, file string, found []Location) error {
 	var fields []Location
 	for _, l := range found {
 		if l.Field.Kind == KindYAML && l.File != file || l.Field.Kind == KindImage && l.Root == root {
@@ -59,7 +59,7 @@ func (f *commitFiles) checkOverrideFile(root, file string, found []Location) err
 	if len(fields) == 0 {
 		return nil
 	}
-	d, err := f.readDocument(file, formatYAML)
+	d, err := c.readDocument(file, formatYAML)
 	if err != nil {
 		return err
 	}
@@ -153,18 +153,18 @@ func (d *document) findOptionOverride(f OptionField) (option, name string, by *y
 }
 
 // isSetBy says that a parameter of a name, as helm's --set takes it, sets the field or something that it is in.
-func (f OptionField) isSetBy(name string) bool {
-	if f.Path.String() == "" {
+func (o OptionField) isSetBy(name string) bool {
+	if o.Path.String() == "" {
 		return false
 	}
-	if name == f.Path.String() {
+	if name == o.Path.String() {
 		return true
 	}
 	p, err := fieldpath.Parse(name)
 	if err != nil {
 		return false
 	}
-	own, outer := f.Path.Segments(), p.Segments()
+	own, outer := o.Path.Segments(), p.Segments()
 	isKey := func(s fieldpath.Segment) bool { return s.Kind == fieldpath.Key || s.Kind == fieldpath.Token }
 	return len(outer) > 0 && len(outer) <= len(own) && slices.EqualFunc(outer, own[:len(outer)], func(a, b fieldpath.Segment) bool {
 		return isKey(a) && isKey(b) && a.Key == b.Key

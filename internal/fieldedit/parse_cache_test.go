@@ -12,7 +12,7 @@ import (
 // treeWithIDs is a tree that knows git's ids.
 type treeWithIDs struct{ fstest.MapFS }
 
-func (i *treeWithIDs) ObjectID(name string) (string, error) { return objectID(i.MapFS[name].Data), nil }
+func (t *treeWithIDs) ObjectID(name string) (string, error) { return objectID(t.MapFS[name].Data), nil }
 
 // TestParseCache reads a file that a thousand environments share: once a version,
 // whoever asks, and what is edited in between isn't seen by others.

@@ -157,25 +157,25 @@ type patchedFile struct {
 	entries       []fs.DirEntry
 }
 
-func (f *patchedFile) Stat() (fs.FileInfo, error) { return f.info, nil }
-func (f *patchedFile) Close() error               { return nil }
+func (p *patchedFile) Stat() (fs.FileInfo, error) { return p.info, nil }
+func (p *patchedFile) Close() error               { return nil }
 
-func (f *patchedFile) Read(b []byte) (int, error) {
-	if f.Reader == nil {
-		return 0, &fs.PathError{Op: "read", Path: f.info.Name(), Err: fs.ErrInvalid}
+func (p *patchedFile) Read(b []byte) (int, error) {
+	if p.Reader == nil {
+		return 0, &fs.PathError{Op: "read", Path: p.info.Name(), Err: fs.ErrInvalid}
 	}
-	return f.Reader.Read(b)
+	return p.Reader.Read(b)
 }
 
-func (f *patchedFile) ReadDir(n int) ([]fs.DirEntry, error) {
+func (p *patchedFile) ReadDir(n int) ([]fs.DirEntry, error) {
 	if n <= 0 {
-		n = len(f.entries)
-	} else if len(f.entries) == 0 {
+		n = len(p.entries)
+	} else if len(p.entries) == 0 {
 		return nil, io.EOF
 	}
-	n = min(n, len(f.entries))
-	out := f.entries[:n]
-	f.entries = f.entries[n:]
+	n = min(n, len(p.entries))
+	out := p.entries[:n]
+	p.entries = p.entries[n:]
 	return out, nil
 }
 
@@ -185,9 +185,9 @@ type patchedInfo struct {
 	mode fs.FileMode
 }
 
-func (i patchedInfo) Name() string       { return i.name }
-func (i patchedInfo) Size() int64        { return i.size }
-func (i patchedInfo) Mode() fs.FileMode  { return i.mode }
-func (i patchedInfo) ModTime() time.Time { return time.Time{} }
-func (i patchedInfo) IsDir() bool        { return i.mode.IsDir() }
-func (i patchedInfo) Sys() any           { return nil }
+func (p patchedInfo) Name() string       { return p.name }
+func (p patchedInfo) Size() int64        { return p.size }
+func (p patchedInfo) Mode() fs.FileMode  { return p.mode }
+func (p patchedInfo) ModTime() time.Time { return time.Time{} }
+func (p patchedInfo) IsDir() bool        { return p.mode.IsDir() }
+func (p patchedInfo) Sys() any           { return nil }

@@ -30,8 +30,8 @@ var (
 	chartSample    = "apiVersion: v2\ndependencies:\n- name: redis\n  version: 1.2.3 # r\n- {name: redis2, alias: cache, version: \"1.20\"}\n"
 )
 
-func (f environmentFixture) contents(field Field) ([]byte, error) {
-	return f.blobs[field.ObjectID()], nil
+func (e environmentFixture) contents(field Field) ([]byte, error) {
+	return e.blobs[field.ObjectID()], nil
 }
 
 // genEnvironment makes an environment whose overlays have random kustomizations,

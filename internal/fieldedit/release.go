@@ -79,7 +79,7 @@ func releaseOf(found []Location) (Release, error) {
 	return r, nil
 }
 
-func (f *commitFiles) locateFields(b *resolvedOverlay) ([]Location, error) {
+func (c *commitFiles) locateFields(b *resolvedOverlay) ([]Location, error) {
 	var all []Location
 	seen := map[string]bool{}
 	for _, root := range b.roots {
@@ -88,7 +88,7 @@ func (f *commitFiles) locateFields(b *resolvedOverlay) ([]Location, error) {
 			if !b.mayHoldEntry(root, e) {
 				continue
 			}
-			found, err := f.locateEntry(b, root, e)
+			found, err := c.locateEntry(b, root, e)
 			if err != nil {
 				return nil, fmt.Errorf("carry[%d]: %w", i, err)
 			}
@@ -105,7 +105,7 @@ func (f *commitFiles) locateFields(b *resolvedOverlay) ([]Location, error) {
 	if err := checkCarriedOnce(all); err != nil {
 		return nil, err
 	}
-	if err := f.checkOverrides(b, all); err != nil {
+	if err := c.checkOverrides(b, all); err != nil {
 		return nil, err
 	}
 	sort.SliceStable(all, func(i, j int) bool {
@@ -118,15 +118,15 @@ func (f *commitFiles) locateFields(b *resolvedOverlay) ([]Location, error) {
 }
 
 // isOfAnotherRoot says that a file of a base is one that an entry picks below the root around it.
-func (b *resolvedOverlay) isOfAnotherRoot(base, file string) bool {
-	return b.bases[base] && slices.ContainsFunc(b.roots, func(root string) bool { return root != base && isUnderRoot(root, file) && b.coversFile(root, file) })
+func (r *resolvedOverlay) isOfAnotherRoot(base, file string) bool {
+	return r.bases[base] && slices.ContainsFunc(r.roots, func(root string) bool { return root != base && isUnderRoot(root, file) && r.coversFile(root, file) })
 }
 
 // dropOverlaid leaves out what a values file has at the same place that Helm lays over it, wherever it is read, and what
 // a kustomization has that all which build on it change: there it isn't what runs (Helm's documentation, "Values Files": the
 // last file wins; kustomize's, "images": a kustomization's are set in what its bases came to). Remote bases add up.
-func (b *resolvedOverlay) dropOverlaid(all []Location) []Location {
-	if len(b.layers) == 0 {
+func (r *resolvedOverlay) dropOverlaid(all []Location) []Location {
+	if len(r.layers) == 0 {
 		return all
 	}
 	byPlace := map[string][]Location{}
@@ -135,7 +135,7 @@ func (b *resolvedOverlay) dropOverlaid(all []Location) []Location {
 	}
 	return slices.DeleteFunc(all, func(l Location) bool {
 		isRead, isLast := false, false
-		for _, layers := range b.layers {
+		for _, layers := range r.layers {
 			own := layerOf(layers, l)
 			if own < 0 {
 				continue
@@ -163,10 +163,10 @@ func layerOf(layers []string, l Location) int {
 }
 
 // locateEntry finds the fields of one carry entry under one root.
-func (f *commitFiles) locateEntry(b *resolvedOverlay, root string, e *carryEntry) ([]Location, error) {
+func (c *commitFiles) locateEntry(b *resolvedOverlay, root string, e *carryEntry) ([]Location, error) {
 	info, err := fs.FileInfo(nil), error(nil)
 	if root != "." {
-		info, err = f.statPath(root)
+		info, err = c.statPath(root)
 	}
 	switch {
 	case errors.Is(err, errAbsent):
@@ -176,24 +176,24 @@ func (f *commitFiles) locateEntry(b *resolvedOverlay, root string, e *carryEntry
 	case info != nil && !info.IsDir():
 		return nil, &RefusedError{File: root, Reason: "it is given as a root but is a file"}
 	case e.fields:
-		return f.locatePaths(b, root, e)
+		return c.locatePaths(b, root, e)
 	case e.whole:
-		return f.locateWhole(b, root, e)
+		return c.locateWhole(b, root, e)
 	}
-	return f.locateInKustomization(root, e)
+	return c.locateInKustomization(root, e)
 }
 
 // locateInKustomization finds an entry's images or remote bases in a root's kustomization.
-func (f *commitFiles) locateInKustomization(root string, e *carryEntry) ([]Location, error) {
-	name, err := f.findKustomization(root)
+func (c *commitFiles) locateInKustomization(root string, e *carryEntry) ([]Location, error) {
+	name, err := c.findKustomization(root)
 	if err != nil || name == "" {
 		return nil, err
 	}
 	file := joinRoot(root, name)
-	if f.skipsFile(file) {
+	if c.skipsFile(file) {
 		return nil, nil
 	}
-	d, err := f.readDocument(file, formatYAML)
+	d, err := c.readDocument(file, formatYAML)
 	if err != nil {
 		return nil, err
 	}
@@ -236,10 +236,10 @@ func (d *document) kustomizationAddresses(e *carryEntry) ([]fieldAddress, error)
 }
 
 // findKustomization is the name of a root's kustomization; "" where it has none.
-func (f *commitFiles) findKustomization(root string) (string, error) {
+func (c *commitFiles) findKustomization(root string) (string, error) {
 	have := ""
 	for _, name := range kustomizations {
-		_, err := f.statPath(joinRoot(root, name))
+		_, err := c.statPath(joinRoot(root, name))
 		switch {
 		case errors.Is(err, errAbsent):
 			continue
@@ -253,18 +253,18 @@ func (f *commitFiles) findKustomization(root string) (string, error) {
 	return have, nil
 }
 
-func (f *commitFiles) locatePaths(b *resolvedOverlay, root string, e *carryEntry) ([]Location, error) {
-	files, err := f.globFiles(b, root, e)
+func (c *commitFiles) locatePaths(b *resolvedOverlay, root string, e *carryEntry) ([]Location, error) {
+	files, err := c.globFiles(b, root, e)
 	if err != nil {
 		return nil, err
 	}
 	var found []Location
 	for _, file := range files {
 		at := joinRoot(root, file.name)
-		if f.skipsFile(at) {
+		if c.skipsFile(at) {
 			continue
 		}
-		d, err := f.readDocument(at, e.format)
+		d, err := c.readDocument(at, e.format)
 		if err != nil {
 			return nil, err
 		}
@@ -298,8 +298,8 @@ func locateField(d *document, root string, file pickedFile, a fieldAddress, plac
 
 // globFiles lists the files under root that an entry picks, sorted. Symlinks aren't
 // followed; one that matches is refused when it is read.
-func (f *commitFiles) globFiles(b *resolvedOverlay, root string, e *carryEntry) ([]pickedFile, error) {
-	sub, err := fs.Sub(f.tree, root)
+func (c *commitFiles) globFiles(b *resolvedOverlay, root string, e *carryEntry) ([]pickedFile, error) {
+	sub, err := fs.Sub(c.tree, root)
 	if err != nil {
 		return nil, fmt.Errorf("entering %s: %w", root, err)
 	}

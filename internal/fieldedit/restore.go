@@ -100,11 +100,11 @@ type fileContent struct {
 	mode Mode
 }
 
-func (f *commitFiles) readContent(name string) (*fileContent, error) {
-	info, err := f.statPath(name)
+func (c *commitFiles) readContent(name string) (*fileContent, error) {
+	info, err := c.statPath(name)
 	if err == nil {
 		var data []byte
-		data, err = f.readBytes(name)
+		data, err = c.readBytes(name)
 		if err == nil {
 			return &fileContent{data, ModeOf(info)}, nil
 		}
@@ -115,18 +115,18 @@ func (f *commitFiles) readContent(name string) (*fileContent, error) {
 	return nil, err
 }
 
-func (c *fileContent) equals(o *fileContent) bool {
-	if c == nil || o == nil {
-		return c == o
+func (f *fileContent) equals(o *fileContent) bool {
+	if f == nil || o == nil {
+		return f == o
 	}
-	return c.mode == o.mode && bytes.Equal(c.data, o.data)
+	return f.mode == o.mode && bytes.Equal(f.data, o.data)
 }
 
-func (c *fileContent) fieldValue() string {
-	if c == nil {
+func (f *fileContent) fieldValue() string {
+	if f == nil {
 		return ""
 	}
-	return wholeValue(c.mode, objectID(c.data))
+	return wholeValue(f.mode, objectID(f.data))
 }
 
 // restoreExact makes a file exactly what it was.

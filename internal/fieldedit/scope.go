@@ -34,25 +34,25 @@ func (s Scope) Covers(file string) bool {
 }
 
 // coversFile says that a file under a root may hold carried fields.
-func (b *resolvedOverlay) coversFile(root, file string) bool {
+func (r *resolvedOverlay) coversFile(root, file string) bool {
 	name := file[len(joinRoot(root, "")):]
-	return slices.ContainsFunc(b.entries, func(e carryEntry) bool {
-		if !b.mayHoldEntry(root, &e) {
+	return slices.ContainsFunc(r.entries, func(e carryEntry) bool {
+		if !r.mayHoldEntry(root, &e) {
 			return false
 		}
 		if e.isKustomization() {
 			return slices.Contains(kustomizations, name)
 		}
 		p, ok := e.matchFile(name)
-		return ok && b.mayHoldFile(root, name) && (!b.shared[root] || placeholder.IsIn(p.placeholderName) || slices.ContainsFunc(e.paths, pathTemplate.hasPlaceholders))
+		return ok && r.mayHoldFile(root, name) && (!r.shared[root] || placeholder.IsIn(p.placeholderName) || slices.ContainsFunc(e.paths, pathTemplate.hasPlaceholders))
 	})
 }
 
 // picksWhole says that a file (relative to a root) is carried as a whole.
-func (b *resolvedOverlay) picksWhole(root, name string) bool {
-	return slices.ContainsFunc(b.entries, func(e carryEntry) bool {
+func (r *resolvedOverlay) picksWhole(root, name string) bool {
+	return slices.ContainsFunc(r.entries, func(e carryEntry) bool {
 		p, ok := e.matchFile(name)
-		return ok && e.whole && b.mayHoldField(root, &e, Field{Kind: KindFile, File: p.placeholderName})
+		return ok && e.whole && r.mayHoldField(root, &e, Field{Kind: KindFile, File: p.placeholderName})
 	})
 }
 

@@ -106,7 +106,7 @@ func Set(data []byte, file string, ops []Op) ([]byte, []Change, error) {
 	return w.doc.data, changes, nil
 }
 
-func (w *editedFile) applyOp(file string, op Op, as fileFormat, seen map[string]bool) error {
+func (ef *editedFile) applyOp(file string, op Op, as fileFormat, seen map[string]bool) error {
 	name := op.Path.String()
 	if op.Image != "" {
 		name = "images[" + op.Image + "]"
@@ -116,9 +116,9 @@ func (w *editedFile) applyOp(file string, op Op, as fileFormat, seen map[string]
 	}
 	seen[name] = true
 	if op.Image != "" {
-		return w.setImage(file, op.Image, op.Edit)
+		return ef.setImage(file, op.Image, op.Edit)
 	}
-	return w.setField(file, fieldAddress{kind: as.fieldKind(), path: op.Path}, op.Value, TypeString)
+	return ef.setField(file, fieldAddress{kind: as.fieldKind(), path: op.Path}, op.Value, TypeString)
 }
 
 // fileKind tells from a file's name what it holds.

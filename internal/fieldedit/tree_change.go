@@ -40,12 +40,12 @@ type entryRange struct {
 }
 
 // treeChange is the range's change.
-func (c entryRange) treeChange() *treeChange {
-	return &treeChange{c.parent, func(new *yaml.Node) bool {
-		old, n := c.parent, len(c.added)
-		return new.Kind == old.Kind && new.Tag == old.Tag && new.Anchor == old.Anchor && len(new.Content) == len(old.Content)-c.n+n &&
-			slices.EqualFunc(c.added, new.Content[c.index:c.index+n], matchesAddition) &&
-			sameTrees(slices.Delete(slices.Clone(old.Content), c.index, c.index+c.n), slices.Delete(slices.Clone(new.Content), c.index, c.index+n), nil)
+func (e entryRange) treeChange() *treeChange {
+	return &treeChange{e.parent, func(new *yaml.Node) bool {
+		old, n := e.parent, len(e.added)
+		return new.Kind == old.Kind && new.Tag == old.Tag && new.Anchor == old.Anchor && len(new.Content) == len(old.Content)-e.n+n &&
+			slices.EqualFunc(e.added, new.Content[e.index:e.index+n], matchesAddition) &&
+			sameTrees(slices.Delete(slices.Clone(old.Content), e.index, e.index+e.n), slices.Delete(slices.Clone(new.Content), e.index, e.index+n), nil)
 	}}
 }
 

@@ -39,8 +39,8 @@ func VerifyCommit(head fs.FS, changed []string, edits []Edit) error {
 }
 
 // checkEdit holds that a file is what an edit made of it.
-func (f *commitFiles) checkEdit(want Edit) error {
-	info, err := f.statPath(want.File)
+func (c *commitFiles) checkEdit(want Edit) error {
+	info, err := c.statPath(want.File)
 	gone := errors.Is(err, errAbsent)
 	switch {
 	case err != nil && !gone:
@@ -54,7 +54,7 @@ func (f *commitFiles) checkEdit(want Edit) error {
 	case ModeOf(info) != want.Mode:
 		return fmt.Errorf("%s has the mode %o, with the release it has %o", want.File, ModeOf(info), want.Mode)
 	}
-	got, err := f.readBytes(want.File)
+	got, err := c.readBytes(want.File)
 	if err != nil {
 		return fmt.Errorf("comparing %s: %w", want.File, err)
 	}

@@ -74,22 +74,22 @@ func (f Field) parseWholeValue() (m Mode, id string, ok bool) {
 }
 
 // locateWhole lists the files that are carried as a whole under a root.
-func (f *commitFiles) locateWhole(b *resolvedOverlay, root string, e *carryEntry) ([]Location, error) {
-	files, err := f.globFiles(b, root, e)
+func (c *commitFiles) locateWhole(b *resolvedOverlay, root string, e *carryEntry) ([]Location, error) {
+	files, err := c.globFiles(b, root, e)
 	if err != nil {
 		return nil, err
 	}
 	var found []Location
 	for _, file := range files {
 		at := joinRoot(root, file.name)
-		if f.skipsFile(at) {
+		if c.skipsFile(at) {
 			continue
 		}
-		info, err := f.statPath(at)
+		info, err := c.statPath(at)
 		if err != nil {
 			return nil, suggestExclude(err)
 		}
-		id, err := f.objectID(at, info)
+		id, err := c.objectID(at, info)
 		if err != nil {
 			return nil, err
 		}
@@ -110,14 +110,14 @@ func suggestExclude(err error) error {
 }
 
 // objectID is git's id of a file's content, without reading it where the tree knows.
-func (f *commitFiles) objectID(name string, info fs.FileInfo) (string, error) {
-	if ids, ok := f.tree.(ObjectIDs); ok {
+func (c *commitFiles) objectID(name string, info fs.FileInfo) (string, error) {
+	if ids, ok := c.tree.(ObjectIDs); ok {
 		return ids.ObjectID(name)
 	}
 	if info.Size() > MaxFileSize {
 		return "", tooLarge(name, info.Size())
 	}
-	data, err := f.readBytes(name)
+	data, err := c.readBytes(name)
 	if err != nil {
 		return "", err
 	}

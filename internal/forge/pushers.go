@@ -19,19 +19,19 @@ func NewPusherSearch(head string, all []CommitAuthors) *PusherSearch {
 
 // Add looks at a move, newest first. Of several to one commit the oldest counts: the others
 // brought back what had been there.
-func (s *PusherSearch) Add(p Push) {
-	if c := s.commits[p.After]; c != nil {
+func (ps *PusherSearch) Add(p Push) {
+	if c := ps.commits[p.After]; c != nil {
 		c.Pusher = p.By
 	}
-	if s.next == "" || p.After != s.next {
+	if ps.next == "" || p.After != ps.next {
 		return
 	}
-	s.next = ""
-	if s.commits[p.Before] != nil {
-		s.next = p.Before
+	ps.next = ""
+	if ps.commits[p.Before] != nil {
+		ps.next = p.Before
 	}
 }
 
 // IsComplete says that the moves lead from the head down to a commit that isn't the pull
 // request's. More of them may be looked at all the same.
-func (s *PusherSearch) IsComplete() bool { return s.next == "" }
+func (ps *PusherSearch) IsComplete() bool { return ps.next == "" }

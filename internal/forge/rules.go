@@ -48,9 +48,9 @@ type QueueRule struct {
 }
 
 // Queue is the rule that has merges go through the forge's queue; nil where there is none.
-func (r *BranchRules) Queue() *QueueRule {
-	for i := range r.Sets {
-		if q := r.Sets[i].Queue; q != nil {
+func (b *BranchRules) Queue() *QueueRule {
+	for i := range b.Sets {
+		if q := b.Sets[i].Queue; q != nil {
 			return q
 		}
 	}
@@ -58,17 +58,17 @@ func (r *BranchRules) Queue() *QueueRule {
 }
 
 // Any says whether a set that isn't bypassed demands something.
-func (r *BranchRules) Any(demands func(*RuleSet) bool) bool {
-	return slices.ContainsFunc(r.Sets, func(s RuleSet) bool { return !s.Bypassed && demands(&s) })
+func (b *BranchRules) Any(demands func(*RuleSet) bool) bool {
+	return slices.ContainsFunc(b.Sets, func(s RuleSet) bool { return !s.Bypassed && demands(&s) })
 }
 
 // IsMaybeBypassed says that the credentials may merge past a part of one of the sets, or that it
 // can't be told.
-func (r *BranchRules) IsMaybeBypassed() bool {
-	return slices.ContainsFunc(r.Sets, func(s RuleSet) bool { return s.MaybeBypassed })
+func (b *BranchRules) IsMaybeBypassed() bool {
+	return slices.ContainsFunc(b.Sets, func(s RuleSet) bool { return s.MaybeBypassed })
 }
 
 // IsBypassed says that the credentials may merge past one of the sets.
-func (r *BranchRules) IsBypassed() bool {
-	return slices.ContainsFunc(r.Sets, func(s RuleSet) bool { return s.Bypassed })
+func (b *BranchRules) IsBypassed() bool {
+	return slices.ContainsFunc(b.Sets, func(s RuleSet) bool { return s.Bypassed })
 }

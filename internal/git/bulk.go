@@ -100,7 +100,7 @@ func (t *Tree) ReadBlobs(ctx context.Context, ids []string, limit int64, do func
 // missingObjectError says which of many objects isn't there.
 type missingObjectError struct{ id string }
 
-func (e *missingObjectError) Error() string { return "object " + e.id + " is missing" }
+func (m *missingObjectError) Error() string { return "object " + m.id + " is missing" }
 
 func (p *programs) readBlobs(ctx context.Context, commit string, ids []string, limit int64, do func(i int, data []byte, err error) error) error {
 	ctx, cancel := context.WithTimeout(ctx, localTimeout)

@@ -68,12 +68,12 @@ func eachEngine(t *testing.T, test func(f *contractFixture)) {
 }
 
 // push has somebody else commit files ("" deletes) to a branch.
-func (f *contractFixture) push(branch, message string, files map[string]string) string {
-	f.t.Helper()
-	mustFetch(f.t, f.person)
-	old, ok, err := f.person.Head(f.t.Context(), branch)
+func (c *contractFixture) push(branch, message string, files map[string]string) string {
+	c.t.Helper()
+	mustFetch(c.t, c.person)
+	old, ok, err := c.person.Head(c.t.Context(), branch)
 	if err != nil {
-		f.t.Fatal(err)
+		c.t.Fatal(err)
 	}
 	s := CommitSpec{Message: message, When: when}
 	if ok {
@@ -82,34 +82,34 @@ func (f *contractFixture) push(branch, message string, files map[string]string) 
 	for name, text := range files {
 		s.Files = append(s.Files, FileWrite{Path: name, Content: []byte(text), Delete: text == ""})
 	}
-	sha, err := f.person.Write(f.t.Context(), s)
+	sha, err := c.person.Write(c.t.Context(), s)
 	if err == nil {
-		err = f.person.Push(f.t.Context(), PushSpec{Branch: branch, New: sha, Old: old})
+		err = c.person.Push(c.t.Context(), PushSpec{Branch: branch, New: sha, Old: old})
 	}
 	if err != nil {
-		f.t.Fatal(err)
+		c.t.Fatal(err)
 	}
 	return sha
 }
 
-func (f *contractFixture) must(err error) {
-	f.t.Helper()
+func (c *contractFixture) must(err error) {
+	c.t.Helper()
 	if err != nil {
-		f.t.Fatal(err)
+		c.t.Fatal(err)
 	}
 }
 
-func (f *contractFixture) isKind(what string, err, kind error) {
-	f.t.Helper()
+func (c *contractFixture) isKind(what string, err, kind error) {
+	c.t.Helper()
 	if !errors.Is(err, kind) {
-		f.t.Errorf("%s: %v, want %v", what, err, kind)
+		c.t.Errorf("%s: %v, want %v", what, err, kind)
 	}
 }
 
-func (f *contractFixture) compare(what string, got, want any) {
-	f.t.Helper()
+func (c *contractFixture) compare(what string, got, want any) {
+	c.t.Helper()
 	if !reflect.DeepEqual(got, want) {
-		f.t.Errorf("%s: %v, want %v", what, got, want)
+		c.t.Errorf("%s: %v, want %v", what, got, want)
 	}
 }
 

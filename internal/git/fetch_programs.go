@@ -11,51 +11,51 @@ import (
 )
 
 // fetchBranches makes a damaged mirror anew before, or when git meets it on the way.
-func (p *mirrorPrograms) fetchBranches(ctx context.Context, before, expected map[string]string) (map[string]string, error) {
-	heads, left := p.fetchSmart(ctx, before, expected)
+func (mp *mirrorPrograms) fetchBranches(ctx context.Context, before, expected map[string]string) (map[string]string, error) {
+	heads, left := mp.fetchSmart(ctx, before, expected)
 	if !errors.Is(left, errLeaveToPrograms) {
 		if left == nil {
-			p.joinManyPacks(ctx)
+			mp.joinManyPacks(ctx)
 		}
 		return heads, left
 	}
-	p.smart.notes = nil
-	if err := p.fetchByProgram(ctx); err != nil {
+	mp.smart.notes = nil
+	if err := mp.fetchByProgram(ctx); err != nil {
 		return nil, err
 	}
-	p.leftToPrograms(left)
+	mp.leftToPrograms(left)
 	return nil, nil
 }
 
-func (p *mirrorPrograms) fetchByProgram(ctx context.Context) error {
-	if p.damaged.Swap(false) {
-		if err := p.renewIfDamaged(ctx); err != nil {
+func (mp *mirrorPrograms) fetchByProgram(ctx context.Context) error {
+	if mp.damaged.Swap(false) {
+		if err := mp.renewIfDamaged(ctx); err != nil {
 			return err
 		}
 	}
-	err := p.runFetch(ctx)
+	err := mp.runFetch(ctx)
 	if err != nil && ctx.Err() == nil && maybeDamaged(err) {
-		if err := p.renewIfDamaged(ctx); err != nil {
+		if err := mp.renewIfDamaged(ctx); err != nil {
 			return err
 		}
-		err = p.runFetch(ctx)
+		err = mp.runFetch(ctx)
 	}
 	if err == nil {
-		p.joinManyPacks(ctx)
+		mp.joinManyPacks(ctx)
 	}
 	return err
 }
 
-func (p *mirrorPrograms) runFetch(ctx context.Context) error {
-	_, err := p.runRemote(ctx, "fetch "+p.remote.url,
+func (mp *mirrorPrograms) runFetch(ctx context.Context) error {
+	_, err := mp.runRemote(ctx, "fetch "+mp.remote.url,
 		"fetch", "--quiet", "--no-tags", "--prune", "--no-write-fetch-head", "--no-auto-maintenance",
-		"--no-recurse-submodules", "--", p.remote.url, "+refs/heads/*:refs/heads/*",
+		"--no-recurse-submodules", "--", mp.remote.url, "+refs/heads/*:refs/heads/*",
 		"+"+hydratorNotes+"*:"+hydratorNotes+"*") // as a pattern it needn't be there
 	return err
 }
 
-func (p *mirrorPrograms) restoreBranches(ctx context.Context, heads map[string]string) error {
-	return p.moveRefs(ctx, diffHeads(nil, fullNames(heads)))
+func (mp *mirrorPrograms) restoreBranches(ctx context.Context, heads map[string]string) error {
+	return mp.moveRefs(ctx, diffHeads(nil, fullNames(heads)))
 }
 
 // fullNames are branches by the names of their refs.
@@ -68,7 +68,7 @@ func fullNames(heads map[string]string) map[string]string {
 }
 
 // moveRefs moves refs, which are changed by their full names: all or none.
-func (p *mirrorPrograms) moveRefs(ctx context.Context, changes []RefChange) error {
+func (mp *mirrorPrograms) moveRefs(ctx context.Context, changes []RefChange) error {
 	var script bytes.Buffer
 	for _, c := range changes {
 		switch {
@@ -80,34 +80,34 @@ func (p *mirrorPrograms) moveRefs(ctx context.Context, changes []RefChange) erro
 			fmt.Fprintf(&script, "update %s %s %s\n", c.Branch, c.New, c.Old)
 		}
 	}
-	c := p.gitCommand("update-ref", "--stdin")
+	c := mp.gitCommand("update-ref", "--stdin")
 	c.Stdin = script.Bytes()
-	_, err := p.runGit(ctx, c)
+	_, err := mp.runGit(ctx, c)
 	return err
 }
 
 // renewIfDamaged throws the mirror away if it really is damaged: a read or a
 // fetch can fail like that for want of memory or open files, too.
-func (p *mirrorPrograms) renewIfDamaged(ctx context.Context) error {
-	_, err := p.runGit(ctx, p.gitCommand("fsck", "--no-dangling", "--no-progress"))
+func (mp *mirrorPrograms) renewIfDamaged(ctx context.Context) error {
+	_, err := mp.runGit(ctx, mp.gitCommand("fsck", "--no-dangling", "--no-progress"))
 	if err == nil {
-		p.log.Info("something looked like damage, but the mirror is sound")
+		mp.log.Info("something looked like damage, but the mirror is sound")
 		return nil
 	}
 	if ctx.Err() != nil {
-		p.damaged.Store(true) // still to be looked at
-		return fmt.Errorf("check the mirror in %s for damage: %w", p.dir, ctx.Err())
+		mp.damaged.Store(true) // still to be looked at
+		return fmt.Errorf("check the mirror in %s for damage: %w", mp.dir, ctx.Err())
 	}
-	p.log.Warn("the mirror is damaged, making it anew", zap.Error(err))
-	if err := p.createEmpty(ctx); err != nil {
-		p.damaged.Store(true)
-		return fmt.Errorf("make the damaged mirror in %s anew: %w", p.dir, err)
+	mp.log.Warn("the mirror is damaged, making it anew", zap.Error(err))
+	if err := mp.createEmpty(ctx); err != nil {
+		mp.damaged.Store(true)
+		return fmt.Errorf("make the damaged mirror in %s anew: %w", mp.dir, err)
 	}
 	return nil
 }
 
-func (p *mirrorPrograms) listRefs(ctx context.Context, prefix string) (map[string]string, error) {
-	out, err := p.runGit(ctx, p.gitCommand("for-each-ref", "--format=%(objectname) %(refname)", "--", prefix))
+func (mp *mirrorPrograms) listRefs(ctx context.Context, prefix string) (map[string]string, error) {
+	out, err := mp.runGit(ctx, mp.gitCommand("for-each-ref", "--format=%(objectname) %(refname)", "--", prefix))
 	if err != nil {
 		return nil, err
 	}

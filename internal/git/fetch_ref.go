@@ -58,16 +58,16 @@ func (m *Mirror) FetchRef(ctx context.Context, ref, want string) error {
 // can go again as a whole: until its ref is dropped, or at another commit, the pack is joined
 // with no other. The remote is told of our branches alone: of another pull request's head, or of
 // what this one was before, nothing may be left out, or a head could grow without a bound.
-func (p *mirrorPrograms) fetchRef(ctx context.Context, ref string) error {
-	if err := p.dropManyReplacedPacks(ctx); err != nil {
-		return fmt.Errorf("make room in the mirror of %s: %w", p.remote.url, err)
+func (mp *mirrorPrograms) fetchRef(ctx context.Context, ref string) error {
+	if err := mp.dropManyReplacedPacks(ctx); err != nil {
+		return fmt.Errorf("make room in the mirror of %s: %w", mp.remote.url, err)
 	}
-	before, err := p.listPacks()
+	before, err := mp.listPacks()
 	if err != nil {
 		return err
 	}
-	most := p.opts.MaxRefBytes
-	op := "fetch " + ref + " of " + p.remote.url
+	most := mp.opts.MaxRefBytes
+	op := "fetch " + ref + " of " + mp.remote.url
 	timed, stop := context.WithTimeout(ctx, boundedFetch)
 	defer stop()
 	fetching, cancel := context.WithCancelCause(timed)
@@ -76,31 +76,31 @@ func (p *mirrorPrograms) fetchRef(ctx context.Context, ref string) error {
 	watching := make(chan struct{})
 	go func() {
 		defer close(watching)
-		if p.awaitLargePack(fetching, most) {
+		if mp.awaitLargePack(fetching, most) {
 			cancel(large)
 		}
 	}()
-	kept := fetchedPrefix + p.opts.Now().UTC().Format(keepDay) + "/" + ref
-	_, err = p.runRemoteWithin(fetching, p.limits(), op,
+	kept := fetchedPrefix + mp.opts.Now().UTC().Format(keepDay) + "/" + ref
+	_, err = mp.runRemoteWithin(fetching, mp.limits(), op,
 		"-c", "fetch.unpackLimit=1", "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance",
-		"--no-recurse-submodules", "--negotiation-tip="+headsPrefix+"*", "--", p.remote.url, "+"+ref+":"+kept)
+		"--no-recurse-submodules", "--negotiation-tip="+headsPrefix+"*", "--", mp.remote.url, "+"+ref+":"+kept)
 	cancel(nil)
 	<-watching
 	if errors.Is(context.Cause(fetching), ErrTooLarge) {
-		return errors.Join(large, p.removeLeftovers())
+		return errors.Join(large, mp.removeLeftovers())
 	}
 	if why := refusedHead(err); why != nil {
 		why.Op = op
-		return errors.Join(why, p.removeLeftovers())
+		return errors.Join(why, mp.removeLeftovers())
 	}
 	if err != nil {
 		return err
 	}
-	refs, err := p.listRefs(ctx, fetchedPrefix)
+	refs, err := mp.listRefs(ctx, fetchedPrefix)
 	if err != nil {
 		return err
 	}
-	packs, err := p.listPacks()
+	packs, err := mp.listPacks()
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (p *mirrorPrograms) fetchRef(ctx context.Context, ref string) error {
 			continue
 		}
 		if size > most {
-			return errors.Join(large, p.setRef(ctx, kept, ""), p.removePack(pack))
+			return errors.Join(large, mp.setRef(ctx, kept, ""), mp.removePack(pack))
 		}
 		keep := fetchedKeep{file: strings.TrimSuffix(pack, ".pack") + ".keep", ref: kept, head: refs[kept]}
 		if err := keep.write(); err != nil {
@@ -122,7 +122,7 @@ func (p *mirrorPrograms) fetchRef(ctx context.Context, ref string) error {
 			fmt.Fprintf(&drop, "delete %s\n", name)
 		}
 	}
-	return p.updateRefs(ctx, drop.String())
+	return mp.updateRefs(ctx, drop.String())
 }
 
 // refusedHead is why what was to be fetched won't be had by another try either; nil: it may be.
@@ -138,19 +138,19 @@ func refusedHead(err error) *Error {
 
 // fetchCommit fetches by the id alone, which GitHub allows of what is on no ref too. Few objects
 // stay single files, so that these leave no pack each.
-func (p *mirrorPrograms) fetchCommit(ctx context.Context, sha string) error {
-	_, err := p.runRemote(ctx, "fetch "+sha+" of "+p.remote.url,
-		"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules", "--", p.remote.url, sha)
+func (mp *mirrorPrograms) fetchCommit(ctx context.Context, sha string) error {
+	_, err := mp.runRemote(ctx, "fetch "+sha+" of "+mp.remote.url,
+		"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules", "--", mp.remote.url, sha)
 	return err
 }
 
 // listPacks are the sizes of the packs by their files' names.
-func (p *mirrorPrograms) listPacks() (map[string]int64, error) {
-	return p.listObjectFiles("pack-*.pack")
+func (mp *mirrorPrograms) listPacks() (map[string]int64, error) {
+	return mp.listObjectFiles("pack-*.pack")
 }
 
-func (p *mirrorPrograms) listObjectFiles(pattern string) (map[string]int64, error) {
-	names, err := filepath.Glob(filepath.Join(p.dir, "objects", "pack", pattern))
+func (mp *mirrorPrograms) listObjectFiles(pattern string) (map[string]int64, error) {
+	names, err := filepath.Glob(filepath.Join(mp.dir, "objects", "pack", pattern))
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ const watchPackEvery = 100 * time.Millisecond
 
 // awaitLargePack waits until a pack that is being written has become too large; false when
 // the context ended before.
-func (p *mirrorPrograms) awaitLargePack(ctx context.Context, most int64) bool {
+func (mp *mirrorPrograms) awaitLargePack(ctx context.Context, most int64) bool {
 	tick := time.NewTicker(watchPackEvery)
 	defer tick.Stop()
 	for {
@@ -183,7 +183,7 @@ func (p *mirrorPrograms) awaitLargePack(ctx context.Context, most int64) bool {
 			return false
 		case <-tick.C:
 		}
-		sizes, err := p.listObjectFiles("tmp_pack_*")
+		sizes, err := mp.listObjectFiles("tmp_pack_*")
 		for _, size := range sizes {
 			if err == nil && size > most {
 				return true
@@ -194,7 +194,7 @@ func (p *mirrorPrograms) awaitLargePack(ctx context.Context, most int64) bool {
 
 // removePack removes a pack that nothing refers to, its index first: then nobody finds
 // anything in it.
-func (p *mirrorPrograms) removePack(pack string) error {
+func (mp *mirrorPrograms) removePack(pack string) error {
 	for _, suffix := range []string{".idx", ".rev", ".keep", ".pack"} {
 		if err := os.Remove(strings.TrimSuffix(pack, ".pack") + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

@@ -173,25 +173,25 @@ func newReplacing(t *testing.T) *replacing {
 }
 
 // moveTo points the pull request's ref to a commit, and fetches that.
-func (s *replacing) moveTo(head string) {
-	s.t.Helper()
-	git(s.t, s.bare, "update-ref", replacedRef, head)
-	if err := s.m.FetchRef(s.t.Context(), replacedRef, head); err != nil {
-		s.t.Fatal(err)
+func (r *replacing) moveTo(head string) {
+	r.t.Helper()
+	git(r.t, r.bare, "update-ref", replacedRef, head)
+	if err := r.m.FetchRef(r.t.Context(), replacedRef, head); err != nil {
+		r.t.Fatal(err)
 	}
 }
 
-func (s *replacing) maintain() {
-	s.t.Helper()
-	if err := s.m.Maintain(s.t.Context()); err != nil {
-		s.t.Fatal(err)
+func (r *replacing) maintain() {
+	r.t.Helper()
+	if err := r.m.Maintain(r.t.Context()); err != nil {
+		r.t.Fatal(err)
 	}
 }
 
-func (s *replacing) requireHas(sha string, want bool) {
-	s.t.Helper()
-	if ok, err := s.m.Has(s.t.Context(), sha); ok != want || err != nil {
-		s.t.Errorf("%s is there: %t, %v", sha, ok, err)
+func (r *replacing) requireHas(sha string, want bool) {
+	r.t.Helper()
+	if ok, err := r.m.Has(r.t.Context(), sha); ok != want || err != nil {
+		r.t.Errorf("%s is there: %t, %v", sha, ok, err)
 	}
 }
 

@@ -36,27 +36,27 @@ var strictCheck = "--strict=" + strings.Join(strings.Fields(strings.ReplaceAll(t
 
 // fetchSmart does as runFetch with two requests at most, and gives the branches that there are
 // then.
-func (p *mirrorPrograms) fetchSmart(ctx context.Context, before, expected map[string]string) (heads map[string]string, err error) {
+func (mp *mirrorPrograms) fetchSmart(ctx context.Context, before, expected map[string]string) (heads map[string]string, err error) {
 	if len(before) == 0 {
 		return nil, errLeaveToPrograms // the first fetch, which may be large
 	}
-	op := "fetch " + p.remote.url
+	op := "fetch " + mp.remote.url
 	expecting, stop := context.WithCancel(ctx)
 	defer stop()
 	var besides sync.WaitGroup
 	var missed error
-	besides.Go(func() { missed = p.bringExpected(expecting, op, before, expected) })
+	besides.Go(func() { missed = mp.bringExpected(expecting, op, before, expected) })
 	defer func() {
 		if err == nil && missed == nil {
 			return
 		}
-		if rerr := p.removeLeftovers(); rerr != nil { // of what was killed, or couldn't use what came
-			p.log.Warn("what an interrupted fetch left can't be removed; it is tried again when the mirror is opened", zap.Error(rerr))
+		if rerr := mp.removeLeftovers(); rerr != nil { // of what was killed, or couldn't use what came
+			mp.log.Warn("what an interrupted fetch left can't be removed; it is tried again when the mirror is opened", zap.Error(rerr))
 		}
 	}()
 	var remote map[string]string
-	err = p.trySmart(ctx, op, func(ctx context.Context, who smarthttp.Credentials) (err error) {
-		remote, err = p.smart.client.Refs(ctx, who, headsPrefix, hydratorNotes)
+	err = mp.trySmart(ctx, op, func(ctx context.Context, who smarthttp.Credentials) (err error) {
+		remote, err = mp.smart.client.Refs(ctx, who, headsPrefix, hydratorNotes)
 		return err
 	})
 	if err != nil {
@@ -78,45 +78,45 @@ func (p *mirrorPrograms) fetchSmart(ctx context.Context, before, expected map[st
 	if len(heads) == 0 {
 		return nil, errLeaveToPrograms // it can't be meant, and the programs' way to tell is the one
 	}
-	if p.smart.notes == nil {
-		if p.smart.notes, err = p.listRefs(ctx, notesPrefix); err != nil {
+	if mp.smart.notes == nil {
+		if mp.smart.notes, err = mp.listRefs(ctx, notesPrefix); err != nil {
 			return nil, fmt.Errorf("%w: %w", errLeaveToPrograms, err)
 		}
 	}
 	was := fullNames(before)
-	maps.Copy(was, p.smart.notes)
+	maps.Copy(was, mp.smart.notes)
 	changes := diffHeads(was, remote) // by full names
 	if len(changes) == 0 {
 		return heads, nil
 	}
-	if err := p.follow(ctx, op, before, changes); err != nil {
+	if err := mp.follow(ctx, op, before, changes); err != nil {
 		return nil, err
 	}
-	p.smart.notes = notes
+	mp.smart.notes = notes
 	return heads, nil
 }
 
 // follow brings what some refs are to be moved to, and moves them.
-func (p *mirrorPrograms) follow(ctx context.Context, op string, before map[string]string, changes []RefChange) error {
+func (mp *mirrorPrograms) follow(ctx context.Context, op string, before map[string]string, changes []RefChange) error {
 	var commits, moved []string
 	for _, c := range changes {
 		commits, moved = append(commits, c.New), append(moved, c.Old)
 	}
-	wants, err := p.listMissing(commits)
+	wants, err := mp.listMissing(commits)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: %w", errLeaveToPrograms, err)
 	case len(wants) > maxSmartWants:
 		return errLeaveToPrograms
 	case len(wants) > 0:
-		if err := p.trySmart(ctx, op, p.bringing(wants, p.listHaves(before, moved))); err != nil {
+		if err := mp.trySmart(ctx, op, mp.bringing(wants, mp.listHaves(before, moved))); err != nil {
 			return err
 		}
 	}
-	if err := p.checkConnected(ctx, commits); err != nil {
+	if err := mp.checkConnected(ctx, commits); err != nil {
 		return fmt.Errorf("%w: %w", errLeaveToPrograms, err)
 	}
-	if err := p.moveRefs(ctx, changes); err != nil {
+	if err := mp.moveRefs(ctx, changes); err != nil {
 		return fmt.Errorf("%w: %w", errLeaveToPrograms, err)
 	}
 	return nil
@@ -124,32 +124,32 @@ func (p *mirrorPrograms) follow(ctx context.Context, op string, before map[strin
 
 // bringExpected fetches what branches are expected to be at. Nothing comes of it where that isn't
 // so, or the remote doesn't give it: what is really missing is fetched afterwards.
-func (p *mirrorPrograms) bringExpected(ctx context.Context, op string, before, expected map[string]string) error {
-	if !p.smart.isUsable(p.opts.Now()) || p.damaged.Load() {
+func (mp *mirrorPrograms) bringExpected(ctx context.Context, op string, before, expected map[string]string) error {
+	if !mp.smart.isUsable(mp.opts.Now()) || mp.damaged.Load() {
 		return nil
 	}
 	var commits, moved []string
 	for branch, sha := range expected {
 		commits, moved = append(commits, sha), append(moved, before[branch])
 	}
-	wants, err := p.listMissing(commits)
+	wants, err := mp.listMissing(commits)
 	if err == nil && len(wants) > 0 {
-		_, err = p.trySmartOnce(ctx, op, p.bringing(wants, p.listHaves(before, moved)))
+		_, err = mp.trySmartOnce(ctx, op, mp.bringing(wants, mp.listHaves(before, moved)))
 	}
 	if err != nil {
-		p.log.Debug("a commit that was expected didn't come", zap.Error(err))
+		mp.log.Debug("a commit that was expected didn't come", zap.Error(err))
 	}
 	return err
 }
 
 // listMissing are those of some commits that the mirror doesn't have, each once; empty ones count
 // for nothing.
-func (p *mirrorPrograms) listMissing(commits []string) (missing []string, err error) {
+func (mp *mirrorPrograms) listMissing(commits []string) (missing []string, err error) {
 	for _, sha := range commits {
 		if sha == "" || slices.Contains(missing, sha) {
 			continue
 		}
-		switch _, err := p.findObject(sha); {
+		switch _, err := mp.findObject(sha); {
 		case errors.Is(err, errMissing):
 			missing = append(missing, sha)
 		case err != nil:
@@ -160,14 +160,14 @@ func (p *mirrorPrograms) listMissing(commits []string) (missing []string, err er
 }
 
 // bringing has commits sent, and stores them.
-func (p *mirrorPrograms) bringing(wants, haves []string) func(context.Context, smarthttp.Credentials) error {
+func (mp *mirrorPrograms) bringing(wants, haves []string) func(context.Context, smarthttp.Credentials) error {
 	return func(ctx context.Context, who smarthttp.Credentials) error {
-		return p.smart.client.Pack(ctx, who, wants, haves, func(pack io.Reader) error { return p.unpack(ctx, pack) })
+		return mp.smart.client.Pack(ctx, who, wants, haves, func(pack io.Reader) error { return mp.unpack(ctx, pack) })
 	}
 }
 
 // listHaves names what the mirror has: what moved with what was before it, and other branches.
-func (p *mirrorPrograms) listHaves(heads map[string]string, moved []string) []string {
+func (mp *mirrorPrograms) listHaves(heads map[string]string, moved []string) []string {
 	seen := map[string]bool{}
 	var haves []string
 	add := func(sha string) {
@@ -179,7 +179,7 @@ func (p *mirrorPrograms) listHaves(heads map[string]string, moved []string) []st
 	for i, sha := range slices.DeleteFunc(moved, func(sha string) bool { return sha == "" }) {
 		add(sha)
 		for n := 0; i < maxAncestorsOf && n < haveAncestors; n++ {
-			c, err := p.readCommit(sha)
+			c, err := mp.readCommit(sha)
 			if err != nil || len(c.Parents) == 0 { // a note's, or the first
 				break
 			}
@@ -195,8 +195,8 @@ func (p *mirrorPrograms) listHaves(heads map[string]string, moved []string) []st
 
 // unpack stores a pack as git fetch does, after the checks that the mirror is configured to have
 // (transfer.fsckObjects).
-func (p *mirrorPrograms) unpack(ctx context.Context, pack io.Reader) error {
-	c := p.gitCommand("index-pack", "--stdin", "--fix-thin", strictCheck)
+func (mp *mirrorPrograms) unpack(ctx context.Context, pack io.Reader) error {
+	c := mp.gitCommand("index-pack", "--stdin", "--fix-thin", strictCheck)
 	c.MaxStdout = 0 // piped
 	git, err := proc.Start(ctx, c)
 	if err != nil {
@@ -220,18 +220,18 @@ type readError struct {
 	err error
 }
 
-func (e *readError) Read(b []byte) (int, error) {
-	n, err := e.r.Read(b)
+func (r *readError) Read(b []byte) (int, error) {
+	n, err := r.r.Read(b)
 	if err != nil && err != io.EOF {
-		e.err = err
+		r.err = err
 	}
 	return n, err
 }
 
 // checkConnected says whether all is there that commits are made of, as git fetch does before it
 // moves a ref: that a commit is there doesn't say it, after a crash for example.
-func (p *mirrorPrograms) checkConnected(ctx context.Context, commits []string) error {
-	c := p.gitCommand("rev-list", "--objects", "--stdin", "--not", "--all", "--quiet")
+func (mp *mirrorPrograms) checkConnected(ctx context.Context, commits []string) error {
+	c := mp.gitCommand("rev-list", "--objects", "--stdin", "--not", "--all", "--quiet")
 	var wanted bytes.Buffer
 	for _, sha := range commits {
 		if sha != "" {
@@ -239,6 +239,6 @@ func (p *mirrorPrograms) checkConnected(ctx context.Context, commits []string) e
 		}
 	}
 	c.Stdin = wanted.Bytes()
-	_, err := p.runGit(ctx, c)
+	_, err := mp.runGit(ctx, c)
 	return err
 }

@@ -63,8 +63,8 @@ func (m *Mirror) RemoteTags(ctx context.Context) ([]string, error) {
 	return tags, err
 }
 
-func (p *mirrorPrograms) listRemoteTags(ctx context.Context) ([]string, error) {
-	out, err := p.runRemote(ctx, "list the tags of "+p.remote.url, "ls-remote", "--quiet", "--refs", "--tags", "--", p.remote.url)
+func (mp *mirrorPrograms) listRemoteTags(ctx context.Context) ([]string, error) {
+	out, err := mp.runRemote(ctx, "list the tags of "+mp.remote.url, "ls-remote", "--quiet", "--refs", "--tags", "--", mp.remote.url)
 	if err != nil {
 		return nil, err
 	}
@@ -78,9 +78,9 @@ func (p *mirrorPrograms) listRemoteTags(ctx context.Context) ([]string, error) {
 	return tags, nil
 }
 
-func (e *memoryMirror) listRemoteTags(ctx context.Context) (tags []string, err error) {
-	err = e.callRemote(ctx, "list-tags", func() error {
-		tags = e.remote.tags()
+func (m *memoryMirror) listRemoteTags(ctx context.Context) (tags []string, err error) {
+	err = m.callRemote(ctx, "list-tags", func() error {
+		tags = m.remote.tags()
 		return nil
 	})
 	return tags, err

@@ -17,24 +17,24 @@ type fetchedKeep struct {
 	head string // where the ref was then; empty: an earlier version wrote the file
 }
 
-func (k *fetchedKeep) write() error {
-	return os.WriteFile(k.file, []byte(k.ref+" "+k.head+"\n"), 0o600)
+func (f *fetchedKeep) write() error {
+	return os.WriteFile(f.file, []byte(f.ref+" "+f.head+"\n"), 0o600)
 }
 
 // isReplaced says that none of the fetched refs is any more where the pack's was.
-func (k *fetchedKeep) isReplaced(refs map[string]string) bool {
-	if k.head == "" {
-		return refs[k.ref] == ""
+func (f *fetchedKeep) isReplaced(refs map[string]string) bool {
+	if f.head == "" {
+		return refs[f.ref] == ""
 	}
 	for _, sha := range refs {
-		if sha == k.head {
+		if sha == f.head {
 			return false
 		}
 	}
 	return true
 }
 
-func (k *fetchedKeep) pack() string { return strings.TrimSuffix(k.file, ".keep") + ".pack" }
+func (f *fetchedKeep) pack() string { return strings.TrimSuffix(f.file, ".keep") + ".pack" }
 
 // readFetchedKeep reads one; ok is false where it is git's own, or gone.
 func readFetchedKeep(file string) (k fetchedKeep, ok bool, err error) {
@@ -56,8 +56,8 @@ func isFetchedKeep(name string) bool {
 	return ok && err == nil
 }
 
-func (p *mirrorPrograms) listFetchedKeeps() ([]fetchedKeep, error) {
-	files, err := p.listObjectFiles("pack-*.keep")
+func (mp *mirrorPrograms) listFetchedKeeps() ([]fetchedKeep, error) {
+	files, err := mp.listObjectFiles("pack-*.keep")
 	if err != nil {
 		return nil, err
 	}
@@ -75,14 +75,14 @@ func (p *mirrorPrograms) listFetchedKeeps() ([]fetchedKeep, error) {
 }
 
 // isReplaced looks at files first, as most commits were never fetched so.
-func (p *mirrorPrograms) isReplaced(ctx context.Context, sha string) (bool, error) {
-	keeps, err := p.listFetchedKeeps()
+func (mp *mirrorPrograms) isReplaced(ctx context.Context, sha string) (bool, error) {
+	keeps, err := mp.listFetchedKeeps()
 	if err != nil {
 		return false, err
 	}
 	for _, k := range keeps {
 		if k.head == sha {
-			refs, err := p.listRefs(ctx, fetchedPrefix)
+			refs, err := mp.listRefs(ctx, fetchedPrefix)
 			return err == nil && k.isReplaced(refs), err
 		}
 	}
@@ -90,12 +90,12 @@ func (p *mirrorPrograms) isReplaced(ctx context.Context, sha string) (bool, erro
 }
 
 // listReplacedPacks are the packs that FetchRef brought for what no ref is at any more.
-func (p *mirrorPrograms) listReplacedPacks(ctx context.Context) (replaced []fetchedKeep, err error) {
-	keeps, err := p.listFetchedKeeps()
+func (mp *mirrorPrograms) listReplacedPacks(ctx context.Context) (replaced []fetchedKeep, err error) {
+	keeps, err := mp.listFetchedKeeps()
 	if err != nil || len(keeps) == 0 {
 		return nil, err
 	}
-	refs, err := p.listRefs(ctx, fetchedPrefix)
+	refs, err := mp.listRefs(ctx, fetchedPrefix)
 	if err != nil {
 		return nil, err
 	}
@@ -110,12 +110,12 @@ func (p *mirrorPrograms) listReplacedPacks(ctx context.Context) (replaced []fetc
 // dropManyReplacedPacks keeps a pull request that is pushed to again and again from filling the
 // disk until the next maintenance. Fewer bytes wait for that: to find out what of a pack is still
 // referred to takes a walk through all that the mirror has.
-func (p *mirrorPrograms) dropManyReplacedPacks(ctx context.Context) error {
-	replaced, err := p.listReplacedPacks(ctx)
+func (mp *mirrorPrograms) dropManyReplacedPacks(ctx context.Context) error {
+	replaced, err := mp.listReplacedPacks(ctx)
 	if err != nil || len(replaced) == 0 {
 		return err
 	}
-	packs, err := p.listPacks()
+	packs, err := mp.listPacks()
 	if err != nil {
 		return err
 	}
@@ -123,26 +123,26 @@ func (p *mirrorPrograms) dropManyReplacedPacks(ctx context.Context) error {
 	for _, k := range replaced {
 		size += packs[k.pack()]
 	}
-	if size <= p.opts.MaxRefBytes {
+	if size <= mp.opts.MaxRefBytes {
 		return nil
 	}
-	return p.dropPacks(ctx, replaced)
+	return mp.dropPacks(ctx, replaced)
 }
 
 // dropReplacedPacks removes what FetchRef brought and nothing refers to any more.
-func (p *mirrorPrograms) dropReplacedPacks(ctx context.Context) error {
-	replaced, err := p.listReplacedPacks(ctx)
+func (mp *mirrorPrograms) dropReplacedPacks(ctx context.Context) error {
+	replaced, err := mp.listReplacedPacks(ctx)
 	if err != nil || len(replaced) == 0 {
 		return err
 	}
-	return p.dropPacks(ctx, replaced)
+	return mp.dropPacks(ctx, replaced)
 }
 
 // dropPacks removes packs but for what any ref leads to, which becomes a pack of its own: a
 // branch may have been fetched, merged or packed anew since, on the strength of what they hold.
 // No other pack is touched, whatever nothing refers to in there.
-func (p *mirrorPrograms) dropPacks(ctx context.Context, drop []fetchedKeep) error {
-	packs, err := p.listPacks()
+func (mp *mirrorPrograms) dropPacks(ctx context.Context, drop []fetchedKeep) error {
+	packs, err := mp.listPacks()
 	if err != nil {
 		return err
 	}
@@ -161,9 +161,9 @@ func (p *mirrorPrograms) dropPacks(ctx context.Context, drop []fetchedKeep) erro
 		}
 	}
 	// Before the packs go, the graph must not name their commits.
-	err = p.gitSteps(ctx, []string{"commit-graph", "write", "--reachable", "--changed-paths", "--split=replace", "--no-progress"}, repack)
+	err = mp.gitSteps(ctx, []string{"commit-graph", "write", "--reachable", "--changed-paths", "--split=replace", "--no-progress"}, repack)
 	// A running program would go on finding what it has open, and hold the room on the disk.
-	p.closePrograms()
+	mp.closePrograms()
 	if err == nil {
 		return nil
 	}

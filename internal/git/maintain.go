@@ -47,27 +47,27 @@ func (m *Mirror) Maintain(ctx context.Context) error {
 	return m.engine.maintain(ctx)
 }
 
-func (p *mirrorPrograms) maintain(ctx context.Context) error {
-	if err := p.dropExpiredRefs(ctx); err != nil {
-		return fmt.Errorf("forget kept commits of the mirror of %s: %w", p.remote.url, err)
+func (mp *mirrorPrograms) maintain(ctx context.Context) error {
+	if err := mp.dropExpiredRefs(ctx); err != nil {
+		return fmt.Errorf("forget kept commits of the mirror of %s: %w", mp.remote.url, err)
 	}
-	if err := p.dropReplacedPacks(ctx); err != nil {
-		return fmt.Errorf("let go of what was fetched into the mirror of %s: %w", p.remote.url, err)
+	if err := mp.dropReplacedPacks(ctx); err != nil {
+		return fmt.Errorf("let go of what was fetched into the mirror of %s: %w", mp.remote.url, err)
 	}
-	if err := p.gitSteps(ctx, []string{"pack-refs", "--all"}); err != nil {
+	if err := mp.gitSteps(ctx, []string{"pack-refs", "--all"}); err != nil {
 		return err
 	}
-	name := filepath.Join(p.dir, fullRepackFile)
-	if last, err := os.ReadFile(name); err == nil && p.opts.Now().Sub(parseTime(last)).Abs() < fullRepackEvery {
-		if err := p.joinPacks(ctx); err != nil {
+	name := filepath.Join(mp.dir, fullRepackFile)
+	if last, err := os.ReadFile(name); err == nil && mp.opts.Now().Sub(parseTime(last)).Abs() < fullRepackEvery {
+		if err := mp.joinPacks(ctx); err != nil {
 			return err
 		}
-		return p.gitSteps(ctx, []string{"commit-graph", "write", "--reachable", "--changed-paths", "--split", "--no-progress"})
+		return mp.gitSteps(ctx, []string{"commit-graph", "write", "--reachable", "--changed-paths", "--split", "--no-progress"})
 	}
-	if err := p.joinAll(ctx); err != nil {
+	if err := mp.joinAll(ctx); err != nil {
 		return err
 	}
-	return os.WriteFile(name, []byte(p.opts.Now().UTC().Format(time.RFC3339)), 0o600)
+	return os.WriteFile(name, []byte(mp.opts.Now().UTC().Format(time.RFC3339)), 0o600)
 }
 
 // parseTime reads fullRepackFile; what can't be read is long ago.
@@ -80,16 +80,16 @@ func parseTime(b []byte) time.Time {
 }
 
 // joinPacks makes few packs of many, cheaply where git can.
-func (p *mirrorPrograms) joinPacks(ctx context.Context) error {
-	if p.git.isOlderThan(geometricSince) {
-		return p.gitSteps(ctx, []string{"repack", "-A", "-d", "-l", "-q"})
+func (mp *mirrorPrograms) joinPacks(ctx context.Context) error {
+	if mp.git.isOlderThan(geometricSince) {
+		return mp.gitSteps(ctx, []string{"repack", "-A", "-d", "-l", "-q"})
 	}
-	return p.gitSteps(ctx, []string{"repack", "--geometric=2", "-d", "-l", "-q"})
+	return mp.gitSteps(ctx, []string{"repack", "--geometric=2", "-d", "-l", "-q"})
 }
 
 // joinAll makes one pack of everything and drops what is expired.
-func (p *mirrorPrograms) joinAll(ctx context.Context) error {
-	return p.gitSteps(ctx,
+func (mp *mirrorPrograms) joinAll(ctx context.Context) error {
+	return mp.gitSteps(ctx,
 		[]string{"repack", "-A", "-d", "-l", "-q", "--unpack-unreachable=" + expiry},
 		[]string{"prune", "--expire=" + expiry},
 		// The old graph may name commits that are gone now.
@@ -99,39 +99,39 @@ func (p *mirrorPrograms) joinAll(ctx context.Context) error {
 
 // joinManyPacks keeps frequent fetches from slowing down every look-up until
 // the next maintenance. A failure costs time, not correctness: it is logged.
-func (p *mirrorPrograms) joinManyPacks(ctx context.Context) {
-	packs, err := filepath.Glob(filepath.Join(p.dir, "objects", "pack", "*.pack"))
-	kept, kerr := p.listObjectFiles("pack-*.keep")
+func (mp *mirrorPrograms) joinManyPacks(ctx context.Context) {
+	packs, err := filepath.Glob(filepath.Join(mp.dir, "objects", "pack", "*.pack"))
+	kept, kerr := mp.listObjectFiles("pack-*.keep")
 	if err = errors.Join(err, kerr); err == nil && len(packs)-len(kept) > maxPacks {
-		err = p.joinPacks(ctx)
+		err = mp.joinPacks(ctx)
 	}
 	if err != nil {
-		p.log.Warn("joining the mirror's packs", zap.Error(err))
+		mp.log.Warn("joining the mirror's packs", zap.Error(err))
 	}
 }
 
-func (p *mirrorPrograms) gitSteps(ctx context.Context, steps ...[]string) error {
+func (mp *mirrorPrograms) gitSteps(ctx context.Context, steps ...[]string) error {
 	for _, args := range steps {
-		if _, err := p.runGit(ctx, p.gitCommand(args...)); err != nil {
-			if lerr := p.removeLeftovers(); lerr != nil {
-				p.log.Warn("removing what a failed maintenance left", zap.Error(lerr))
+		if _, err := mp.runGit(ctx, mp.gitCommand(args...)); err != nil {
+			if lerr := mp.removeLeftovers(); lerr != nil {
+				mp.log.Warn("removing what a failed maintenance left", zap.Error(lerr))
 			}
-			return p.localError("maintain the mirror of "+p.remote.url+": git "+args[0], err)
+			return mp.localError("maintain the mirror of "+mp.remote.url+": git "+args[0], err)
 		}
 	}
 	return nil
 }
 
 // dropExpiredRefs removes the refs that have kept commits for long enough.
-func (p *mirrorPrograms) dropExpiredRefs(ctx context.Context) error {
-	fetched, err := p.listRefs(ctx, fetchedPrefix)
+func (mp *mirrorPrograms) dropExpiredRefs(ctx context.Context) error {
+	fetched, err := mp.listRefs(ctx, fetchedPrefix)
 	if err != nil {
 		return err
 	}
-	oldest := p.opts.Now().UTC().Add(-keepUnpushedFor).Format(keepDay)
+	oldest := mp.opts.Now().UTC().Add(-keepUnpushedFor).Format(keepDay)
 	var drop strings.Builder
 	for _, prefix := range []string{keepPrefix, signedPrefix} {
-		kept, err := p.listRefs(ctx, prefix)
+		kept, err := mp.listRefs(ctx, prefix)
 		if err != nil {
 			return err
 		}
@@ -147,16 +147,16 @@ func (p *mirrorPrograms) dropExpiredRefs(ctx context.Context) error {
 			fmt.Fprintf(&drop, "delete %s\n", ref)
 		}
 	}
-	return p.updateRefs(ctx, drop.String())
+	return mp.updateRefs(ctx, drop.String())
 }
 
 // updateRefs does what git update-ref reads; nothing where that is nothing.
-func (p *mirrorPrograms) updateRefs(ctx context.Context, script string) error {
+func (mp *mirrorPrograms) updateRefs(ctx context.Context, script string) error {
 	if script == "" {
 		return nil
 	}
-	c := p.gitCommand("update-ref", "--stdin")
+	c := mp.gitCommand("update-ref", "--stdin")
 	c.Stdin = []byte(script)
-	_, err := p.runGit(ctx, c)
+	_, err := mp.runGit(ctx, c)
 	return err
 }

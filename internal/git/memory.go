@@ -23,18 +23,18 @@ type memory struct {
 
 var _ engine = (*memory)(nil)
 
-func (e *memory) closePrograms() {}
+func (m *memory) closePrograms() {}
 
 // markDamaged has nothing to do: nothing in memory is made anew.
-func (e *memory) markDamaged() {}
+func (m *memory) markDamaged() {}
 
 // findCommit finds a commit that the repository has.
-func (e *memory) findCommit(sha string) (*memoryCommit, error) {
-	c, ok := e.objects.lookUpCommit(sha)
+func (m *memory) findCommit(sha string) (*memoryCommit, error) {
+	c, ok := m.objects.lookUpCommit(sha)
 	if ok {
-		e.mu.RLock()
-		ok = e.known.has(c)
-		e.mu.RUnlock()
+		m.mu.RLock()
+		ok = m.known.has(c)
+		m.mu.RUnlock()
 	}
 	if !ok {
 		return nil, fmt.Errorf("find commit %s: %w", sha, errMissing)
@@ -42,38 +42,38 @@ func (e *memory) findCommit(sha string) (*memoryCommit, error) {
 	return c, nil
 }
 
-func (e *memory) findPair(a, b string) (x, y *memoryCommit, err error) {
-	if x, err = e.findCommit(a); err == nil {
-		y, err = e.findCommit(b)
+func (m *memory) findPair(a, b string) (x, y *memoryCommit, err error) {
+	if x, err = m.findCommit(a); err == nil {
+		y, err = m.findCommit(b)
 	}
 	return x, y, err
 }
 
 // learn gives the repository a commit and its history.
-func (e *memory) learn(sha string) error {
-	tip, ok := e.objects.lookUpCommit(sha)
+func (m *memory) learn(sha string) error {
+	tip, ok := m.objects.lookUpCommit(sha)
 	if !ok {
 		return fmt.Errorf("bring commit %s: %w", sha, errMissing)
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.known.addHistory(tip)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.known.addHistory(tip)
 	return nil
 }
 
-func (e *memory) findObject(spec string) (object, error) {
+func (m *memory) findObject(spec string) (object, error) {
 	id, peel := strings.CutSuffix(spec, "^{tree}")
-	found, ok := e.objects.lookUp(id)
+	found, ok := m.objects.lookUp(id)
 	if !ok {
 		return object{}, errMissing
 	}
 	if found.kind == "commit" {
-		c, err := e.findCommit(id)
+		c, err := m.findCommit(id)
 		if err != nil {
 			return object{}, errMissing
 		}
 		if peel {
-			found, ok = e.objects.lookUp(c.info.Tree)
+			found, ok = m.objects.lookUp(c.info.Tree)
 		}
 	}
 	if !ok || peel && found.kind != "tree" {
@@ -83,8 +83,8 @@ func (e *memory) findObject(spec string) (object, error) {
 }
 
 // readObject gives bytes that are the caller's.
-func (e *memory) readObject(spec string) (object, error) {
-	found, err := e.findObject(spec)
+func (m *memory) readObject(spec string) (object, error) {
+	found, err := m.findObject(spec)
 	if err == nil && found.size > MaxFileSize {
 		return object{}, tooLargeError(found.size, MaxFileSize)
 	}
@@ -92,8 +92,8 @@ func (e *memory) readObject(spec string) (object, error) {
 	return found, err
 }
 
-func (e *memory) readCommit(sha string) (*CommitInfo, error) {
-	c, err := e.findCommit(sha)
+func (m *memory) readCommit(sha string) (*CommitInfo, error) {
+	c, err := m.findCommit(sha)
 	if err != nil {
 		return nil, err
 	}
@@ -102,12 +102,12 @@ func (e *memory) readCommit(sha string) (*CommitInfo, error) {
 	return &info, nil
 }
 
-func (e *memory) readBlobs(ctx context.Context, commit string, ids []string, limit int64, do func(i int, data []byte, err error) error) error {
+func (m *memory) readBlobs(ctx context.Context, commit string, ids []string, limit int64, do func(i int, data []byte, err error) error) error {
 	for i, id := range ids {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("read files of %s: %w", commit, err)
 		}
-		found, err := e.findObject(id)
+		found, err := m.findObject(id)
 		if err != nil {
 			return &missingObjectError{id}
 		}
@@ -122,20 +122,20 @@ func (e *memory) readBlobs(ctx context.Context, commit string, ids []string, lim
 	return nil
 }
 
-func (e *memory) listFiles(ctx context.Context, commit, path string, do func(FileEntry) error) error {
-	tree, err := e.findTree(commit)
+func (m *memory) listFiles(ctx context.Context, commit, path string, do func(FileEntry) error) error {
+	tree, err := m.findTree(commit)
 	if err != nil {
 		return err
 	}
 	at := treeEntry{mode: Directory, sha: tree}
 	if path != "" {
 		var ok bool
-		if at, ok = e.objects.findPath(tree, path); !ok {
+		if at, ok = m.objects.findPath(tree, path); !ok {
 			return nil
 		}
 	}
 	var files []FileEntry
-	if err := e.objects.walkFiles(path, at, func(f FileEntry) { files = append(files, f) }); err != nil {
+	if err := m.objects.walkFiles(path, at, func(f FileEntry) { files = append(files, f) }); err != nil {
 		return err
 	}
 	slices.SortFunc(files, func(a, b FileEntry) int { return strings.Compare(a.Path, b.Path) })
@@ -151,37 +151,37 @@ func (e *memory) listFiles(ctx context.Context, commit, path string, do func(Fil
 }
 
 // findTree is the tree of a commit; "" has none.
-func (e *memory) findTree(commit string) (string, error) {
+func (m *memory) findTree(commit string) (string, error) {
 	if commit == "" {
 		return "", nil
 	}
-	c, err := e.findCommit(commit)
+	c, err := m.findCommit(commit)
 	if err != nil {
 		return "", err
 	}
 	return c.info.Tree, nil
 }
 
-func (e *memory) listChanges(_ context.Context, a, b string) ([]FileChange, error) {
-	old, err := e.findTree(a)
+func (m *memory) listChanges(_ context.Context, a, b string) ([]FileChange, error) {
+	old, err := m.findTree(a)
 	if err != nil {
 		return nil, err
 	}
-	now, err := e.findTree(b)
+	now, err := m.findTree(b)
 	if err != nil {
 		return nil, err
 	}
-	return e.objects.listChanges(old, now)
+	return m.objects.listChanges(old, now)
 }
 
-func (e *memory) listChangedPaths(_ context.Context, commits []CommitInfo) ([][]string, error) {
+func (m *memory) listChangedPaths(_ context.Context, commits []CommitInfo) ([][]string, error) {
 	out := make([][]string, len(commits))
 	for i := range commits {
-		c, err := e.findCommit(commits[i].SHA)
+		c, err := m.findCommit(commits[i].SHA)
 		if err != nil {
 			return nil, err
 		}
-		paths, err := e.objects.listCommitChanges(c)
+		paths, err := m.objects.listCommitChanges(c)
 		if err != nil {
 			return nil, err
 		}
@@ -193,24 +193,24 @@ func (e *memory) listChangedPaths(_ context.Context, commits []CommitInfo) ([][]
 }
 
 // writeCommit stores a commit that was checked and planned.
-func (e *memory) writeCommit(_ context.Context, s CommitSpec, base string, files []FileWrite) (string, error) {
+func (m *memory) writeCommit(_ context.Context, s CommitSpec, base string, files []FileWrite) (string, error) {
 	edits := make([]fileEdit, len(files))
 	for i, f := range files {
 		edits[i] = fileEdit{path: f.Path, mode: f.Mode}
 		if !f.Delete {
-			edits[i].sha = e.objects.storeBlob(f.Content)
+			edits[i].sha = m.objects.storeBlob(f.Content)
 		}
 	}
-	tree, err := e.objects.editTree(base, edits)
+	tree, err := m.objects.editTree(base, edits)
 	if err != nil {
 		return "", err
 	}
 	if tree == "" {
 		tree = emptyTree
 	}
-	c, err := e.objects.storeCommit(tree, s, e.signingKey)
+	c, err := m.objects.storeCommit(tree, s, m.signingKey)
 	if err != nil {
 		return "", err
 	}
-	return c.info.SHA, e.learn(c.info.SHA)
+	return c.info.SHA, m.learn(c.info.SHA)
 }

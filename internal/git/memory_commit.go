@@ -20,68 +20,68 @@ type memoryCommit struct {
 	changed atomic.Pointer[[]string] // the paths that it changed, once somebody wanted them
 }
 
-func (c *memoryCommit) firstParent() *memoryCommit {
-	if len(c.parents) == 0 {
+func (m *memoryCommit) firstParent() *memoryCommit {
+	if len(m.parents) == 0 {
 		return nil
 	}
-	return c.parents[0]
+	return m.parents[0]
 }
 
 // setJump completes a new commit (Myers, "An applicative random-access stack").
-func (c *memoryCommit) setJump() {
-	p := c.firstParent()
+func (m *memoryCommit) setJump() {
+	p := m.firstParent()
 	if p == nil {
-		c.jump = c
+		m.jump = m
 		return
 	}
-	c.depth = p.depth + 1
-	c.jump = p
+	m.depth = p.depth + 1
+	m.jump = p
 	if p.depth-p.jump.depth == p.jump.depth-p.jump.jump.depth {
-		c.jump = p.jump.jump
+		m.jump = p.jump.jump
 	}
 }
 
 // isOnLine says that a commit is reached by first parents alone.
-func (c *memoryCommit) isOnLine(ancestor *memoryCommit) bool {
-	for c.depth > ancestor.depth {
-		if c.jump.depth >= ancestor.depth {
-			c = c.jump
+func (m *memoryCommit) isOnLine(ancestor *memoryCommit) bool {
+	for m.depth > ancestor.depth {
+		if m.jump.depth >= ancestor.depth {
+			m = m.jump
 		} else {
-			c = c.parents[0]
+			m = m.parents[0]
 		}
 	}
-	return c == ancestor
+	return m == ancestor
 }
 
 // commitSet is a set of commits, by their numbers.
 type commitSet []uint64
 
 // add says whether the commit wasn't in it.
-func (s *commitSet) add(c *memoryCommit) bool {
+func (cs *commitSet) add(c *memoryCommit) bool {
 	word, bit := c.number/64, uint64(1)<<(c.number%64)
-	for len(*s) <= word {
-		*s = append(*s, 0)
+	for len(*cs) <= word {
+		*cs = append(*cs, 0)
 	}
-	isNew := (*s)[word]&bit == 0
-	(*s)[word] |= bit
+	isNew := (*cs)[word]&bit == 0
+	(*cs)[word] |= bit
 	return isNew
 }
 
 // addHistory adds a commit and its history, to a set that has the history of all that
 // is in it.
-func (s *commitSet) addHistory(tip *memoryCommit) {
+func (cs *commitSet) addHistory(tip *memoryCommit) {
 	for pending := []*memoryCommit{tip}; len(pending) > 0; {
 		c := pending[len(pending)-1]
 		pending = pending[:len(pending)-1]
-		if s.add(c) {
+		if cs.add(c) {
 			pending = append(pending, c.parents...)
 		}
 	}
 }
 
-func (s commitSet) has(c *memoryCommit) bool {
+func (cs commitSet) has(c *memoryCommit) bool {
 	word := c.number / 64
-	return word < len(s) && s[word]&(1<<(c.number%64)) != 0
+	return word < len(cs) && cs[word]&(1<<(c.number%64)) != 0
 }
 
 // commitQueue gives commits in an order; of equal ones the one that was put first.
@@ -100,37 +100,37 @@ func byGeneration(a, b *memoryCommit) bool { return a.generation > b.generation 
 
 func byDate(a, b *memoryCommit) bool { return a.info.CommitTime.After(b.info.CommitTime) }
 
-func (q *commitQueue) Len() int { return len(q.items) }
+func (cq *commitQueue) Len() int { return len(cq.items) }
 
-func (q *commitQueue) Less(i, j int) bool {
-	a, b := q.items[i], q.items[j]
+func (cq *commitQueue) Less(i, j int) bool {
+	a, b := cq.items[i], cq.items[j]
 	switch {
-	case q.before(a.commit, b.commit):
+	case cq.before(a.commit, b.commit):
 		return true
-	case q.before(b.commit, a.commit):
+	case cq.before(b.commit, a.commit):
 		return false
 	}
 	return a.put < b.put
 }
 
-func (q *commitQueue) Swap(i, j int) { q.items[i], q.items[j] = q.items[j], q.items[i] }
+func (cq *commitQueue) Swap(i, j int) { cq.items[i], cq.items[j] = cq.items[j], cq.items[i] }
 
-func (q *commitQueue) Push(x any) { q.items = append(q.items, x.(queuedCommit)) }
+func (cq *commitQueue) Push(x any) { cq.items = append(cq.items, x.(queuedCommit)) }
 
-func (q *commitQueue) Pop() any {
-	last := q.items[len(q.items)-1]
-	q.items = q.items[:len(q.items)-1]
+func (cq *commitQueue) Pop() any {
+	last := cq.items[len(cq.items)-1]
+	cq.items = cq.items[:len(cq.items)-1]
 	return last
 }
 
-func (q *commitQueue) putCommit(c *memoryCommit) {
-	q.puts++
-	heap.Push(q, queuedCommit{c, q.puts})
+func (cq *commitQueue) putCommit(c *memoryCommit) {
+	cq.puts++
+	heap.Push(cq, queuedCommit{c, cq.puts})
 }
 
-func (q *commitQueue) takeFirst() *memoryCommit { return heap.Pop(q).(queuedCommit).commit }
+func (cq *commitQueue) takeFirst() *memoryCommit { return heap.Pop(cq).(queuedCommit).commit }
 
-func (q *commitQueue) peekFirst() *memoryCommit { return q.items[0].commit }
+func (cq *commitQueue) peekFirst() *memoryCommit { return cq.items[0].commit }
 
 // ancestry tells what is in a commit's history. It goes back only as far as it is
 // asked, and may be asked many times.

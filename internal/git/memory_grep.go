@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-func (e *memory) grepFiles(ctx context.Context, commit, expression string, globs []string) ([]string, error) {
-	c, err := e.findCommit(commit)
+func (m *memory) grepFiles(ctx context.Context, commit, expression string, globs []string) ([]string, error) {
+	c, err := m.findCommit(commit)
 	if err != nil {
 		return nil, err
 	}
@@ -26,11 +26,11 @@ func (e *memory) grepFiles(ctx context.Context, commit, expression string, globs
 		return nil, err
 	}
 	var names []string
-	err = e.objects.walkFiles("", treeEntry{mode: Directory, sha: c.info.Tree}, func(f FileEntry) {
+	err = m.objects.walkFiles("", treeEntry{mode: Directory, sha: c.info.Tree}, func(f FileEntry) {
 		if ctx.Err() != nil || f.Mode != Regular && f.Mode != Executable || !wanted(f.Path) {
 			return
 		}
-		if blob, ok := e.objects.lookUp(f.Blob); ok && hasMatchingLine(pattern, blob.data) {
+		if blob, ok := m.objects.lookUp(f.Blob); ok && hasMatchingLine(pattern, blob.data) {
 			names = append(names, f.Path)
 		}
 	})

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-func (e *memory) isAncestor(_ context.Context, ancestor, descendant string) (bool, error) {
-	a, d, err := e.findPair(ancestor, descendant)
+func (m *memory) isAncestor(_ context.Context, ancestor, descendant string) (bool, error) {
+	a, d, err := m.findPair(ancestor, descendant)
 	if err != nil {
 		return false, err
 	}
 	return d.isOnLine(a) || newAncestry(d).holds(a), nil
 }
 
-func (e *memory) findMergeBase(_ context.Context, a, b string) (sha string, ok bool, err error) {
-	x, y, err := e.findPair(a, b)
+func (m *memory) findMergeBase(_ context.Context, a, b string) (sha string, ok bool, err error) {
+	x, y, err := m.findPair(a, b)
 	if err != nil {
 		return "", false, err
 	}
@@ -33,8 +33,8 @@ func (e *memory) findMergeBase(_ context.Context, a, b string) (sha string, ok b
 	return newest.info.SHA, true, nil
 }
 
-func (e *memory) listCommits(ctx context.Context, q LogQuery) ([]string, error) {
-	from, err := e.findCommit(q.From)
+func (m *memory) listCommits(ctx context.Context, q LogQuery) ([]string, error) {
+	from, err := m.findCommit(q.From)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (e *memory) listCommits(ctx context.Context, q LogQuery) ([]string, error) 
 	if err != nil {
 		return nil, fmt.Errorf("list the history of %s: %w", q.From, err)
 	}
-	s := &simplifier{objects: e.objects, paths: paths, firstParent: q.FirstParent}
+	s := &simplifier{objects: m.objects, paths: paths, firstParent: q.FirstParent}
 	var next func() (*memoryCommit, error) // the next commit, newest first; nil: the end
 	if q.Until == "" {
 		next = s.walkLine(from, nil)
@@ -50,7 +50,7 @@ func (e *memory) listCommits(ctx context.Context, q LogQuery) ([]string, error) 
 			next = s.walkByDate(from)
 		}
 	} else {
-		until, err := e.findCommit(q.Until)
+		until, err := m.findCommit(q.Until)
 		if err != nil {
 			return nil, err
 		}
@@ -177,7 +177,7 @@ func (s *simplifier) differs(a, b string) (bool, error) {
 }
 
 // listCommitChanges are the paths that a commit changed of its first parent's files.
-func (o *memoryObjects) listCommitChanges(c *memoryCommit) ([]string, error) {
+func (m *memoryObjects) listCommitChanges(c *memoryCommit) ([]string, error) {
 	if known := c.changed.Load(); known != nil {
 		return *known, nil
 	}
@@ -185,7 +185,7 @@ func (o *memoryObjects) listCommitChanges(c *memoryCommit) ([]string, error) {
 	if p := c.firstParent(); p != nil {
 		before = p.info.Tree
 	}
-	changes, err := o.listChanges(before, c.info.Tree)
+	changes, err := m.listChanges(before, c.info.Tree)
 	if err != nil {
 		return nil, err
 	}
@@ -245,21 +245,21 @@ func (s *simplifier) walkByDate(from *memoryCommit) func() (*memoryCommit, error
 	return w.nextCommit
 }
 
-func (w *dateWalk) nextCommit() (*memoryCommit, error) {
-	for w.ready.Len() > 0 {
-		c := w.ready.takeFirst()
-		if err := w.exploreDownTo(c.generation); err != nil {
+func (d *dateWalk) nextCommit() (*memoryCommit, error) {
+	for d.ready.Len() > 0 {
+		c := d.ready.takeFirst()
+		if err := d.exploreDownTo(c.generation); err != nil {
 			return nil, err
 		}
-		at := w.commits[c]
+		at := d.commits[c]
 		for _, p := range at.parents {
 			// All children that p can have are known now.
-			if err := w.exploreDownTo(p.generation + 1); err != nil {
+			if err := d.exploreDownTo(p.generation + 1); err != nil {
 				return nil, err
 			}
-			node := w.commits[p]
+			node := d.commits[p]
 			if node.children--; node.children == 0 {
-				w.ready.putCommit(p)
+				d.ready.putCommit(p)
 			}
 		}
 		if !at.same {
@@ -270,21 +270,21 @@ func (w *dateWalk) nextCommit() (*memoryCommit, error) {
 }
 
 // exploreDownTo simplifies all commits of at least a generation.
-func (w *dateWalk) exploreDownTo(generation int) error {
-	for w.explored.Len() > 0 && w.explored.peekFirst().generation >= generation {
-		c := w.explored.takeFirst()
-		parents, same, err := w.simplify(c)
+func (d *dateWalk) exploreDownTo(generation int) error {
+	for d.explored.Len() > 0 && d.explored.peekFirst().generation >= generation {
+		c := d.explored.takeFirst()
+		parents, same, err := d.simplify(c)
 		if err != nil {
 			return err
 		}
-		node := w.commits[c]
+		node := d.commits[c]
 		node.parents, node.same = parents, same
 		for _, p := range parents {
-			if w.commits[p] == nil {
-				w.commits[p] = &simplified{}
-				w.explored.putCommit(p)
+			if d.commits[p] == nil {
+				d.commits[p] = &simplified{}
+				d.explored.putCommit(p)
 			}
-			w.commits[p].children++
+			d.commits[p].children++
 		}
 	}
 	return nil

@@ -61,49 +61,49 @@ func (s *simplifier) walkLimited(from, until *memoryCommit) func() (*memoryCommi
 	}
 }
 
-func (w *limitedWalk) stateOf(c *memoryCommit) *limitedCommit {
-	at := w.commits[c]
+func (l *limitedWalk) stateOf(c *memoryCommit) *limitedCommit {
+	at := l.commits[c]
 	if at == nil {
 		at = &limitedCommit{parents: c.parents}
-		w.commits[c] = at
+		l.commits[c] = at
 	}
 	return at
 }
 
-func (w *limitedWalk) putOnce(c *memoryCommit) {
-	at := w.stateOf(c)
+func (l *limitedWalk) putOnce(c *memoryCommit) {
+	at := l.stateOf(c)
 	if !at.queued {
 		at.queued = true
-		w.queue.putCommit(c)
+		l.queue.putCommit(c)
 	}
 }
 
 // listIncluded lists, by date, what isn't excluded; of that more may turn out to be.
-func (w *limitedWalk) listIncluded(from, until *memoryCommit) ([]*memoryCommit, error) {
-	bottom := w.stateOf(until)
+func (l *limitedWalk) listIncluded(from, until *memoryCommit) ([]*memoryCommit, error) {
+	bottom := l.stateOf(until)
 	bottom.excluded, bottom.bottom, bottom.parsed = true, true, true
-	w.stateOf(from).parsed = true
-	w.excludeParents(until)
-	w.putOnce(from)
-	w.putOnce(until)
+	l.stateOf(from).parsed = true
+	l.excludeParents(until)
+	l.putOnce(from)
+	l.putOnce(until)
 	var list []*memoryCommit
 	slop, oldest := limitSlop, int64(math.MaxInt64)
-	for w.queue.Len() > 0 {
-		c := w.queue.takeFirst()
-		at := w.stateOf(c)
+	for l.queue.Len() > 0 {
+		c := l.queue.takeFirst()
+		at := l.stateOf(c)
 		if !at.excluded {
 			var err error
-			if at.parents, at.same, err = w.simplify(c); err != nil {
+			if at.parents, at.same, err = l.simplify(c); err != nil {
 				return nil, err
 			}
 			for _, p := range c.parents { // git has read those that it compared
-				w.stateOf(p).parsed = true
-				if w.firstParent || at.same && len(at.parents) == 1 && p == at.parents[0] {
+				l.stateOf(p).parsed = true
+				if l.firstParent || at.same && len(at.parents) == 1 && p == at.parents[0] {
 					break
 				}
 			}
 			for _, p := range at.parents {
-				w.putOnce(p)
+				l.putOnce(p)
 			}
 			oldest = c.info.CommitTime.Unix()
 			at.listed = true
@@ -111,12 +111,12 @@ func (w *limitedWalk) listIncluded(from, until *memoryCommit) ([]*memoryCommit, 
 			continue
 		}
 		for _, p := range at.parents {
-			parent := w.stateOf(p)
+			parent := l.stateOf(p)
 			parent.excluded, parent.parsed = true, true
-			w.excludeParents(p)
-			w.putOnce(p)
+			l.excludeParents(p)
+			l.putOnce(p)
 		}
-		if slop = w.remainingSlop(oldest, slop); slop == 0 {
+		if slop = l.remainingSlop(oldest, slop); slop == 0 {
 			break
 		}
 	}
@@ -125,10 +125,10 @@ func (w *limitedWalk) listIncluded(from, until *memoryCommit) ([]*memoryCommit, 
 
 // excludeParents excludes the parents of an excluded commit, and theirs as far as git
 // has read them.
-func (w *limitedWalk) excludeParents(c *memoryCommit) {
-	pending := append([]*memoryCommit(nil), w.stateOf(c).parents...)
+func (l *limitedWalk) excludeParents(c *memoryCommit) {
+	pending := append([]*memoryCommit(nil), l.stateOf(c).parents...)
 	for len(pending) > 0 {
-		at := w.stateOf(pending[len(pending)-1])
+		at := l.stateOf(pending[len(pending)-1])
 		pending = pending[:len(pending)-1]
 		if at.excluded {
 			continue
@@ -141,15 +141,15 @@ func (w *limitedWalk) excludeParents(c *memoryCommit) {
 }
 
 // remainingSlop is how many more excluded commits are looked at; 0: it is over.
-func (w *limitedWalk) remainingSlop(oldest int64, slop int) int {
-	if w.queue.Len() == 0 {
+func (l *limitedWalk) remainingSlop(oldest int64, slop int) int {
+	if l.queue.Len() == 0 {
 		return 0
 	}
-	if oldest <= w.queue.peekFirst().info.CommitTime.Unix() {
+	if oldest <= l.queue.peekFirst().info.CommitTime.Unix() {
 		return limitSlop
 	}
-	for _, item := range w.queue.items {
-		if !w.stateOf(item.commit).excluded {
+	for _, item := range l.queue.items {
+		if !l.stateOf(item.commit).excluded {
 			return limitSlop
 		}
 	}
@@ -157,14 +157,14 @@ func (w *limitedWalk) remainingSlop(oldest int64, slop int) int {
 }
 
 // countChildren readies the list to be given in topological order, by date.
-func (w *limitedWalk) countChildren(list []*memoryCommit, ready *commitQueue) {
+func (l *limitedWalk) countChildren(list []*memoryCommit, ready *commitQueue) {
 	for _, c := range list {
-		for _, p := range w.stateOf(c).parents {
-			w.stateOf(p).children++
+		for _, p := range l.stateOf(c).parents {
+			l.stateOf(p).children++
 		}
 	}
 	for _, c := range list {
-		if w.stateOf(c).children == 0 {
+		if l.stateOf(c).children == 0 {
 			ready.putCommit(c)
 		}
 	}

@@ -13,17 +13,17 @@ import (
 // is merged by lines where what they changed doesn't touch. It gives the merged tree,
 // which a CommitSpec takes as its Base, or the paths that conflict, sorted.
 // ErrUnknownCommit when there is no such commit.
-func (r *MemoryRemote) Merge(ctx context.Context, ours, theirs string) (tree string, conflicts []string, err error) {
-	base, _, err := r.MergeBase(ctx, ours, theirs)
+func (mr *MemoryRemote) Merge(ctx context.Context, ours, theirs string) (tree string, conflicts []string, err error) {
+	base, _, err := mr.MergeBase(ctx, ours, theirs)
 	if err != nil {
 		return "", nil, fmt.Errorf("merge %s into %s: %w", theirs, ours, err)
 	}
-	m := &treeMerge{objects: r.engine.objects}
+	m := &treeMerge{objects: mr.engine.objects}
 	for _, side := range []struct {
 		commit string
 		tree   *string
 	}{{base, &m.base}, {ours, &m.ours}, {theirs, &m.theirs}} {
-		if *side.tree, err = r.engine.findTree(side.commit); err != nil {
+		if *side.tree, err = mr.engine.findTree(side.commit); err != nil {
 			return "", nil, fmt.Errorf("merge %s into %s: %w", theirs, ours, err)
 		}
 	}
@@ -39,12 +39,12 @@ type treeMerge struct {
 	base, ours, theirs string // trees; base may be ""
 }
 
-func (m *treeMerge) mergeTrees() (tree string, conflicts []string, err error) {
-	ourChanges, err := m.objects.listChanges(m.base, m.ours)
+func (t *treeMerge) mergeTrees() (tree string, conflicts []string, err error) {
+	ourChanges, err := t.objects.listChanges(t.base, t.ours)
 	if err != nil {
 		return "", nil, err
 	}
-	theirChanges, err := m.objects.listChanges(m.base, m.theirs)
+	theirChanges, err := t.objects.listChanges(t.base, t.theirs)
 	if err != nil {
 		return "", nil, err
 	}
@@ -54,19 +54,19 @@ func (m *treeMerge) mergeTrees() (tree string, conflicts []string, err error) {
 	}
 	var edits []fileEdit
 	for _, c := range theirChanges {
-		theirs, _ := m.objects.findPath(m.theirs, c.Path)
+		theirs, _ := t.objects.findPath(t.theirs, c.Path)
 		if c.NewMode == 0 {
 			theirs = treeEntry{}
 		}
 		edit := fileEdit{path: c.Path, mode: theirs.mode, sha: theirs.sha}
 		merged := true
 		if changedByUs[c.Path] {
-			edit, merged = m.mergeFile(c.Path, theirs)
+			edit, merged = t.mergeFile(c.Path, theirs)
 		}
-		if at, _ := m.objects.findPath(m.ours, c.Path); merged && edit.sha == "" && at.mode == Directory {
+		if at, _ := t.objects.findPath(t.ours, c.Path); merged && edit.sha == "" && at.mode == Directory {
 			continue // our side removed the file too, and put a folder in its place
 		}
-		if !merged || edit.sha != "" && m.isInTheWay(c.Path, theirChanges) {
+		if !merged || edit.sha != "" && t.isInTheWay(c.Path, theirChanges) {
 			conflicts = append(conflicts, c.Path)
 			continue
 		}
@@ -75,7 +75,7 @@ func (m *treeMerge) mergeTrees() (tree string, conflicts []string, err error) {
 	if len(conflicts) > 0 {
 		return "", conflicts, nil
 	}
-	tree, err = m.objects.editTree(m.ours, edits)
+	tree, err = t.objects.editTree(t.ours, edits)
 	if err == nil && tree == "" {
 		tree = emptyTree
 	}
@@ -84,36 +84,36 @@ func (m *treeMerge) mergeTrees() (tree string, conflicts []string, err error) {
 
 // isInTheWay says that a file can't be put at a path, since on our side something else
 // is there or above it that theirs don't remove.
-func (m *treeMerge) isInTheWay(path string, theirs []FileChange) bool {
+func (t *treeMerge) isInTheWay(path string, theirs []FileChange) bool {
 	removed := map[string]bool{}
 	for _, c := range theirs {
 		removed[c.Path] = c.NewMode == 0
 	}
 	for above := range parentFolders(path) {
-		if e, ok := m.objects.findPath(m.ours, above); ok && e.mode != Directory && !removed[above] {
+		if e, ok := t.objects.findPath(t.ours, above); ok && e.mode != Directory && !removed[above] {
 			return true
 		}
 	}
-	at, ok := m.objects.findPath(m.ours, path)
+	at, ok := t.objects.findPath(t.ours, path)
 	if !ok || at.mode != Directory {
 		return false
 	}
 	blocked := false
-	err := m.objects.walkFiles(path, at, func(f FileEntry) { blocked = blocked || !removed[f.Path] })
+	err := t.objects.walkFiles(path, at, func(f FileEntry) { blocked = blocked || !removed[f.Path] })
 	return blocked || err != nil
 }
 
 // mergeFile merges a path that both sides changed; false: that can't be done.
-func (m *treeMerge) mergeFile(path string, theirs treeEntry) (fileEdit, bool) {
+func (t *treeMerge) mergeFile(path string, theirs treeEntry) (fileEdit, bool) {
 	edit := fileEdit{path: path, mode: theirs.mode, sha: theirs.sha}
-	ours, _ := m.objects.findPath(m.ours, path)
+	ours, _ := t.objects.findPath(t.ours, path)
 	if ours.mode == Directory {
 		ours = treeEntry{}
 	}
 	if ours == theirs {
 		return edit, true
 	}
-	base, inBase := m.objects.findPath(m.base, path)
+	base, inBase := t.objects.findPath(t.base, path)
 	if !inBase || !isPlainFile(base) || !isPlainFile(ours) || !isPlainFile(theirs) {
 		return fileEdit{}, false
 	}
@@ -125,18 +125,18 @@ func (m *treeMerge) mergeFile(path string, theirs treeEntry) (fileEdit, bool) {
 		edit.sha = ours.sha
 	case ours.sha == base.sha:
 	default:
-		merged, ok := textdiff.Merge(m.readLines(base.sha), m.readLines(ours.sha), m.readLines(theirs.sha))
+		merged, ok := textdiff.Merge(t.readLines(base.sha), t.readLines(ours.sha), t.readLines(theirs.sha))
 		if !ok {
 			return fileEdit{}, false
 		}
-		edit.sha = m.objects.storeBlob([]byte(strings.Join(merged, "")))
+		edit.sha = t.objects.storeBlob([]byte(strings.Join(merged, "")))
 	}
 	return edit, true
 }
 
 func isPlainFile(e treeEntry) bool { return e.mode == Regular || e.mode == Executable }
 
-func (m *treeMerge) readLines(blob string) []string {
-	o, _ := m.objects.lookUp(blob)
+func (t *treeMerge) readLines(blob string) []string {
+	o, _ := t.objects.lookUp(blob)
 	return textdiff.SplitLines(o.data)
 }

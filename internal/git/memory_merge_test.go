@@ -89,19 +89,19 @@ func TestMergeWhereBothRemove(t *testing.T) {
 }
 
 // compareMerge merges the third commit into the second by both; false: both find conflicts.
-func (w *twins) compareMerge(t rapid.TB) (isClean bool) {
+func (tw *twins) compareMerge(t rapid.TB) (isClean bool) {
 	t.Helper()
-	r := w.memory.engine.(*memoryMirror).remote
-	w.importAll(t)
-	ours, theirs := w.commits[1].SHA, w.commits[2].SHA
-	p := programsOf(w.cli)
+	r := tw.memory.engine.(*memoryMirror).remote
+	tw.importAll(t)
+	ours, theirs := tw.commits[1].SHA, tw.commits[2].SHA
+	p := programsOf(tw.cli)
 	ctx := context.Background()
 	out, err := p.runGit(ctx, p.gitCommand("merge-tree", "--write-tree", "--name-only", "--no-messages", ours, theirs))
 	if err != nil && exitCode(err) != 1 {
 		t.Fatal(err)
 	}
 	want := strings.Fields(string(out))
-	for _, c := range w.commits {
+	for _, c := range tw.commits {
 		if err := r.engine.learn(c.SHA); err != nil {
 			t.Fatal(err)
 		}
@@ -111,10 +111,10 @@ func (w *twins) compareMerge(t rapid.TB) (isClean bool) {
 		t.Fatal(merr)
 	}
 	if isClean = err == nil; isClean && (tree != want[0] || len(conflicts) > 0) {
-		t.Fatalf("git makes %s, in memory it is %s with the conflicts %v\n%s", want[0], tree, conflicts, w)
+		t.Fatalf("git makes %s, in memory it is %s with the conflicts %v\n%s", want[0], tree, conflicts, tw)
 	}
 	if !isClean && (tree != "" || len(conflicts) == 0 || !slices.IsSorted(conflicts)) {
-		t.Fatalf("git finds the conflicts %v, in memory it is %s, %v\n%s", want[1:], tree, conflicts, w)
+		t.Fatalf("git finds the conflicts %v, in memory it is %s, %v\n%s", want[1:], tree, conflicts, tw)
 	}
 	return isClean
 }

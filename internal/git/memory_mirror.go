@@ -58,11 +58,11 @@ type memoryMirror struct {
 var _ mirrorEngine = (*memoryMirror)(nil)
 
 // callRemote calls the remote with what the options want before and after.
-func (e *memoryMirror) callRemote(ctx context.Context, op string, call func() error) error {
+func (m *memoryMirror) callRemote(ctx context.Context, op string, call func() error) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s the remote in memory: %w", op, err)
 	}
-	if before := e.opts.BeforeRemote; before != nil {
+	if before := m.opts.BeforeRemote; before != nil {
 		if err := before(ctx, op); err != nil {
 			return err
 		}
@@ -70,89 +70,89 @@ func (e *memoryMirror) callRemote(ctx context.Context, op string, call func() er
 	if err := call(); err != nil {
 		return err
 	}
-	if after := e.opts.AfterRemote; after != nil {
+	if after := m.opts.AfterRemote; after != nil {
 		return after(ctx, op)
 	}
 	return nil
 }
 
-func (e *memoryMirror) fetchBranches(ctx context.Context, _, _ map[string]string) (map[string]string, error) {
-	return nil, e.callRemote(ctx, "fetch", func() error {
-		heads := e.remote.Heads()
-		notes, ok := e.remote.findRef(hydratorNotes)
+func (m *memoryMirror) fetchBranches(ctx context.Context, _, _ map[string]string) (map[string]string, error) {
+	return nil, m.callRemote(ctx, "fetch", func() error {
+		heads := m.remote.Heads()
+		notes, ok := m.remote.findRef(hydratorNotes)
 		if ok {
-			if err := e.learn(notes); err != nil {
+			if err := m.learn(notes); err != nil {
 				return &Error{Op: "fetch " + hydratorNotes, Kind: ErrRemote, Err: err}
 			}
 		}
 		for branch, sha := range heads {
-			if err := e.learn(sha); err != nil {
+			if err := m.learn(sha); err != nil {
 				return &Error{Op: "fetch " + headsPrefix + branch, Kind: ErrRemote, Err: err}
 			}
 		}
-		e.refsMu.Lock()
-		defer e.refsMu.Unlock()
-		for ref := range e.refs {
+		m.refsMu.Lock()
+		defer m.refsMu.Unlock()
+		for ref := range m.refs {
 			if branch, ok := strings.CutPrefix(ref, headsPrefix); ok && heads[branch] == "" {
-				e.moveRef(ref, "")
+				m.moveRef(ref, "")
 			}
 		}
 		for branch, sha := range heads {
-			e.moveRef(headsPrefix+branch, sha)
+			m.moveRef(headsPrefix+branch, sha)
 		}
-		e.moveRef(hydratorNotes, notes)
+		m.moveRef(hydratorNotes, notes)
 		return nil
 	})
 }
 
-func (e *memoryMirror) fetchRef(ctx context.Context, ref string) error {
-	return e.callRemote(ctx, "fetch-ref", func() error {
-		sha, ok := e.remote.findRef(ref)
+func (m *memoryMirror) fetchRef(ctx context.Context, ref string) error {
+	return m.callRemote(ctx, "fetch-ref", func() error {
+		sha, ok := m.remote.findRef(ref)
 		if !ok {
 			return &Error{Op: "fetch " + ref, Kind: ErrRemote, Err: fmt.Errorf("couldn't find remote ref %s", ref)}
 		}
-		if err := e.learn(sha); err != nil {
+		if err := m.learn(sha); err != nil {
 			return &Error{Op: "fetch " + ref, Kind: ErrRemote, Err: err}
 		}
-		e.refsMu.Lock()
-		defer e.refsMu.Unlock()
-		e.kept[sha] = e.opts.Now()
-		e.moveRef(fetchedPrefix+e.opts.Now().UTC().Format(keepDay)+"/"+ref, sha)
+		m.refsMu.Lock()
+		defer m.refsMu.Unlock()
+		m.kept[sha] = m.opts.Now()
+		m.moveRef(fetchedPrefix+m.opts.Now().UTC().Format(keepDay)+"/"+ref, sha)
 		return nil
 	})
 }
 
 // isReplaced: what was fetched stays for its two weeks, as it takes no room on a disk.
-func (e *memoryMirror) isReplaced(context.Context, string) (bool, error) { return false, nil }
+func (m *memoryMirror) isReplaced(context.Context, string) (bool, error) { return false, nil }
 
-func (e *memoryMirror) fetchCommit(ctx context.Context, sha string) error {
-	return e.callRemote(ctx, "fetch-commit", func() error {
-		if err := e.learn(sha); err != nil {
+func (m *memoryMirror) fetchCommit(ctx context.Context, sha string) error {
+	return m.callRemote(ctx, "fetch-commit", func() error {
+		if err := m.learn(sha); err != nil {
 			return &Error{Op: "fetch " + sha, Kind: ErrRemote, Err: err}
 		}
 		return nil
 	})
 }
 
-func (e *memoryMirror) pushBranch(ctx context.Context, s PushSpec, _ map[string]string) error {
-	return e.callRemote(ctx, "push", func() error {
+func (m *memoryMirror) pushBranch(ctx context.Context, s PushSpec, _ map[string]string) error {
+	return m.callRemote(ctx, "push", func() error {
 		if over := lock.CheckLease(ctx); over != nil {
 			return leaseOverError("push branch "+s.Branch, over)
 		}
 		if s.New != "" {
-			if err := e.remote.engine.learn(s.New); err != nil {
+			if err := m.remote.engine.learn(s.New); err != nil {
 				return err
 			}
 		}
-		return e.remote.Update(s.Branch, s.New, s.Old)
+		return m.remote.Update(s.Branch, s.New, s.Old)
 	})
 }
 
-func (e *memoryMirror) listRemoteHeads(ctx context.Context, branches []string) (map[string]string, error) {
+func (m *memoryMirror) listRemoteHeads(ctx context.Context, branches []string) (map[string]string, error) {
 	heads := map[string]string{}
-	err := e.callRemote(ctx, "heads", func() error {
+	err := m.callRemote(ctx, "heads", func() error {
 		for _, branch := range branches {
-			if sha, ok := e.remote.Head(branch); ok {
+			if sha, ok := m.remote.Head(branch); ok {
 				heads[branch] = sha
 			}
 		}
@@ -164,11 +164,11 @@ func (e *memoryMirror) listRemoteHeads(ctx context.Context, branches []string) (
 	return heads, nil
 }
 
-func (e *memoryMirror) listRefs(_ context.Context, prefix string) (map[string]string, error) {
-	e.refsMu.Lock()
-	defer e.refsMu.Unlock()
+func (m *memoryMirror) listRefs(_ context.Context, prefix string) (map[string]string, error) {
+	m.refsMu.Lock()
+	defer m.refsMu.Unlock()
 	out := map[string]string{}
-	for ref, sha := range e.refs {
+	for ref, sha := range m.refs {
 		if strings.HasPrefix(ref, prefix) {
 			out[ref] = sha
 		}
@@ -176,42 +176,42 @@ func (e *memoryMirror) listRefs(_ context.Context, prefix string) (map[string]st
 	return out, nil
 }
 
-func (e *memoryMirror) setRef(_ context.Context, ref, sha string) error {
-	e.refsMu.Lock()
-	defer e.refsMu.Unlock()
-	e.moveRef(ref, sha)
+func (m *memoryMirror) setRef(_ context.Context, ref, sha string) error {
+	m.refsMu.Lock()
+	defer m.refsMu.Unlock()
+	m.moveRef(ref, sha)
 	return nil
 }
 
 // moveRef is setRef with the refs locked.
-func (e *memoryMirror) moveRef(ref, sha string) {
-	was := e.refs[ref]
+func (m *memoryMirror) moveRef(ref, sha string) {
+	was := m.refs[ref]
 	if was == sha {
 		return
 	}
 	if was != "" {
-		e.kept[was] = e.opts.Now()
+		m.kept[was] = m.opts.Now()
 	}
 	if sha == "" {
-		delete(e.refs, ref)
+		delete(m.refs, ref)
 	} else {
-		e.refs[ref] = sha
+		m.refs[ref] = sha
 	}
 }
 
-func (e *memoryMirror) writeCommit(ctx context.Context, s CommitSpec, base string, files []FileWrite) (string, error) {
-	sha, err := e.memory.writeCommit(ctx, s, base, files)
+func (m *memoryMirror) writeCommit(ctx context.Context, s CommitSpec, base string, files []FileWrite) (string, error) {
+	sha, err := m.memory.writeCommit(ctx, s, base, files)
 	if err == nil {
-		e.refsMu.Lock()
-		defer e.refsMu.Unlock()
-		e.kept[sha] = e.opts.Now()
+		m.refsMu.Lock()
+		defer m.refsMu.Unlock()
+		m.kept[sha] = m.opts.Now()
 	}
 	return sha, err
 }
 
-func (e *memoryMirror) restoreBranches(ctx context.Context, heads map[string]string) error {
+func (m *memoryMirror) restoreBranches(ctx context.Context, heads map[string]string) error {
 	for branch, sha := range heads {
-		if err := e.setRef(ctx, headsPrefix+branch, sha); err != nil {
+		if err := m.setRef(ctx, headsPrefix+branch, sha); err != nil {
 			return err
 		}
 	}
@@ -219,24 +219,24 @@ func (e *memoryMirror) restoreBranches(ctx context.Context, heads map[string]str
 }
 
 // maintain forgets the commits that no ref has led to for two weeks.
-func (e *memoryMirror) maintain(ctx context.Context) error {
-	e.refsMu.Lock()
-	defer e.refsMu.Unlock()
-	oldest := e.opts.Now().Add(-keepUnpushedFor)
-	for ref := range e.refs {
+func (m *memoryMirror) maintain(ctx context.Context) error {
+	m.refsMu.Lock()
+	defer m.refsMu.Unlock()
+	oldest := m.opts.Now().Add(-keepUnpushedFor)
+	for ref := range m.refs {
 		if day, _, _ := strings.Cut(strings.TrimPrefix(ref, signedPrefix), "/"); strings.HasPrefix(ref, signedPrefix) && day < oldest.UTC().Format(keepDay) {
-			delete(e.refs, ref)
+			delete(m.refs, ref)
 		}
 	}
-	maps.DeleteFunc(e.kept, func(_ string, at time.Time) bool { return at.Before(oldest) })
+	maps.DeleteFunc(m.kept, func(_ string, at time.Time) bool { return at.Before(oldest) })
 	var still commitSet
-	for _, sha := range slices.Concat(slices.Collect(maps.Values(e.refs)), slices.Collect(maps.Keys(e.kept))) {
-		if c, ok := e.objects.lookUpCommit(sha); ok {
+	for _, sha := range slices.Concat(slices.Collect(maps.Values(m.refs)), slices.Collect(maps.Keys(m.kept))) {
+		if c, ok := m.objects.lookUpCommit(sha); ok {
 			still.addHistory(c)
 		}
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.known = still
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.known = still
 	return ctx.Err()
 }

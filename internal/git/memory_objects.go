@@ -29,25 +29,25 @@ func newMemoryObjects() *memoryObjects {
 	return o
 }
 
-func (o *memoryObjects) lookUp(id string) (object, bool) {
-	o.mu.RLock()
-	defer o.mu.RUnlock()
-	found, ok := o.objects[id]
+func (m *memoryObjects) lookUp(id string) (object, bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	found, ok := m.objects[id]
 	return found, ok
 }
 
-func (o *memoryObjects) lookUpCommit(id string) (*memoryCommit, bool) {
-	o.mu.RLock()
-	defer o.mu.RUnlock()
-	c, ok := o.commits[id]
+func (m *memoryObjects) lookUpCommit(id string) (*memoryCommit, bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	c, ok := m.commits[id]
 	return c, ok
 }
 
 // listFolder lists a tree object, sorted by name. The slice is shared.
-func (o *memoryObjects) listFolder(id string) ([]treeEntry, error) {
-	o.mu.RLock()
-	defer o.mu.RUnlock()
-	list, ok := o.folders[id]
+func (m *memoryObjects) listFolder(id string) ([]treeEntry, error) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	list, ok := m.folders[id]
 	if !ok {
 		return nil, fmt.Errorf("read tree %s: %w", id, errMissing)
 	}
@@ -62,19 +62,19 @@ func hashObject(kind string, data []byte) object {
 	return object{sha: hex.EncodeToString(h.Sum(nil)), kind: kind, size: int64(len(data)), data: data}
 }
 
-func (o *memoryObjects) storeBlob(data []byte) string {
+func (m *memoryObjects) storeBlob(data []byte) string {
 	blob := hashObject("blob", data)
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if _, known := o.objects[blob.sha]; !known {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, known := m.objects[blob.sha]; !known {
 		blob.data = bytes.Clone(data)
-		o.objects[blob.sha] = blob
+		m.objects[blob.sha] = blob
 	}
 	return blob.sha
 }
 
 // storeFolder stores a tree object with these entries, which it keeps.
-func (o *memoryObjects) storeFolder(entries []treeEntry) string {
+func (m *memoryObjects) storeFolder(entries []treeEntry) string {
 	// Git sorts folders as if their names ended in a slash.
 	sortKey := func(e treeEntry) string {
 		if e.mode == Directory {
@@ -91,17 +91,17 @@ func (o *memoryObjects) storeFolder(entries []treeEntry) string {
 	}
 	sort.Slice(entries, func(i, j int) bool { return entries[i].name < entries[j].name })
 	tree := hashObject("tree", data.Bytes())
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if _, known := o.objects[tree.sha]; !known {
-		o.objects[tree.sha] = tree
-		o.folders[tree.sha] = entries
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, known := m.objects[tree.sha]; !known {
+		m.objects[tree.sha] = tree
+		m.folders[tree.sha] = entries
 	}
 	return tree.sha
 }
 
 // storeCommit stores a commit whose tree and parents are there, signed where there is a key.
-func (o *memoryObjects) storeCommit(tree string, s CommitSpec, key *sshsig.Key) (*memoryCommit, error) {
+func (m *memoryObjects) storeCommit(tree string, s CommitSpec, key *sshsig.Key) (*memoryCommit, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "tree %s\n", tree)
 	for _, parent := range s.Parents {
@@ -117,9 +117,9 @@ func (o *memoryObjects) storeCommit(tree string, s CommitSpec, key *sshsig.Key) 
 		}
 	}
 	stored := hashObject("commit", data)
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if c, known := o.commits[stored.sha]; known {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if c, known := m.commits[stored.sha]; known {
 		return c, nil
 	}
 	info, err := parseCommit(stored.data)
@@ -127,9 +127,9 @@ func (o *memoryObjects) storeCommit(tree string, s CommitSpec, key *sshsig.Key) 
 		return nil, fmt.Errorf("store commit %s: %w", stored.sha, err)
 	}
 	info.SHA = stored.sha
-	c := &memoryCommit{info: info, number: len(o.commits)}
+	c := &memoryCommit{info: info, number: len(m.commits)}
 	for _, sha := range info.Parents {
-		parent, ok := o.commits[sha]
+		parent, ok := m.commits[sha]
 		if !ok {
 			return nil, fmt.Errorf("store commit %s: its parent %s: %w", stored.sha, sha, errMissing)
 		}
@@ -137,8 +137,8 @@ func (o *memoryObjects) storeCommit(tree string, s CommitSpec, key *sshsig.Key) 
 		c.generation = max(c.generation, parent.generation+1)
 	}
 	c.setJump()
-	o.objects[stored.sha] = stored
-	o.commits[stored.sha] = c
+	m.objects[stored.sha] = stored
+	m.commits[stored.sha] = c
 	return c, nil
 }
 
@@ -151,10 +151,10 @@ type fileEdit struct {
 
 // editTree makes a tree of another ("": none) and edits; folders without files go, and
 // the id of a tree without entries is "". What a deletion names need not be there.
-func (o *memoryObjects) editTree(tree string, edits []fileEdit) (string, error) {
+func (m *memoryObjects) editTree(tree string, edits []fileEdit) (string, error) {
 	entries := map[string]treeEntry{}
 	if tree != "" {
-		list, err := o.listFolder(tree)
+		list, err := m.listFolder(tree)
 		if err != nil {
 			return "", err
 		}
@@ -179,7 +179,7 @@ func (o *memoryObjects) editTree(tree string, edits []fileEdit) (string, error) 
 		if was.mode != Directory {
 			was.sha = "" // nothing is below a file
 		}
-		folder, err := o.editTree(was.sha, list)
+		folder, err := m.editTree(was.sha, list)
 		if err != nil {
 			return "", err
 		}
@@ -196,22 +196,22 @@ func (o *memoryObjects) editTree(tree string, edits []fileEdit) (string, error) 
 	for _, e := range entries {
 		list = append(list, e)
 	}
-	return o.storeFolder(list), nil
+	return m.storeFolder(list), nil
 }
 
 // findPath is what lies at a path of a tree ("." is the tree); false: nothing.
-func (o *memoryObjects) findPath(tree, path string) (treeEntry, bool) {
+func (m *memoryObjects) findPath(tree, path string) (treeEntry, bool) {
 	at := treeEntry{name: ".", mode: Directory, sha: tree}
 	if path == "." {
 		return at, true
 	}
-	o.mu.RLock()
-	defer o.mu.RUnlock()
+	m.mu.RLock()
+	defer m.mu.RUnlock()
 	for part := range strings.SplitSeq(path, "/") {
 		if at.mode != Directory {
 			return treeEntry{}, false
 		}
-		list := o.folders[at.sha]
+		list := m.folders[at.sha]
 		i := sort.Search(len(list), func(i int) bool { return list[i].name >= part })
 		if i == len(list) || list[i].name != part {
 			return treeEntry{}, false
@@ -222,18 +222,18 @@ func (o *memoryObjects) findPath(tree, path string) (treeEntry, bool) {
 }
 
 // listChanges is what differs between two trees ("": none).
-func (o *memoryObjects) listChanges(a, b string) ([]FileChange, error) {
-	d := &treeDiffer{listOld: o.listFolder, listNew: o.listFolder}
+func (m *memoryObjects) listChanges(a, b string) ([]FileChange, error) {
+	d := &treeDiffer{listOld: m.listFolder, listNew: m.listFolder}
 	return d.compareRoots(treeEntry{sha: a}, treeEntry{sha: b})
 }
 
 // walkFiles calls do for each file below an entry, in no certain order.
-func (o *memoryObjects) walkFiles(path string, at treeEntry, do func(FileEntry)) error {
+func (m *memoryObjects) walkFiles(path string, at treeEntry, do func(FileEntry)) error {
 	if at.mode != Directory {
 		do(FileEntry{Path: path, Mode: at.mode, Blob: at.sha})
 		return nil
 	}
-	list, err := o.listFolder(at.sha)
+	list, err := m.listFolder(at.sha)
 	if err != nil {
 		return err
 	}
@@ -242,7 +242,7 @@ func (o *memoryObjects) walkFiles(path string, at treeEntry, do func(FileEntry))
 	}
 	var errs []error
 	for _, e := range list {
-		errs = append(errs, o.walkFiles(path+e.name, e, do))
+		errs = append(errs, m.walkFiles(path+e.name, e, do))
 	}
 	return errors.Join(errs...)
 }

@@ -12,20 +12,20 @@ import (
 // shortID is how much of an id git writes, but in large repositories.
 const shortID = 7
 
-func (e *memory) writePatch(ctx context.Context, a, b string, o patchOptions) ([]byte, error) {
+func (m *memory) writePatch(ctx context.Context, a, b string, o patchOptions) ([]byte, error) {
 	paths, err := cleanPathspecs(o.paths)
 	if err != nil {
 		return nil, err
 	}
-	old, err := e.findTree(a)
+	old, err := m.findTree(a)
 	if err != nil {
 		return nil, err
 	}
-	now, err := e.findTree(b)
+	now, err := m.findTree(b)
 	if err != nil {
 		return nil, err
 	}
-	changes, err := e.objects.listChanges(old, now)
+	changes, err := m.objects.listChanges(old, now)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func (e *memory) writePatch(ctx context.Context, a, b string, o patchOptions) ([
 		if len(paths) > 0 && !isBelowAny(c.Path, paths) {
 			continue
 		}
-		was, is := e.patchSide(old, c.Path, c.OldMode), e.patchSide(now, c.Path, c.NewMode)
+		was, is := m.patchSide(old, c.Path, c.OldMode), m.patchSide(now, c.Path, c.NewMode)
 		if c.Status == 'T' { // git writes it as one deleted and one added
 			writeFilePatch(&out, c.Path, was, patchSide{id: noCommit}, o.fullIDs)
 			was = patchSide{id: noCommit}
@@ -66,15 +66,15 @@ type patchSide struct {
 	data []byte
 }
 
-func (e *memory) patchSide(tree, path string, mode Mode) patchSide {
+func (m *memory) patchSide(tree, path string, mode Mode) patchSide {
 	if mode == 0 {
 		return patchSide{id: noCommit}
 	}
-	at, _ := e.objects.findPath(tree, path)
+	at, _ := m.objects.findPath(tree, path)
 	if mode == Submodule {
 		return patchSide{mode, at.sha, []byte("Subproject commit " + at.sha + "\n")}
 	}
-	blob, _ := e.objects.lookUp(at.sha)
+	blob, _ := m.objects.lookUp(at.sha)
 	return patchSide{mode, at.sha, blob.data}
 }
 

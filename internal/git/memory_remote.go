@@ -32,72 +32,72 @@ func NewMemoryRemote() *MemoryRemote {
 }
 
 // Heads are all branches with their commits. The map is the caller's.
-func (r *MemoryRemote) Heads() map[string]string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return maps.Clone(r.heads)
+func (mr *MemoryRemote) Heads() map[string]string {
+	mr.mu.Lock()
+	defer mr.mu.Unlock()
+	return maps.Clone(mr.heads)
 }
 
 // Head is the commit that a branch points to; ok is false when there is no such branch.
-func (r *MemoryRemote) Head(branch string) (sha string, ok bool) {
-	return r.findRef(headsPrefix + branch)
+func (mr *MemoryRemote) Head(branch string) (sha string, ok bool) {
+	return mr.findRef(headsPrefix + branch)
 }
 
 // Write makes a commit on no branch; it refuses what Mirror.Write refuses. Author and
 // committer are the remote's own where the spec has none.
-func (r *MemoryRemote) Write(ctx context.Context, s CommitSpec) (string, error) {
-	base, files, err := r.planCommit(ctx, &s, remoteIdent)
+func (mr *MemoryRemote) Write(ctx context.Context, s CommitSpec) (string, error) {
+	base, files, err := mr.planCommit(ctx, &s, remoteIdent)
 	if err != nil {
 		return "", err
 	}
-	return r.engine.writeCommit(ctx, s, base, files)
+	return mr.engine.writeCommit(ctx, s, base, files)
 }
 
 // Update moves a branch from old to new, where empty is that it isn't there. It is
 // success, too, where the branch is as new says already; ErrLeaseLost when it is
 // something else, ErrUnknownCommit when there is no such commit, ErrRejected when
 // its name can't stand beside that of another branch.
-func (r *MemoryRemote) Update(branch, new, old string) error {
+func (mr *MemoryRemote) Update(branch, new, old string) error {
 	s := PushSpec{Branch: branch, New: new, Old: old}
 	if err := s.checkFields(); err != nil {
 		return err
 	}
 	if new != "" {
-		if _, err := r.engine.findCommit(new); err != nil {
-			return fmt.Errorf("update branch %s: %w", branch, r.unknownCommitError(new))
+		if _, err := mr.engine.findCommit(new); err != nil {
+			return fmt.Errorf("update branch %s: %w", branch, mr.unknownCommitError(new))
 		}
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	op, now := "update branch "+branch, r.heads[branch]
+	mr.mu.Lock()
+	defer mr.mu.Unlock()
+	op, now := "update branch "+branch, mr.heads[branch]
 	switch {
 	case now == new:
 		return nil
 	case now != old:
 		return leaseLostError(op, now, old)
 	case new == "":
-		delete(r.heads, branch)
+		delete(mr.heads, branch)
 		return nil
 	}
 	if now == "" {
-		for other := range r.heads {
+		for other := range mr.heads {
 			if strings.HasPrefix(other, branch+"/") || strings.HasPrefix(branch, other+"/") {
 				return &Error{Op: op, Kind: ErrRejected, Hint: "there is " + headsPrefix + other}
 			}
 		}
 	}
-	r.heads[branch] = new
+	mr.heads[branch] = new
 	return nil
 }
 
 // SetRef points a ref of any full name (refs/pull/7/head) to a commit of the remote or
 // of one of its mirrors, whatever it is at; an empty one deletes it. One to a commit
 // that nobody wrote can't be fetched.
-func (r *MemoryRemote) SetRef(ref, sha string) {
-	_ = r.engine.learn(sha) // fetching it says what is wrong
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	kept, name := r.keptAs(ref)
+func (mr *MemoryRemote) SetRef(ref, sha string) {
+	_ = mr.engine.learn(sha) // fetching it says what is wrong
+	mr.mu.Lock()
+	defer mr.mu.Unlock()
+	kept, name := mr.keptAs(ref)
 	if sha == "" {
 		delete(kept, name)
 		return
@@ -106,19 +106,19 @@ func (r *MemoryRemote) SetRef(ref, sha string) {
 }
 
 // keptAs is where a ref is kept, and by which name. Called with the lock held.
-func (r *MemoryRemote) keptAs(ref string) (kept map[string]string, name string) {
+func (mr *MemoryRemote) keptAs(ref string) (kept map[string]string, name string) {
 	if branch, ok := strings.CutPrefix(ref, headsPrefix); ok {
-		return r.heads, branch
+		return mr.heads, branch
 	}
-	return r.refs, ref
+	return mr.refs, ref
 }
 
 // tags are the names of the tags.
-func (r *MemoryRemote) tags() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (mr *MemoryRemote) tags() []string {
+	mr.mu.Lock()
+	defer mr.mu.Unlock()
 	var out []string
-	for ref := range r.refs {
+	for ref := range mr.refs {
 		if tag, ok := strings.CutPrefix(ref, tagsPrefix); ok {
 			out = append(out, tag)
 		}
@@ -126,10 +126,10 @@ func (r *MemoryRemote) tags() []string {
 	return out
 }
 
-func (r *MemoryRemote) findRef(ref string) (sha string, ok bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	kept, name := r.keptAs(ref)
+func (mr *MemoryRemote) findRef(ref string) (sha string, ok bool) {
+	mr.mu.Lock()
+	defer mr.mu.Unlock()
+	kept, name := mr.keptAs(ref)
 	sha, ok = kept[name]
 	return sha, ok
 }

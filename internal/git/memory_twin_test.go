@@ -29,50 +29,50 @@ func newTwins(t testing.TB) *twins {
 }
 
 // write writes a commit into memory, and for git to import.
-func (w *twins) write(rt rapid.TB, s CommitSpec) {
-	sha, err := w.memory.Write(w.t.Context(), s)
+func (tw *twins) write(rt rapid.TB, s CommitSpec) {
+	sha, err := tw.memory.Write(tw.t.Context(), s)
 	if err != nil {
 		rt.Fatal(err)
 	}
-	c, err := w.memory.Commit(w.t.Context(), sha)
+	c, err := tw.memory.Commit(tw.t.Context(), sha)
 	if err != nil {
 		rt.Fatal(err)
 	}
-	w.commits = append(w.commits, *c)
-	base, files, err := w.memory.planCommit(w.t.Context(), &s, w.memory.author)
+	tw.commits = append(tw.commits, *c)
+	base, files, err := tw.memory.planCommit(tw.t.Context(), &s, tw.memory.author)
 	if err != nil {
 		rt.Fatal(err)
 	}
 	var one strings.Builder
 	streamSpec(&one, s, base, files)
 	// Of what it writes itself, git finds commits by their marks alone.
-	marks := []string{"mark :1\n", fmt.Sprintf("mark :%d\n", len(w.commits))}
-	for i, c := range w.commits {
+	marks := []string{"mark :1\n", fmt.Sprintf("mark :%d\n", len(tw.commits))}
+	for i, c := range tw.commits {
 		marks = append(marks, "from "+c.SHA, fmt.Sprintf("from :%d", i+1), "merge "+c.SHA, fmt.Sprintf("merge :%d", i+1))
 	}
-	fmt.Fprintf(&w.stream, "reset %s\n\n%s", newRef, strings.NewReplacer(marks...).Replace(one.String()))
+	fmt.Fprintf(&tw.stream, "reset %s\n\n%s", newRef, strings.NewReplacer(marks...).Replace(one.String()))
 }
 
 // importAll has git make the same commits, which must have the same ids.
-func (w *twins) importAll(rt rapid.TB) {
-	p := programsOf(w.cli)
+func (tw *twins) importAll(rt rapid.TB) {
+	p := programsOf(tw.cli)
 	c := p.gitCommand("fast-import", "--quiet", "--force", "--date-format=raw")
-	c.Stdin = w.stream.Bytes()
-	if _, err := p.runGit(w.t.Context(), c); err != nil {
+	c.Stdin = tw.stream.Bytes()
+	if _, err := p.runGit(tw.t.Context(), c); err != nil {
 		rt.Fatal(err)
 	}
-	w.stream.Reset()
-	for i := range w.commits {
-		c, err := w.cli.Commit(w.t.Context(), w.commits[i].SHA)
-		if err != nil || !reflect.DeepEqual(*c, w.commits[i]) {
-			rt.Fatalf("git has %+v, %v; in memory it is %+v", c, err, w.commits[i])
+	tw.stream.Reset()
+	for i := range tw.commits {
+		c, err := tw.cli.Commit(tw.t.Context(), tw.commits[i].SHA)
+		if err != nil || !reflect.DeepEqual(*c, tw.commits[i]) {
+			rt.Fatalf("git has %+v, %v; in memory it is %+v", c, err, tw.commits[i])
 		}
 	}
 }
 
 // drawHistory writes commits with merges, edits, deletions and renames.
-func (w *twins) drawHistory(rt *rapid.T) {
-	w.commits = nil
+func (tw *twins) drawHistory(rt *rapid.T) {
+	tw.commits = nil
 	start := when.Add(time.Duration(rapid.IntRange(0, 1<<20).Draw(rt, "start")) * time.Hour) // no history has another one's commits
 	for i := range rapid.IntRange(2, 9).Draw(rt, "commits") {
 		s := CommitSpec{When: start, Message: rapid.SampledFrom([]string{"One", "Two\n\nKind: promotion", "Kind: promotion\n\nby hand"}).Draw(rt, "message") + fmt.Sprintf("\n\n%d", i)} // no commit is there twice
@@ -83,7 +83,7 @@ func (w *twins) drawHistory(rt *rapid.T) {
 		var from []CommitInfo
 		for range min(parents, i) {
 			// Mostly of the newest, so that lines run side by side.
-			c := w.commits[max(0, i-1-rapid.IntRange(0, 3).Draw(rt, "back"))]
+			c := tw.commits[max(0, i-1-rapid.IntRange(0, 3).Draw(rt, "back"))]
 			if !slices.Contains(s.Parents, c.SHA) {
 				s.Parents = append(s.Parents, c.SHA)
 				from = append(from, c)
@@ -96,19 +96,19 @@ func (w *twins) drawHistory(rt *rapid.T) {
 		have := map[string]string{}
 		if len(from) > 0 {
 			s.Base = rapid.SampledFrom(from).Draw(rt, "base").SHA
-			have = w.readFiles(rt, s.Base)
+			have = tw.readFiles(rt, s.Base)
 		}
 		s.Files = drawWrites(rt, have)
-		w.write(rt, s)
+		tw.write(rt, s)
 	}
-	w.importAll(rt)
+	tw.importAll(rt)
 }
 
-func (w *twins) readFiles(rt *rapid.T, commit string) map[string]string {
-	files, err := w.memory.Files(w.t.Context(), commit, "")
+func (tw *twins) readFiles(rt *rapid.T, commit string) map[string]string {
+	files, err := tw.memory.Files(tw.t.Context(), commit, "")
 	out := map[string]string{}
 	for _, f := range files {
-		data, rerr := w.memory.Tree(commit).ReadFile(f.Path)
+		data, rerr := tw.memory.Tree(commit).ReadFile(f.Path)
 		if err != nil || rerr != nil {
 			rt.Fatal(err, rerr)
 		}
@@ -171,10 +171,10 @@ func compareAnswers[T any](w *twins, rt *rapid.T, question string, query func(m 
 }
 
 // String draws the history, for the message of a failure.
-func (w *twins) String() string {
+func (tw *twins) String() string {
 	var b strings.Builder
-	for _, c := range w.commits {
-		changed, err := w.memory.PathsChanged(w.t.Context(), []CommitInfo{c})
+	for _, c := range tw.commits {
+		changed, err := tw.memory.PathsChanged(tw.t.Context(), []CommitInfo{c})
 		fmt.Fprintf(&b, "%.7s %v at %s of %.7s, changes %v %v\n", c.SHA, c.Subject, c.CommitTime.Format("15:04:05"), c.Parents, changed, err)
 	}
 	return b.String()
@@ -243,16 +243,16 @@ func sameChanges(ctx context.Context, m *Mirror, pairs [][2]string) ([]int, erro
 }
 
 // compareMergeBase compares them where there is only one.
-func (w *twins) compareMergeBase(rt *rapid.T, a, b string) {
-	x, y, err := w.memory.engine.(*memoryMirror).findPair(a, b)
+func (tw *twins) compareMergeBase(rt *rapid.T, a, b string) {
+	x, y, err := tw.memory.engine.(*memoryMirror).findPair(a, b)
 	if err != nil {
 		rt.Fatal(err)
 	}
 	if len(findMergeBases(x, y)) > 1 {
 		return
 	}
-	compareAnswers(w, rt, "MergeBase "+a+" "+b, func(m *Mirror) (string, error) {
-		sha, _, err := m.MergeBase(w.t.Context(), a, b)
+	compareAnswers(tw, rt, "MergeBase "+a+" "+b, func(m *Mirror) (string, error) {
+		sha, _, err := m.MergeBase(tw.t.Context(), a, b)
 		return sha, err
 	})
 }

@@ -68,72 +68,72 @@ func newMirrorPrograms(ctx context.Context, o Options) (*mirrorPrograms, error) 
 
 // adoptFormerDir moves a mirror of the same address to where it belongs now. What can't be
 // moved is fetched again.
-func (p *mirrorPrograms) adoptFormerDir() {
-	if p.opts.FormerDir == "" {
+func (mp *mirrorPrograms) adoptFormerDir() {
+	if mp.opts.FormerDir == "" {
 		return
 	}
-	former, err := filepath.Abs(p.opts.FormerDir)
-	if err != nil || former == p.dir {
+	former, err := filepath.Abs(mp.opts.FormerDir)
+	if err != nil || former == mp.dir {
 		return
 	}
 	url, err := os.ReadFile(filepath.Join(former, markerFile))
-	if err != nil || strings.TrimSpace(string(url)) != p.remote.url {
+	if err != nil || strings.TrimSpace(string(url)) != mp.remote.url {
 		return
 	}
-	if _, err := os.Lstat(p.dir); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(mp.dir); !errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	if err := os.Rename(former, p.dir); err != nil {
-		p.log.Warn("an earlier version's mirror can't be moved, so the repository is fetched anew", zap.String("from", former), zap.Error(err))
+	if err := os.Rename(former, mp.dir); err != nil {
+		mp.log.Warn("an earlier version's mirror can't be moved, so the repository is fetched anew", zap.String("from", former), zap.Error(err))
 		return
 	}
-	p.log.Info("moved an earlier version's mirror", zap.String("from", former))
+	mp.log.Info("moved an earlier version's mirror", zap.String("from", former))
 }
 
 // prepareDir leaves a usable mirror in p.dir.
-func (p *mirrorPrograms) prepareDir(ctx context.Context, m *Mirror) error {
-	p.adoptFormerDir()
-	for _, leftover := range []string{p.dir + ".new", p.dir + ".old"} {
+func (mp *mirrorPrograms) prepareDir(ctx context.Context, m *Mirror) error {
+	mp.adoptFormerDir()
+	for _, leftover := range []string{mp.dir + ".new", mp.dir + ".old"} {
 		if err := os.RemoveAll(leftover); err != nil {
 			return err
 		}
 	}
-	entries, err := os.ReadDir(p.dir)
+	entries, err := os.ReadDir(mp.dir)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
-		return p.createEmpty(ctx)
+		return mp.createEmpty(ctx)
 	}
 	if err != nil {
 		return err
 	}
-	url, err := os.ReadFile(filepath.Join(p.dir, markerFile))
+	url, err := os.ReadFile(filepath.Join(mp.dir, markerFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return errors.New("the folder is not empty and is no mirror of Liftlock's; choose another, or remove it")
 	}
 	if err != nil {
 		return err
 	}
-	if was := strings.TrimSpace(string(url)); was != p.remote.url {
-		p.log.Warn("the mirror is of another address, making it anew", zap.String("was", shortenForLog(was)))
-		return p.createEmpty(ctx)
+	if was := strings.TrimSpace(string(url)); was != mp.remote.url {
+		mp.log.Warn("the mirror is of another address, making it anew", zap.String("was", shortenForLog(was)))
+		return mp.createEmpty(ctx)
 	}
-	if err := p.repair(); err != nil {
+	if err := mp.repair(); err != nil {
 		return err
 	}
 	if err := m.checkIntegrity(ctx); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		p.log.Warn("the mirror is damaged, making it anew", zap.Error(err))
-		return p.createEmpty(ctx)
+		mp.log.Warn("the mirror is damaged, making it anew", zap.Error(err))
+		return mp.createEmpty(ctx)
 	}
 	return nil
 }
 
 // createEmpty makes an empty mirror beside p.dir and puts it in its place, so that
 // a half-made one is never found there.
-func (p *mirrorPrograms) createEmpty(ctx context.Context) error {
-	p.closePrograms()
-	fresh, old := p.dir+".new", p.dir+".old"
+func (mp *mirrorPrograms) createEmpty(ctx context.Context) error {
+	mp.closePrograms()
+	fresh, old := mp.dir+".new", mp.dir+".old"
 	for _, d := range []string{fresh, old} {
 		if err := os.RemoveAll(d); err != nil {
 			return err
@@ -142,26 +142,26 @@ func (p *mirrorPrograms) createEmpty(ctx context.Context) error {
 	if err := os.MkdirAll(fresh, 0o700); err != nil {
 		return err
 	}
-	c := p.gitCommand("init", "--bare", "--quiet", "--template=", "--initial-branch=main", "--", fresh)
+	c := mp.gitCommand("init", "--bare", "--quiet", "--template=", "--initial-branch=main", "--", fresh)
 	c.Args = c.Args[1:] // there is no --git-dir yet
 	c.Dir = fresh
-	if _, err := p.runGit(ctx, c); err != nil {
+	if _, err := mp.runGit(ctx, c); err != nil {
 		return err
 	}
-	if err := p.writeConfig(fresh); err != nil {
+	if err := mp.writeConfig(fresh); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(fresh, markerFile), []byte(p.remote.url+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(fresh, markerFile), []byte(mp.remote.url+"\n"), 0o600); err != nil {
 		return err
 	}
-	if err := os.Rename(p.dir, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Rename(mp.dir, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := os.Rename(fresh, p.dir); err != nil {
+	if err := os.Rename(fresh, mp.dir); err != nil {
 		return err
 	}
-	p.closePrograms() // a read may have started them on the old folder
-	p.forget()
-	p.damaged.Store(false)
+	mp.closePrograms() // a read may have started them on the old folder
+	mp.forget()
+	mp.damaged.Store(false)
 	return os.RemoveAll(old)
 }

@@ -32,4 +32,4 @@ func (t *Tree) Identity(name string) (string, error) {
 	return e.identity(), nil
 }
 
-func (e treeEntry) identity() string { return e.mode.String() + " " + e.sha }
+func (t treeEntry) identity() string { return t.mode.String() + " " + t.sha }

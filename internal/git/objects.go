@@ -77,51 +77,51 @@ type catFile struct {
 
 // queryObject asks for one object. A process that has died meanwhile (the mirror was
 // made anew, the machine was short of memory) is replaced once.
-func (b *catFile) queryObject(spec string, contents bool) (object, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	had := b.process != nil
-	o, err := b.tryQuery(spec, contents)
-	if err != nil && had && b.process == nil && !errors.Is(err, ErrTooLarge) {
-		o, err = b.tryQuery(spec, contents)
+func (cf *catFile) queryObject(spec string, contents bool) (object, error) {
+	cf.mu.Lock()
+	defer cf.mu.Unlock()
+	had := cf.process != nil
+	o, err := cf.tryQuery(spec, contents)
+	if err != nil && had && cf.process == nil && !errors.Is(err, ErrTooLarge) {
+		o, err = cf.tryQuery(spec, contents)
 	}
 	return o, err
 }
 
 // tryQuery asks once. Whatever leaves the conversation in doubt ends the process.
-func (b *catFile) tryQuery(spec string, contents bool) (object, error) {
-	if b.process == nil {
-		c := b.command
+func (cf *catFile) tryQuery(spec string, contents bool) (object, error) {
+	if cf.process == nil {
+		c := cf.command
 		c.MaxStdout = 0 // piped
-		c.Limits = proc.Limits{Data: b.memory}
+		c.Limits = proc.Limits{Data: cf.memory}
 		p, err := proc.Start(context.Background(), c)
 		if err != nil {
 			return object{}, err
 		}
-		b.process, b.out = p, bufio.NewReaderSize(p.Stdout, 64<<10)
+		cf.process, cf.out = p, bufio.NewReaderSize(p.Stdout, 64<<10)
 	}
-	watchdog := time.AfterFunc(readTimeout, b.process.Kill)
-	o, err := b.sendQuery(spec, contents)
+	watchdog := time.AfterFunc(readTimeout, cf.process.Kill)
+	o, err := cf.sendQuery(spec, contents)
 	watchdog.Stop()
 	if err != nil && !errors.Is(err, errMissing) {
-		err = b.explainError(spec, err)
-		b.endProcess()
+		err = cf.explainError(spec, err)
+		cf.endProcess()
 	}
 	return o, err
 }
 
-func (b *catFile) sendQuery(spec string, contents bool) (object, error) {
-	if _, err := io.WriteString(b.process.Stdin, spec+"\n"); err != nil {
+func (cf *catFile) sendQuery(spec string, contents bool) (object, error) {
+	if _, err := io.WriteString(cf.process.Stdin, spec+"\n"); err != nil {
 		return object{}, err
 	}
-	o, err := readHeader(b.out, spec)
+	o, err := readHeader(cf.out, spec)
 	if err != nil || !contents {
 		return o, err
 	}
 	if o.size > MaxFileSize {
 		return o, tooLargeError(o.size, MaxFileSize)
 	}
-	o.data, err = readContent(b.out, o.size)
+	o.data, err = readContent(cf.out, o.size)
 	if err != nil {
 		return object{}, err
 	}
@@ -166,12 +166,12 @@ func readContent(out *bufio.Reader, size int64) ([]byte, error) {
 
 // explainError adds the process's own words. Git ends at an object that it can't
 // read: such a mirror is damaged.
-func (b *catFile) explainError(spec string, err error) error {
+func (cf *catFile) explainError(spec string, err error) error {
 	if errors.Is(err, ErrTooLarge) {
 		return err
 	}
-	b.process.Kill()
-	werr := b.process.Wait()
+	cf.process.Kill()
+	werr := cf.process.Wait()
 	e := &Error{Op: "read object " + spec, Err: errors.Join(err, werr)}
 	if maybeDamaged(werr) {
 		e.Kind = ErrCorrupt
@@ -179,15 +179,15 @@ func (b *catFile) explainError(spec string, err error) error {
 	return e
 }
 
-func (b *catFile) endProcess() {
-	b.process.End()
-	b.process, b.out = nil, nil
+func (cf *catFile) endProcess() {
+	cf.process.End()
+	cf.process, cf.out = nil, nil
 }
 
-func (b *catFile) closeProcess() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.process != nil {
-		b.endProcess()
+func (cf *catFile) closeProcess() {
+	cf.mu.Lock()
+	defer cf.mu.Unlock()
+	if cf.process != nil {
+		cf.endProcess()
 	}
 }

@@ -67,11 +67,11 @@ func (m *Mirror) Push(ctx context.Context, s PushSpec) error {
 	return nil
 }
 
-func (s PushSpec) checkFields() error {
-	if err := checkBranch(s.Branch); err != nil {
+func (p PushSpec) checkFields() error {
+	if err := checkBranch(p.Branch); err != nil {
 		return err
 	}
-	for _, sha := range []string{s.New, s.Old} {
+	for _, sha := range []string{p.New, p.Old} {
 		if sha == "" {
 			continue
 		}
@@ -82,31 +82,31 @@ func (s PushSpec) checkFields() error {
 	return nil
 }
 
-func (p *mirrorPrograms) pushBranch(ctx context.Context, s PushSpec, heads map[string]string) error {
-	op := fmt.Sprintf("push branch %s to %s", s.Branch, p.remote.url)
-	rejected, left := p.pushSmart(ctx, op, s, heads)
+func (mp *mirrorPrograms) pushBranch(ctx context.Context, s PushSpec, heads map[string]string) error {
+	op := fmt.Sprintf("push branch %s to %s", s.Branch, mp.remote.url)
+	rejected, left := mp.pushSmart(ctx, op, s, heads)
 	switch {
 	case errors.Is(left, errLeaveToPrograms):
 	case left != nil, rejected == nil:
 		return left
 	default:
-		return p.explainRejection(ctx, op, s, rejected.Reason, rejected.Messages)
+		return mp.explainRejection(ctx, op, s, rejected.Reason, rejected.Messages)
 	}
-	err := p.pushByProgram(ctx, op, s)
+	err := mp.pushByProgram(ctx, op, s)
 	if err == nil {
-		p.leftToPrograms(left)
+		mp.leftToPrograms(left)
 	}
 	return err
 }
 
-func (p *mirrorPrograms) pushByProgram(ctx context.Context, op string, s PushSpec) error {
+func (mp *mirrorPrograms) pushByProgram(ctx context.Context, op string, s PushSpec) error {
 	if over := lock.CheckLease(ctx); over != nil {
 		return leaseOverError(op, over)
 	}
 	ref := headsPrefix + s.Branch
-	out, err := p.runRemote(ctx, op,
+	out, err := mp.runRemote(ctx, op,
 		"push", "--porcelain", "--no-verify", "--recurse-submodules=no",
-		"--force-with-lease="+ref+":"+s.Old, "--", p.remote.url, s.New+":"+ref)
+		"--force-with-lease="+ref+":"+s.Old, "--", mp.remote.url, s.New+":"+ref)
 	if err == nil {
 		return nil
 	}
@@ -114,14 +114,14 @@ func (p *mirrorPrograms) pushByProgram(ctx context.Context, op string, s PushSpe
 	if !rejected {
 		return err
 	}
-	return p.explainRejection(ctx, op, s, reason, remoteMessages(err))
+	return mp.explainRejection(ctx, op, s, reason, remoteMessages(err))
 }
 
 // explainRejection says why a push didn't move its branch; nil: it is as it should be.
-func (p *mirrorPrograms) explainRejection(ctx context.Context, op string, s PushSpec, reason, messages string) error {
+func (mp *mirrorPrograms) explainRejection(ctx context.Context, op string, s PushSpec, reason, messages string) error {
 	// Only the remote can tell why: the lease may be lost, or the branch be
 	// as wanted already (a deleted one is refused as stale, too).
-	heads, lerr := p.listRemoteHeads(ctx, []string{s.Branch})
+	heads, lerr := mp.listRemoteHeads(ctx, []string{s.Branch})
 	if lerr != nil {
 		return lerr
 	}
@@ -174,17 +174,17 @@ func (m *Mirror) RemoteHeads(ctx context.Context, branches ...string) (map[strin
 	return m.engine.listRemoteHeads(ctx, branches)
 }
 
-func (p *mirrorPrograms) listRemoteHeads(ctx context.Context, branches []string) (map[string]string, error) {
-	op := fmt.Sprintf("look up %s at %s", strings.Join(branches, ", "), p.remote.url)
-	heads, err := p.listHeadsSmart(ctx, op, branches)
+func (mp *mirrorPrograms) listRemoteHeads(ctx context.Context, branches []string) (map[string]string, error) {
+	op := fmt.Sprintf("look up %s at %s", strings.Join(branches, ", "), mp.remote.url)
+	heads, err := mp.listHeadsSmart(ctx, op, branches)
 	if !errors.Is(err, errLeaveToPrograms) {
 		return heads, err
 	}
-	args := []string{"ls-remote", "--quiet", "--refs", "--", p.remote.url}
+	args := []string{"ls-remote", "--quiet", "--refs", "--", mp.remote.url}
 	for _, branch := range branches {
 		args = append(args, headsPrefix+branch)
 	}
-	out, err := p.runRemote(ctx, op, args...)
+	out, err := mp.runRemote(ctx, op, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -219,12 +219,12 @@ func (m *Mirror) setBranch(ctx context.Context, ref, sha string) error {
 	return nil
 }
 
-func (p *mirrorPrograms) setRef(ctx context.Context, ref, sha string) error {
+func (mp *mirrorPrograms) setRef(ctx context.Context, ref, sha string) error {
 	args := []string{"update-ref", "--", ref, sha}
 	if sha == "" {
 		args = []string{"update-ref", "-d", "--", ref}
 	}
-	_, err := p.runGit(ctx, p.gitCommand(args...))
+	_, err := mp.runGit(ctx, mp.gitCommand(args...))
 	return err
 }
 

@@ -16,14 +16,14 @@ const maxSmartPack = 1 << 20
 
 // pushSmart pushes with one request. Where it was rejected the reason is given, as explainRejection
 // takes it.
-func (p *mirrorPrograms) pushSmart(ctx context.Context, op string, s PushSpec, heads map[string]string) (*smarthttp.RejectedError, error) {
-	if !p.smart.isUsable(p.opts.Now()) {
+func (mp *mirrorPrograms) pushSmart(ctx context.Context, op string, s PushSpec, heads map[string]string) (*smarthttp.RejectedError, error) {
+	if !mp.smart.isUsable(mp.opts.Now()) {
 		return nil, errLeaveToPrograms
 	}
 	// A removal is done by the host whatever the branch is at, where it doesn't know the commit that
 	// it should be at. And what was pushed before, as it seems, costs less to look up.
 	if s.New == "" || heads[s.Branch] == s.New {
-		now, err := p.listHeadsSmart(ctx, op, []string{s.Branch})
+		now, err := mp.listHeadsSmart(ctx, op, []string{s.Branch})
 		switch {
 		case err != nil, now[s.Branch] == s.New:
 			return nil, err
@@ -34,18 +34,18 @@ func (p *mirrorPrograms) pushSmart(ctx context.Context, op string, s PushSpec, h
 	var pack []byte
 	if s.New != "" {
 		var err error
-		if pack, err = p.pack(ctx, s.New, heads); err != nil {
+		if pack, err = mp.pack(ctx, s.New, heads); err != nil {
 			return nil, fmt.Errorf("%w: %w", errLeaveToPrograms, err)
 		}
 	}
 	var rejected *smarthttp.RejectedError
 	var over error
-	err := p.trySmart(ctx, op, func(ctx context.Context, who smarthttp.Credentials) error {
+	err := mp.trySmart(ctx, op, func(ctx context.Context, who smarthttp.Credentials) error {
 		rejected = nil
 		if over = lock.CheckLease(ctx); over != nil {
 			return over
 		}
-		err := p.smart.client.Push(ctx, who, smarthttp.Update{Ref: headsPrefix + s.Branch, Old: s.Old, New: s.New}, pack)
+		err := mp.smart.client.Push(ctx, who, smarthttp.Update{Ref: headsPrefix + s.Branch, Old: s.Old, New: s.New}, pack)
 		if errors.As(err, &rejected) {
 			rejected.Reason, rejected.Messages = redactCredentials(rejected.Reason, who), redactCredentials(rejected.Messages, who)
 			return nil
@@ -62,13 +62,13 @@ func (p *mirrorPrograms) pushSmart(ctx context.Context, op string, s PushSpec, h
 }
 
 // pack has what a commit brings that the remote's branches, as they were last known, don't have.
-func (p *mirrorPrograms) pack(ctx context.Context, sha string, heads map[string]string) ([]byte, error) {
-	c := p.gitCommand("pack-objects", "--revs", "--stdout", "--thin", "--delta-base-offset", "-q")
+func (mp *mirrorPrograms) pack(ctx context.Context, sha string, heads map[string]string) ([]byte, error) {
+	c := mp.gitCommand("pack-objects", "--revs", "--stdout", "--thin", "--delta-base-offset", "-q")
 	c.MaxStdout = maxSmartPack
 	revisions := []string{sha}
 	for _, head := range heads {
 		revisions = append(revisions, "^"+head)
 	}
 	c.Stdin = []byte(strings.Join(revisions, "\n") + "\n")
-	return p.runGit(ctx, c)
+	return mp.runGit(ctx, c)
 }

@@ -57,31 +57,31 @@ func parseRemote(raw string) (remote, error) {
 // in its environment: not in its arguments, which every user of the machine
 // can read, and not in a file. The output is returned also with an error. With credentials that
 // were refused nothing was done, so where there are others by then it runs once more.
-func (p *mirrorPrograms) runRemote(ctx context.Context, op string, args ...string) ([]byte, error) {
-	return p.runRemoteWithin(ctx, proc.Limits{}, op, args...)
+func (mp *mirrorPrograms) runRemote(ctx context.Context, op string, args ...string) ([]byte, error) {
+	return mp.runRemoteWithin(ctx, proc.Limits{}, op, args...)
 }
 
 // runRemoteWithin is runRemote with limits for each of the programs.
-func (p *mirrorPrograms) runRemoteWithin(ctx context.Context, limits proc.Limits, op string, args ...string) ([]byte, error) {
-	out, password, err := p.tryRemote(ctx, limits, op, args)
-	if password != "" && errors.Is(err, ErrAuth) && p.opts.Refused != nil && p.opts.Refused(password) {
-		out, _, err = p.tryRemote(ctx, limits, op, args)
+func (mp *mirrorPrograms) runRemoteWithin(ctx context.Context, limits proc.Limits, op string, args ...string) ([]byte, error) {
+	out, password, err := mp.tryRemote(ctx, limits, op, args)
+	if password != "" && errors.Is(err, ErrAuth) && mp.opts.Refused != nil && mp.opts.Refused(password) {
+		out, _, err = mp.tryRemote(ctx, limits, op, args)
 	}
 	return out, err
 }
 
 // tryRemote runs it once, and gives the password that it ran with; empty: none.
-func (p *mirrorPrograms) tryRemote(ctx context.Context, limits proc.Limits, op string, args []string) (out []byte, password string, err error) {
-	c := p.gitCommand(args...)
+func (mp *mirrorPrograms) tryRemote(ctx context.Context, limits proc.Limits, op string, args []string) (out []byte, password string, err error) {
+	c := mp.gitCommand(args...)
 	c.Limits = limits
-	secrets, err := p.addCredentials(ctx, &c)
+	secrets, err := mp.addCredentials(ctx, &c)
 	if err != nil {
 		return nil, "", &Error{Op: op, Kind: ErrAuth, Err: fmt.Errorf("get the credentials: %w", err)}
 	}
 	if c.Secrets = secrets; len(secrets) > 0 {
 		password = secrets[0]
 	}
-	limited, cancel := context.WithTimeout(ctx, p.opts.Timeout)
+	limited, cancel := context.WithTimeout(ctx, mp.opts.Timeout)
 	defer cancel()
 	r, err := proc.Run(limited, c)
 	if err == nil {
@@ -89,7 +89,7 @@ func (p *mirrorPrograms) tryRemote(ctx context.Context, limits proc.Limits, op s
 	}
 	if limited.Err() != nil {
 		// Killed, it may have left its locks.
-		if rerr := p.removeLeftovers(); rerr != nil {
+		if rerr := mp.removeLeftovers(); rerr != nil {
 			err = fmt.Errorf("%w; then removing what it left: %w", err, rerr)
 		}
 	}
@@ -98,14 +98,14 @@ func (p *mirrorPrograms) tryRemote(ctx context.Context, limits proc.Limits, op s
 
 // addCredentials adds the Authorization header for the remote's host, and no
 // other, to the command's environment. The first of the secrets is the password.
-func (p *mirrorPrograms) addCredentials(ctx context.Context, c *proc.Command) (secrets []string, err error) {
-	user, password, err := p.credentials(ctx)
+func (mp *mirrorPrograms) addCredentials(ctx context.Context, c *proc.Command) (secrets []string, err error) {
+	user, password, err := mp.credentials(ctx)
 	if err != nil || user == "" && password == "" {
 		return nil, err
 	}
 	basic := basicCredentials(user, password)
-	key := "http." + p.remote.origin + ".extraHeader"
-	c.Env = append(c.Env, secretConfig(p.git, key, "Authorization: Basic "+basic)...)
+	key := "http." + mp.remote.origin + ".extraHeader"
+	c.Env = append(c.Env, secretConfig(mp.git, key, "Authorization: Basic "+basic)...)
 	return []string{password, basic}, nil
 }
 
@@ -115,11 +115,11 @@ func basicCredentials(user, password string) string {
 }
 
 // credentials are those for the remote now; both empty: none.
-func (p *mirrorPrograms) credentials(ctx context.Context) (user, password string, err error) {
-	if p.opts.Credentials == nil || p.remote.origin == "" {
+func (mp *mirrorPrograms) credentials(ctx context.Context) (user, password string, err error) {
+	if mp.opts.Credentials == nil || mp.remote.origin == "" {
 		return "", "", nil
 	}
-	user, password, err = p.opts.Credentials(ctx)
+	user, password, err = mp.opts.Credentials(ctx)
 	if err == nil && strings.Contains(user, ":") {
 		err = errors.New("the user name has a colon, which Basic authentication can't carry")
 	}

@@ -21,16 +21,16 @@ var looseRefPattern = regexp.MustCompile(`^([0-9a-f]{40}|ref: refs/[^\n]+)\n?$`)
 
 // repair removes what killed processes left, and rewrites the configuration.
 // It must not run while a git command writes to the mirror.
-func (p *mirrorPrograms) repair() error {
-	if err := p.removeLeftovers(); err != nil {
+func (mp *mirrorPrograms) repair() error {
+	if err := mp.removeLeftovers(); err != nil {
 		return err
 	}
-	return p.writeConfig(p.dir)
+	return mp.writeConfig(mp.dir)
 }
 
 // writeConfig makes a mirror's configuration files as they should be.
-func (p *mirrorPrograms) writeConfig(dir string) error {
-	for file, text := range map[string]string{"config": mirrorConfig, userConfig: p.remote.userConfigText()} {
+func (mp *mirrorPrograms) writeConfig(dir string) error {
+	for file, text := range map[string]string{"config": mirrorConfig, userConfig: mp.remote.userConfigText()} {
 		name := filepath.Join(dir, file)
 		if have, err := os.ReadFile(name); err == nil && string(have) == text {
 			continue
@@ -47,21 +47,21 @@ func (p *mirrorPrograms) writeConfig(dir string) error {
 
 // removeLeftovers removes stale locks, unfinished files and references that
 // were cut off by a crash.
-func (p *mirrorPrograms) removeLeftovers() error {
-	refs := filepath.Join(p.dir, "refs")
-	return filepath.WalkDir(p.dir, func(name string, d fs.DirEntry, err error) error {
+func (mp *mirrorPrograms) removeLeftovers() error {
+	refs := filepath.Join(mp.dir, "refs")
+	return filepath.WalkDir(mp.dir, func(name string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if name == p.dir {
+		if name == mp.dir {
 			return nil
 		}
 		inRefs := strings.HasPrefix(name, refs+string(filepath.Separator))
 		if inRefs && strings.HasSuffix(name, ".lock") || !inRefs && leftoverPattern.MatchString(d.Name()) && !isFetchedKeep(name) {
-			p.log.Info("removing what a killed git left", zap.String("file", name))
+			mp.log.Info("removing what a killed git left", zap.String("file", name))
 			if err := os.RemoveAll(name); err != nil {
 				return err
 			}
@@ -71,13 +71,13 @@ func (p *mirrorPrograms) removeLeftovers() error {
 			return nil
 		}
 		if inRefs && !d.IsDir() {
-			return p.removeBrokenRef(name)
+			return mp.removeBrokenRef(name)
 		}
 		return nil
 	})
 }
 
-func (p *mirrorPrograms) removeBrokenRef(name string) error {
+func (mp *mirrorPrograms) removeBrokenRef(name string) error {
 	data, err := os.ReadFile(name)
 	if err != nil {
 		return err
@@ -85,6 +85,6 @@ func (p *mirrorPrograms) removeBrokenRef(name string) error {
 	if looseRefPattern.Match(data) {
 		return nil
 	}
-	p.log.Warn("removing a reference that was not written completely", zap.String("file", name))
+	mp.log.Warn("removing a reference that was not written completely", zap.String("file", name))
 	return os.Remove(name)
 }

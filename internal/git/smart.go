@@ -42,15 +42,15 @@ func (s *smartRemote) isUsable(now time.Time) bool {
 }
 
 // openSmart readies it where the remote is reached by HTTP as git's programs would reach it.
-func (p *mirrorPrograms) openSmart() error {
-	if p.remote.origin == "" || os.Getenv("ALL_PROXY")+os.Getenv("all_proxy") != "" { // which net/http doesn't heed
+func (mp *mirrorPrograms) openSmart() error {
+	if mp.remote.origin == "" || os.Getenv("ALL_PROXY")+os.Getenv("all_proxy") != "" { // which net/http doesn't heed
 		return nil
 	}
-	client, err := smarthttp.New(smarthttp.Options{URL: p.remote.url, CAFile: p.opts.CAFile, Stalled: stalledFor})
+	client, err := smarthttp.New(smarthttp.Options{URL: mp.remote.url, CAFile: mp.opts.CAFile, Stalled: stalledFor})
 	if err != nil {
-		return fmt.Errorf("read the authorities of %s: %w", p.remote.url, err)
+		return fmt.Errorf("read the authorities of %s: %w", mp.remote.url, err)
 	}
-	p.smart.client = client
+	mp.smart.client = client
 	return nil
 }
 
@@ -60,28 +60,28 @@ var errLeaveToPrograms = errors.New("left to git's programs")
 
 // trySmart makes a call of the protocol with the credentials, and with others where those were
 // refused. Its error is one of this package, or errLeaveToPrograms.
-func (p *mirrorPrograms) trySmart(ctx context.Context, op string, call func(ctx context.Context, who smarthttp.Credentials) error) error {
-	if !p.smart.isUsable(p.opts.Now()) || p.damaged.Load() {
+func (mp *mirrorPrograms) trySmart(ctx context.Context, op string, call func(ctx context.Context, who smarthttp.Credentials) error) error {
+	if !mp.smart.isUsable(mp.opts.Now()) || mp.damaged.Load() {
 		return errLeaveToPrograms
 	}
-	password, err := p.trySmartOnce(ctx, op, call)
-	if password != "" && errors.Is(err, ErrAuth) && p.opts.Refused != nil && p.opts.Refused(password) {
-		_, err = p.trySmartOnce(ctx, op, call)
+	password, err := mp.trySmartOnce(ctx, op, call)
+	if password != "" && errors.Is(err, ErrAuth) && mp.opts.Refused != nil && mp.opts.Refused(password) {
+		_, err = mp.trySmartOnce(ctx, op, call)
 	}
 	return err
 }
 
-func (p *mirrorPrograms) trySmartOnce(ctx context.Context, op string, call func(ctx context.Context, who smarthttp.Credentials) error) (password string, err error) {
+func (mp *mirrorPrograms) trySmartOnce(ctx context.Context, op string, call func(ctx context.Context, who smarthttp.Credentials) error) (password string, err error) {
 	var who smarthttp.Credentials
-	if who.User, who.Password, err = p.credentials(ctx); err != nil {
+	if who.User, who.Password, err = mp.credentials(ctx); err != nil {
 		return "", &Error{Op: op, Kind: ErrAuth, Err: fmt.Errorf("get the credentials: %w", err)}
 	}
-	limited, cancel := context.WithTimeout(ctx, p.opts.Timeout)
+	limited, cancel := context.WithTimeout(ctx, mp.opts.Timeout)
 	defer cancel()
 	err = smartError(ctx, op, call(limited, who), func(text string) string { return redactCredentials(text, who) })
 	if err == nil {
-		p.smart.proven.Store(true)
-	} else if !p.smart.proven.Load() && ctx.Err() == nil {
+		mp.smart.proven.Store(true)
+	} else if !mp.smart.proven.Load() && ctx.Err() == nil {
 		err = fmt.Errorf("%w: %w", errLeaveToPrograms, err)
 	}
 	return who.Password, err
@@ -133,14 +133,14 @@ func statusError(e *Error, status int) error {
 }
 
 // listHeadsSmart is listRemoteHeads with one request.
-func (p *mirrorPrograms) listHeadsSmart(ctx context.Context, op string, branches []string) (map[string]string, error) {
+func (mp *mirrorPrograms) listHeadsSmart(ctx context.Context, op string, branches []string) (map[string]string, error) {
 	prefixes := make([]string, len(branches))
 	for i, branch := range branches {
 		prefixes[i] = headsPrefix + branch
 	}
 	heads := map[string]string{}
-	err := p.trySmart(ctx, op, func(ctx context.Context, who smarthttp.Credentials) error {
-		refs, err := p.smart.client.Refs(ctx, who, prefixes...)
+	err := mp.trySmart(ctx, op, func(ctx context.Context, who smarthttp.Credentials) error {
+		refs, err := mp.smart.client.Refs(ctx, who, prefixes...)
 		for _, branch := range branches {
 			if sha, ok := refs[headsPrefix+branch]; ok {
 				heads[branch] = sha
@@ -155,20 +155,20 @@ func (p *mirrorPrograms) listHeadsSmart(ctx context.Context, op string, branches
 }
 
 // closePrograms ends what runs, and what is open to the remote.
-func (p *mirrorPrograms) closePrograms() {
-	p.programs.closePrograms()
-	if p.smart.client != nil {
-		p.smart.client.Close()
+func (mp *mirrorPrograms) closePrograms() {
+	mp.programs.closePrograms()
+	if mp.smart.client != nil {
+		mp.smart.client.Close()
 	}
 }
 
 // leftToPrograms notes, where git's programs have done what the protocol's own client couldn't,
 // that they are to do it from now on.
-func (p *mirrorPrograms) leftToPrograms(why error) {
+func (mp *mirrorPrograms) leftToPrograms(why error) {
 	var refused *smarthttp.RefusedError
 	if errors.Is(why, smarthttp.ErrNotSpoken) || errors.Is(why, smarthttp.ErrTooLarge) || errors.As(why, &refused) {
-		until := p.opts.Now().Add(unusableFor)
-		p.smart.unusableUntil.Store(&until)
-		p.log.Info("the remote doesn't speak version 2 of Git's protocol as expected; for an hour git's programs talk to it, with more requests", zap.Error(why))
+		until := mp.opts.Now().Add(unusableFor)
+		mp.smart.unusableUntil.Store(&until)
+		mp.log.Info("the remote doesn't speak version 2 of Git's protocol as expected; for an hour git's programs talk to it, with more requests", zap.Error(why))
 	}
 }

@@ -29,11 +29,11 @@ func openSmart(t *testing.T) (*origin, *gitServer, *Mirror) {
 }
 
 // takeSeen gives the requests since the last call.
-func (s *gitServer) takeSeen() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	seen := s.seen
-	s.seen = nil
+func (g *gitServer) takeSeen() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	seen := g.seen
+	g.seen = nil
 	for i := range seen {
 		seen[i] = seen[i][:strings.Index(seen[i], " ")] + " " + seen[i][strings.LastIndex(seen[i], "/")+1:]
 	}

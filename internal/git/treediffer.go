@@ -42,32 +42,32 @@ func (r *repository) compareTrees(a, b string) ([]FileChange, error) {
 }
 
 // compareRoots gives what differs between two folders.
-func (d *treeDiffer) compareRoots(old, now treeEntry) ([]FileChange, error) {
-	if err := d.compareFolder("", old, now); err != nil {
+func (t *treeDiffer) compareRoots(old, now treeEntry) ([]FileChange, error) {
+	if err := t.compareFolder("", old, now); err != nil {
 		return nil, err
 	}
 	// Git's order, in which a folder comes where its files do.
-	slices.SortFunc(d.changes, func(a, b FileChange) int { return strings.Compare(a.Path, b.Path) })
-	return d.changes, nil
+	slices.SortFunc(t.changes, func(a, b FileChange) int { return strings.Compare(a.Path, b.Path) })
+	return t.changes, nil
 }
 
 // compareFolder compares what is in two folders; one without an id is not there.
-func (d *treeDiffer) compareFolder(at string, old, now treeEntry) error {
+func (t *treeDiffer) compareFolder(at string, old, now treeEntry) error {
 	if old.sha == now.sha {
 		return nil
 	}
-	if d.folders++; d.mostFolders > 0 && d.folders > d.mostFolders {
+	if t.folders++; t.mostFolders > 0 && t.folders > t.mostFolders {
 		return errLargeDiff
 	}
-	before, err := listOrEmpty(d.listOld, old)
+	before, err := listOrEmpty(t.listOld, old)
 	if err != nil {
 		return err
 	}
-	after, err := listOrEmpty(d.listNew, now)
+	after, err := listOrEmpty(t.listNew, now)
 	if err != nil {
 		return err
 	}
-	return pairEntries(before, after, func(was, is treeEntry) error { return d.compareEntry(at, was, is) })
+	return pairEntries(before, after, func(was, is treeEntry) error { return t.compareEntry(at, was, is) })
 }
 
 // pairEntries calls do for each name that two folders have; what isn't in one of them is the zero
@@ -96,7 +96,7 @@ func listOrEmpty(list func(folder string) ([]treeEntry, error), folder treeEntry
 }
 
 // compareEntry compares what has one name; what isn't there has none.
-func (d *treeDiffer) compareEntry(at string, was, is treeEntry) error {
+func (t *treeDiffer) compareEntry(at string, was, is treeEntry) error {
 	if was == is {
 		return nil
 	}
@@ -115,21 +115,21 @@ func (d *treeDiffer) compareEntry(at string, was, is treeEntry) error {
 	switch {
 	case was == is:
 	case was == none:
-		d.changes = append(d.changes, FileChange{Path: path, Status: 'A', NewMode: is.mode})
+		t.changes = append(t.changes, FileChange{Path: path, Status: 'A', NewMode: is.mode})
 	case is == none:
-		d.changes = append(d.changes, FileChange{Path: path, Status: 'D', OldMode: was.mode})
+		t.changes = append(t.changes, FileChange{Path: path, Status: 'D', OldMode: was.mode})
 	default:
 		status := byte('M')
 		if was.mode.FS().Type() != is.mode.FS().Type() {
 			status = 'T'
 		}
-		d.changes = append(d.changes, FileChange{Path: path, Status: status, OldMode: was.mode, NewMode: is.mode})
+		t.changes = append(t.changes, FileChange{Path: path, Status: status, OldMode: was.mode, NewMode: is.mode})
 	}
-	if d.mostFiles > 0 && len(d.changes) > d.mostFiles {
+	if t.mostFiles > 0 && len(t.changes) > t.mostFiles {
 		return errLargeDiff // folders may repeat one another, and what a stranger wrote does
 	}
 	if oldFolder.sha == newFolder.sha {
 		return nil
 	}
-	return d.compareFolder(path+"/", oldFolder, newFolder)
+	return t.compareFolder(path+"/", oldFolder, newFolder)
 }

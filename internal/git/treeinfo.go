@@ -15,12 +15,12 @@ type fileInfo struct {
 	size int64
 }
 
-func (i *fileInfo) Name() string       { return i.name }
-func (i *fileInfo) Size() int64        { return i.size }
-func (i *fileInfo) Mode() fs.FileMode  { return i.mode.FS() }
-func (i *fileInfo) ModTime() time.Time { return time.Time{} }
-func (i *fileInfo) IsDir() bool        { return i.mode == Directory }
-func (i *fileInfo) Sys() any           { return nil }
+func (f *fileInfo) Name() string       { return f.name }
+func (f *fileInfo) Size() int64        { return f.size }
+func (f *fileInfo) Mode() fs.FileMode  { return f.mode.FS() }
+func (f *fileInfo) ModTime() time.Time { return time.Time{} }
+func (f *fileInfo) IsDir() bool        { return f.mode == Directory }
+func (f *fileInfo) Sys() any           { return nil }
 
 // dirEntry is an entry of a listed folder; its size is looked up when asked for.
 type dirEntry struct {
@@ -43,37 +43,37 @@ type openFile struct {
 	info *fileInfo
 }
 
-func (f *openFile) Stat() (fs.FileInfo, error) {
-	info := *f.info
-	info.size = f.Reader.Size()
+func (o *openFile) Stat() (fs.FileInfo, error) {
+	info := *o.info
+	info.size = o.Reader.Size()
 	return &info, nil
 }
 
-func (f *openFile) Close() error { return nil }
+func (o *openFile) Close() error { return nil }
 
 type openDir struct {
 	info    *fileInfo
 	entries []fs.DirEntry
 }
 
-func (d *openDir) Stat() (fs.FileInfo, error) { return d.info, nil }
-func (d *openDir) Close() error               { return nil }
+func (o *openDir) Stat() (fs.FileInfo, error) { return o.info, nil }
+func (o *openDir) Close() error               { return nil }
 
-func (d *openDir) Read([]byte) (int, error) {
-	return 0, &fs.PathError{Op: "read", Path: d.info.name, Err: errors.New("is a folder")}
+func (o *openDir) Read([]byte) (int, error) {
+	return 0, &fs.PathError{Op: "read", Path: o.info.name, Err: errors.New("is a folder")}
 }
 
-func (d *openDir) ReadDir(n int) ([]fs.DirEntry, error) {
+func (o *openDir) ReadDir(n int) ([]fs.DirEntry, error) {
 	if n <= 0 {
-		out := d.entries
-		d.entries = nil
+		out := o.entries
+		o.entries = nil
 		return out, nil
 	}
-	if len(d.entries) == 0 {
+	if len(o.entries) == 0 {
 		return nil, io.EOF
 	}
-	n = min(n, len(d.entries))
-	out := d.entries[:n:n]
-	d.entries = d.entries[n:]
+	n = min(n, len(o.entries))
+	out := o.entries[:n:n]
+	o.entries = o.entries[n:]
 	return out, nil
 }

@@ -274,13 +274,13 @@ func (r *repository) allDeleted(tree *Tree, folder string, deleted map[string]bo
 	return err == nil && deleted != nil
 }
 
-func (p *mirrorPrograms) writeCommit(ctx context.Context, s CommitSpec, base string, files []FileWrite) (string, error) {
-	sha, err := p.importCommit(ctx, s, base, files)
-	if err == nil && p.opts.SigningKey != nil {
-		sha, err = p.signCommit(ctx, sha)
+func (mp *mirrorPrograms) writeCommit(ctx context.Context, s CommitSpec, base string, files []FileWrite) (string, error) {
+	sha, err := mp.importCommit(ctx, s, base, files)
+	if err == nil && mp.opts.SigningKey != nil {
+		sha, err = mp.signCommit(ctx, sha)
 	}
 	if err != nil {
-		return "", p.localError("write a commit to the mirror of "+p.remote.url, err)
+		return "", mp.localError("write a commit to the mirror of "+mp.remote.url, err)
 	}
 	return sha, nil
 }
@@ -289,19 +289,19 @@ func (p *mirrorPrograms) writeCommit(ctx context.Context, s CommitSpec, base str
 // then told under which ref to keep it, and sets that ref only when it was
 // told "done": killed before, it leaves nothing. One that is to be signed is kept
 // under no ref.
-func (p *mirrorPrograms) importCommit(ctx context.Context, s CommitSpec, base string, files []FileWrite) (string, error) {
+func (mp *mirrorPrograms) importCommit(ctx context.Context, s CommitSpec, base string, files []FileWrite) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, localTimeout)
 	defer cancel()
-	c := p.gitCommand("fast-import", "--quiet", "--force", "--done", "--date-format=raw")
+	c := mp.gitCommand("fast-import", "--quiet", "--force", "--done", "--date-format=raw")
 	c.MaxStdout = 0 // piped
 	git, err := proc.Start(ctx, c)
 	if err != nil {
 		return "", err
 	}
-	sha, err := p.streamCommit(git, s, base, files)
+	sha, err := mp.streamCommit(git, s, base, files)
 	if werr := git.Wait(); werr != nil {
 		// Its own words say more than a broken pipe.
-		if rerr := p.removeLeftovers(); rerr != nil {
+		if rerr := mp.removeLeftovers(); rerr != nil {
 			werr = fmt.Errorf("%w; then removing what it left: %w", werr, rerr)
 		}
 		return "", werr
@@ -309,7 +309,7 @@ func (p *mirrorPrograms) importCommit(ctx context.Context, s CommitSpec, base st
 	return sha, err
 }
 
-func (p *mirrorPrograms) streamCommit(git *proc.Process, s CommitSpec, base string, files []FileWrite) (string, error) {
+func (mp *mirrorPrograms) streamCommit(git *proc.Process, s CommitSpec, base string, files []FileWrite) (string, error) {
 	w := bufio.NewWriterSize(git.Stdin, 64<<10)
 	streamSpec(w, s, base, files)
 	io.WriteString(w, "get-mark :1\n") // a bufio.Writer keeps its error for Flush
@@ -324,16 +324,16 @@ func (p *mirrorPrograms) streamCommit(git *proc.Process, s CommitSpec, base stri
 	if err := checkSHA(sha); err != nil {
 		return "", err
 	}
-	if p.opts.SigningKey == nil {
-		fmt.Fprintf(w, "reset %s\nfrom :1\n\n", p.keepRef(sha))
+	if mp.opts.SigningKey == nil {
+		fmt.Fprintf(w, "reset %s\nfrom :1\n\n", mp.keepRef(sha))
 	}
 	fmt.Fprintf(w, "reset %s\nfrom %s\n\ndone\n", newRef, noCommit)
 	return sha, w.Flush()
 }
 
 // keepRef is the ref that keeps a commit that is written now.
-func (p *mirrorPrograms) keepRef(sha string) string {
-	return keepPrefix + p.opts.Now().UTC().Format(keepDay) + "/" + sha
+func (mp *mirrorPrograms) keepRef(sha string) string {
+	return keepPrefix + mp.opts.Now().UTC().Format(keepDay) + "/" + sha
 }
 
 // streamSpec writes the stream that makes the commit.

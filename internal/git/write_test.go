@@ -108,9 +108,9 @@ type countedEngine struct {
 	written int
 }
 
-func (e *countedEngine) writeCommit(ctx context.Context, s CommitSpec, base string, files []FileWrite) (string, error) {
-	e.written++
-	return e.mirrorEngine.writeCommit(ctx, s, base, files)
+func (c *countedEngine) writeCommit(ctx context.Context, s CommitSpec, base string, files []FileWrite) (string, error) {
+	c.written++
+	return c.mirrorEngine.writeCommit(ctx, s, base, files)
 }
 
 // TestWriteOnce holds that a commit is written once a day, as long as its mirror is the

@@ -23,38 +23,38 @@ type holder struct {
 
 // Lock waits for a key until it is free or the context ends, which is the only error; one
 // that is free is got in any case. unlock is called once.
-func (l *Keyed[K]) Lock(ctx context.Context, key K) (unlock func(), err error) {
-	l.mu.Lock()
-	if l.held == nil {
-		l.held = map[K]*holder{}
+func (k *Keyed[K]) Lock(ctx context.Context, key K) (unlock func(), err error) {
+	k.mu.Lock()
+	if k.held == nil {
+		k.held = map[K]*holder{}
 	}
-	h := l.held[key]
+	h := k.held[key]
 	if h == nil {
 		h = &holder{token: make(chan struct{}, 1)}
-		l.held[key] = h
+		k.held[key] = h
 	}
 	h.users++
-	l.mu.Unlock()
+	k.mu.Unlock()
 	select {
 	case h.token <- struct{}{}:
 	default:
 		select {
 		case h.token <- struct{}{}:
 		case <-ctx.Done():
-			l.leave(key, h)
+			k.leave(key, h)
 			return nil, fmt.Errorf("wait for who is at %v: %w", key, context.Cause(ctx))
 		}
 	}
 	return func() {
 		<-h.token
-		l.leave(key, h)
+		k.leave(key, h)
 	}, nil
 }
 
-func (l *Keyed[K]) leave(key K, h *holder) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (k *Keyed[K]) leave(key K, h *holder) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	if h.users--; h.users == 0 {
-		delete(l.held, key)
+		delete(k.held, key)
 	}
 }

@@ -9,10 +9,10 @@ import (
 )
 
 // users is how many hold a key or wait for it.
-func (l *Keyed[K]) users(key K) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if h := l.held[key]; h != nil {
+func (k *Keyed[K]) users(key K) int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if h := k.held[key]; h != nil {
 		return h.users
 	}
 	return 0

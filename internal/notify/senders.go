@@ -48,8 +48,8 @@ type sendError struct {
 	after   time.Duration // the receiver's own wish; 0: it has none
 }
 
-func (e *sendError) Error() string { return e.err.Error() }
-func (e *sendError) Unwrap() error { return e.err }
+func (s *sendError) Error() string { return s.err.Error() }
+func (s *sendError) Unwrap() error { return s.err }
 
 // newHTTPClient follows no redirects: a signed message is for whom it was signed.
 func newHTTPClient() *http.Client {
@@ -159,18 +159,18 @@ type webhookSender struct {
 
 func (webhookSender) single() bool { return true }
 
-func (s webhookSender) send(ctx context.Context, m message) error {
+func (w webhookSender) send(ctx context.Context, m message) error {
 	it := &m.items[0]
 	body, err := encodeCloudEvent(it)
 	if err != nil {
 		return &sendError{err: err, refused: true}
 	}
-	now := s.now()
-	signature, err := s.sign.Sign(it.ID, now, body)
+	now := w.now()
+	signature, err := w.sign.Sign(it.ID, now, body)
 	if err != nil {
 		return &sendError{err: fmt.Errorf("sign the message: %w", err), refused: true}
 	}
-	return s.post(ctx, "application/cloudevents+json; charset=utf-8", body, http.Header{
+	return w.post(ctx, "application/cloudevents+json; charset=utf-8", body, http.Header{
 		"Webhook-Id": {it.ID}, "Webhook-Timestamp": {strconv.FormatInt(now.Unix(), 10)}, "Webhook-Signature": {signature}})
 }
 
@@ -217,7 +217,7 @@ func (teamsSender) single() bool { return false }
 // teamsEscape takes its meaning from what a card's text would read as markup.
 var teamsEscape = strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "#", `\#`, "`", "\\`", "<", "&lt;")
 
-func (s teamsSender) send(ctx context.Context, m message) error {
+func (t teamsSender) send(ctx context.Context, m message) error {
 	block := func(text string, more map[string]any) map[string]any {
 		out := map[string]any{"type": "TextBlock", "text": text, "wrap": true}
 		for k, v := range more {
@@ -236,5 +236,5 @@ func (s teamsSender) send(ctx context.Context, m message) error {
 		body = append(body, block(line, nil))
 	}
 	card := map[string]any{"$schema": "http://adaptivecards.io/schemas/adaptive-card.json", "type": "AdaptiveCard", "version": "1.4", "body": body}
-	return s.postJSON(ctx, map[string]any{"type": "message", "attachments": []any{map[string]any{"contentType": "application/vnd.microsoft.card.adaptive", "content": card}}})
+	return t.postJSON(ctx, map[string]any{"type": "message", "attachments": []any{map[string]any{"contentType": "application/vnd.microsoft.card.adaptive", "content": card}}})
 }

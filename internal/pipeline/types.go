@@ -177,16 +177,16 @@ type ApplicationSetSource struct {
 
 // ArgoCDName is the name of the Argo CD that runs the entry's sets; empty means the
 // first one in the server's file.
-func (s *ApplicationSetSource) ArgoCDName() string {
-	if s.Live != nil {
-		return s.Live.ArgoCD
+func (a *ApplicationSetSource) ArgoCDName() string {
+	if a.Live != nil {
+		return a.Live.ArgoCD
 	}
-	return s.ArgoCD
+	return a.ArgoCD
 }
 
 // Manifests is where the entry's sets are in this repository; zero for a live one.
-func (s *ApplicationSetSource) Manifests() ManifestSource {
-	return ManifestSource{Path: s.Path, Kustomize: s.Kustomize, Helm: s.Helm}
+func (a *ApplicationSetSource) Manifests() ManifestSource {
+	return ManifestSource{Path: a.Path, Kustomize: a.Kustomize, Helm: a.Helm}
 }
 
 // ManifestSource is where manifests are in this repository: at most one of its fields is set.
@@ -197,7 +197,7 @@ type ManifestSource struct {
 }
 
 // IsBuilt says that the manifests are built of files, which don't have them as they are.
-func (s ManifestSource) IsBuilt() bool { return s.Kustomize != "" || s.Helm != nil }
+func (m ManifestSource) IsBuilt() bool { return m.Kustomize != "" || m.Helm != nil }
 
 // HelmSource is a chart that makes ApplicationSets or Applications.
 type HelmSource struct {
@@ -215,13 +215,13 @@ type HelmSource struct {
 }
 
 // SetDefaults fills in the namespace that Argo CD is usually in.
-func (s *HelmSource) SetDefaults() { s.Namespace = "argocd" }
+func (h *HelmSource) SetDefaults() { h.Namespace = "argocd" }
 
 // HelmValues are a chart's values, with any keys.
 type HelmValues map[string]any
 
 // UnmarshalYAML reads any mapping whose keys are texts, and that JSON can say as well.
-func (v *HelmValues) UnmarshalYAML(node *yaml.Node) error {
+func (h *HelmValues) UnmarshalYAML(node *yaml.Node) error {
 	var values map[string]any
 	if err := node.Decode(&values); err != nil {
 		return errors.New("values are a mapping")
@@ -230,7 +230,7 @@ func (v *HelmValues) UnmarshalYAML(node *yaml.Node) error {
 	if err != nil {
 		return errors.New("a key in it is no text")
 	}
-	return json.Unmarshal(raw, (*map[string]any)(v))
+	return json.Unmarshal(raw, (*map[string]any)(h))
 }
 
 // LiveApplicationSet names one running ApplicationSet.
@@ -264,16 +264,16 @@ type ApplicationSource struct {
 
 // ArgoCDName is the name of the Argo CD that runs the entry's Applications; empty means the
 // first one in the server's file.
-func (s *ApplicationSource) ArgoCDName() string {
-	if s.Live != nil {
-		return s.Live.ArgoCD
+func (a *ApplicationSource) ArgoCDName() string {
+	if a.Live != nil {
+		return a.Live.ArgoCD
 	}
-	return s.ArgoCD
+	return a.ArgoCD
 }
 
 // Manifests is where the entry's Applications are in this repository; zero for live ones.
-func (s *ApplicationSource) Manifests() ManifestSource {
-	return ManifestSource{Path: s.Path, Kustomize: s.Kustomize, Helm: s.Helm}
+func (a *ApplicationSource) Manifests() ManifestSource {
+	return ManifestSource{Path: a.Path, Kustomize: a.Kustomize, Helm: a.Helm}
 }
 
 // LiveApplications selects running Applications.

@@ -185,104 +185,104 @@ type FinishCommand struct {
 	Reply       bool `json:",omitempty"` // it is done, and leaves somebody something to do: the outcome is answered
 }
 
-func (a FactRequest) environment() string         { return a.Environment }
-func (a Record) environment() string              { return a.Environment }
-func (a Open) environment() string                { return a.Environment }
-func (a Replace) environment() string             { return a.Environment }
-func (a Close) environment() string               { return a.Environment }
-func (a Merge) environment() string               { return a.Environment }
-func (a OpenRevert) environment() string          { return a.Environment }
-func (a RecomposeRevert) environment() string     { return a.Environment }
-func (a Refresh) environment() string             { return a.Environment }
-func (a Sync) environment() string                { return a.Environment }
-func (a RestartVerification) environment() string { return a.Environment }
-func (a RequestReviewers) environment() string    { return a.Environment }
-func (a ResetEndpoints) environment() string      { return a.Environment }
-func (a LiftVeto) environment() string            { return a.Environment }
-func (a BindCommand) environment() string         { return a.Environment }
-func (a FinishCommand) environment() string       { return a.Environment }
+func (f FactRequest) environment() string         { return f.Environment }
+func (r Record) environment() string              { return r.Environment }
+func (o Open) environment() string                { return o.Environment }
+func (r Replace) environment() string             { return r.Environment }
+func (c Close) environment() string               { return c.Environment }
+func (m Merge) environment() string               { return m.Environment }
+func (o OpenRevert) environment() string          { return o.Environment }
+func (r RecomposeRevert) environment() string     { return r.Environment }
+func (r Refresh) environment() string             { return r.Environment }
+func (s Sync) environment() string                { return s.Environment }
+func (r RestartVerification) environment() string { return r.Environment }
+func (r RequestReviewers) environment() string    { return r.Environment }
+func (r ResetEndpoints) environment() string      { return r.Environment }
+func (l LiftVeto) environment() string            { return l.Environment }
+func (b BindCommand) environment() string         { return b.Environment }
+func (f FinishCommand) environment() string       { return f.Environment }
 
-func (a Open) Subject() (int, []Member)            { return 0, a.Members }
-func (a Replace) Subject() (int, []Member)         { return a.Pull, a.Members }
-func (a Close) Subject() (int, []Member)           { return a.Pull, a.Members }
-func (a Merge) Subject() (int, []Member)           { return a.Pull, a.Members }
-func (a OpenRevert) Subject() (int, []Member)      { return a.Pull, a.Members }
-func (a RecomposeRevert) Subject() (int, []Member) { return a.Pull, a.Members }
+func (o Open) Subject() (int, []Member)            { return 0, o.Members }
+func (r Replace) Subject() (int, []Member)         { return r.Pull, r.Members }
+func (c Close) Subject() (int, []Member)           { return c.Pull, c.Members }
+func (m Merge) Subject() (int, []Member)           { return m.Pull, m.Members }
+func (o OpenRevert) Subject() (int, []Member)      { return o.Pull, o.Members }
+func (r RecomposeRevert) Subject() (int, []Member) { return r.Pull, r.Members }
 
-func (a FactRequest) Describe() string { return "look: " + a.What + " in " + a.Environment }
+func (f FactRequest) Describe() string { return "look: " + f.What + " in " + f.Environment }
 
-func (a Record) Describe() string {
+func (r Record) Describe() string {
 	w := "verified"
 	switch {
-	case a.Degraded:
+	case r.Degraded:
 		w = "degraded"
-	case a.ByHand:
+	case r.ByHand:
 		w = "put there by hand, as it would have been promoted,"
 	}
-	return fmt.Sprintf("record %s %s in %s", wording.Short(a.Release), w, a.Environment)
+	return fmt.Sprintf("record %s %s in %s", wording.Short(r.Release), w, r.Environment)
 }
 
-func (a Open) Describe() string {
-	return fmt.Sprintf("open a promotion of %s into %s", a.Name, a.Environment)
+func (o Open) Describe() string {
+	return fmt.Sprintf("open a promotion of %s into %s", o.Name, o.Environment)
 }
 
-func (a Replace) Describe() string {
-	return fmt.Sprintf("compose #%d anew for %s: %s", a.Pull, a.Name, a.Why)
+func (r Replace) Describe() string {
+	return fmt.Sprintf("compose #%d anew for %s: %s", r.Pull, r.Name, r.Why)
 }
 
-func (a Close) Describe() string { return fmt.Sprintf("close #%d: %s", a.Pull, a.Why) }
+func (c Close) Describe() string { return fmt.Sprintf("close #%d: %s", c.Pull, c.Why) }
 
-func (a Merge) Describe() string {
+func (m Merge) Describe() string {
 	switch {
-	case a.Behind:
-		return fmt.Sprintf("bring #%d up to date with %s, to be merged into %s", a.Pull, wording.Short(a.Tip), a.Environment)
-	case a.Attempt:
-		return fmt.Sprintf("try to merge #%d into %s at %s, which the forge says it blocks", a.Pull, a.Environment, wording.Short(a.Head))
+	case m.Behind:
+		return fmt.Sprintf("bring #%d up to date with %s, to be merged into %s", m.Pull, wording.Short(m.Tip), m.Environment)
+	case m.Attempt:
+		return fmt.Sprintf("try to merge #%d into %s at %s, which the forge says it blocks", m.Pull, m.Environment, wording.Short(m.Head))
 	}
-	return fmt.Sprintf("merge #%d into %s at %s", a.Pull, a.Environment, wording.Short(a.Head))
+	return fmt.Sprintf("merge #%d into %s at %s", m.Pull, m.Environment, wording.Short(m.Head))
 }
 
-func (a OpenRevert) Describe() string {
-	return fmt.Sprintf("open a revert of #%d in %s", a.Pull, a.Environment)
+func (o OpenRevert) Describe() string {
+	return fmt.Sprintf("open a revert of #%d in %s", o.Pull, o.Environment)
 }
 
-func (a RecomposeRevert) Describe() string { return fmt.Sprintf("compose revert #%d anew", a.Pull) }
+func (r RecomposeRevert) Describe() string { return fmt.Sprintf("compose revert #%d anew", r.Pull) }
 
-func (a Refresh) Describe() string { return "refresh " + a.Target }
+func (r Refresh) Describe() string { return "refresh " + r.Target }
 
-func (a Sync) Describe() string { return "sync " + a.Target + " to " + wording.Short(a.Tip) }
+func (s Sync) Describe() string { return "sync " + s.Target + " to " + wording.Short(s.Tip) }
 
-func (a RestartVerification) Describe() string {
-	text := "verify " + a.Environment + " again"
-	if len(a.Resync) > 0 {
-		text += " with another sync of " + strings.Join(a.Resync, ", ")
+func (r RestartVerification) Describe() string {
+	text := "verify " + r.Environment + " again"
+	if len(r.Resync) > 0 {
+		text += " with another sync of " + strings.Join(r.Resync, ", ")
 	}
 	return text
 }
 
 // Describe says it in a few words.
-func (a RequestReviewers) Describe() string {
-	return fmt.Sprintf("request reviews of #%d from %s", a.Pull, strings.Join(a.Reviewers.Names(), ", "))
+func (r RequestReviewers) Describe() string {
+	return fmt.Sprintf("request reviews of #%d from %s", r.Pull, strings.Join(r.Reviewers.Names(), ", "))
 }
 
 // Describe says it in a few words.
-func (a ResetEndpoints) Describe() string {
-	return fmt.Sprintf("have the endpoints of #%d answer anew", a.Pull)
+func (r ResetEndpoints) Describe() string {
+	return fmt.Sprintf("have the endpoints of #%d answer anew", r.Pull)
 }
 
-func (a LiftVeto) Describe() string { return fmt.Sprintf("forgive the closed #%d", a.Pull) }
+func (l LiftVeto) Describe() string { return fmt.Sprintf("forgive the closed #%d", l.Pull) }
 
-func (a BindCommand) Describe() string {
-	return fmt.Sprintf("bind %d to %s in %s", a.ID, wording.Short(a.Release), a.Environment)
+func (b BindCommand) Describe() string {
+	return fmt.Sprintf("bind %d to %s in %s", b.ID, wording.Short(b.Release), b.Environment)
 }
 
 // Describe says it in a few words.
-func (a FinishCommand) Describe() string {
+func (f FinishCommand) Describe() string {
 	reply := ""
-	if a.Reply {
+	if f.Reply {
 		reply = ", and reply"
 	}
-	return fmt.Sprintf("answer %d%s: %s", a.ID, reply, a.Outcome)
+	return fmt.Sprintf("answer %d%s: %s", f.ID, reply, f.Outcome)
 }
 
 // actionList writes actions as JSON, each under its kind, so that a decision can be
@@ -290,9 +290,9 @@ func (a FinishCommand) Describe() string {
 type actionList []Action
 
 // MarshalJSON implements json.Marshaler.
-func (l actionList) MarshalJSON() ([]byte, error) {
-	out := make([]map[string]Action, len(l))
-	for i, a := range l {
+func (al actionList) MarshalJSON() ([]byte, error) {
+	out := make([]map[string]Action, len(al))
+	for i, a := range al {
 		out[i] = map[string]Action{reflect.TypeOf(a).Name(): a}
 	}
 	return json.Marshal(out)

@@ -78,8 +78,8 @@ func relateComponents(components []ComponentFacts) []companions {
 	return out
 }
 
-func (f *ComponentFacts) isBatched() bool {
-	return f.Pipeline != nil && f.Pipeline.Spec.BatchesByEnvironment()
+func (c *ComponentFacts) isBatched() bool {
+	return c.Pipeline != nil && c.Pipeline.Spec.BatchesByEnvironment()
 }
 
 // listOvertaken looks through what came by the pull requests of several that are still in
@@ -136,31 +136,31 @@ func revertCause(f *ComponentFacts, e *Env) string {
 
 // closeWrongKind closes an open promotion from when spec.batch said otherwise: nothing is
 // carried by two pull requests at once. A held one is left to who holds it.
-func (j *evaluator) closeWrongKind(e *Env, st *EnvState) {
+func (ev *evaluator) closeWrongKind(e *Env, st *EnvState) {
 	p := e.WrongKind
 	if p.Held {
 		st.Promotion = Held
-		st.addReason("hold", fmt.Sprintf("#%d from before spec.batch became %s has the label liftlock/hold; nothing else opens until it is lifted or #%d is closed", p.Number, j.spec.Batch, p.Number))
+		st.addReason("hold", fmt.Sprintf("#%d from before spec.batch became %s has the label liftlock/hold; nothing else opens until it is lifted or #%d is closed", p.Number, ev.spec.Batch, p.Number))
 		return
 	}
 	if p.HeadState == HeadModified {
-		st.addReason("unsound", fmt.Sprintf("%s; spec.batch is %s by now, and nothing else opens until #%d is closed", p.HeadReason, j.spec.Batch, p.Number))
+		st.addReason("unsound", fmt.Sprintf("%s; spec.batch is %s by now, and nothing else opens until #%d is closed", p.HeadReason, ev.spec.Batch, p.Number))
 		return
 	}
-	st.addReason("batch", fmt.Sprintf("#%d is closed first: spec.batch is %s by now", p.Number, j.spec.Batch))
-	j.addAction(Close{Environment: e.Name, Pull: p.Number, Members: j.membersOf(p), Why: fmt.Sprintf("spec.batch is %s by now: what is ready opens anew that way", j.spec.Batch)})
+	st.addReason("batch", fmt.Sprintf("#%d is closed first: spec.batch is %s by now", p.Number, ev.spec.Batch))
+	ev.addAction(Close{Environment: e.Name, Pull: p.Number, Members: ev.membersOf(p), Why: fmt.Sprintf("spec.batch is %s by now: what is ready opens anew that way", ev.spec.Batch)})
 }
 
 // reasonNotToJoin says why a component that is ready can't join the open pull request
 // of the others; "" when it can, or when none is open.
-func (j *evaluator) reasonNotToJoin(e *Env, forced *PendingCommand) string {
+func (ev *evaluator) reasonNotToJoin(e *Env, forced *PendingCommand) string {
 	t := e.BatchPull
 	switch {
 	case t == nil:
 	case t.HeadState == HeadModified:
 		return t.HeadReason
 	case forced != nil:
-	case j.isApproved(e, t):
+	case ev.isApproved(e, t):
 		return fmt.Sprintf("it waits its turn behind #%d, which is approved without it", t.Number)
 	case t.Held:
 		return fmt.Sprintf("it waits its turn behind #%d, which is on hold", t.Number)
@@ -171,13 +171,13 @@ func (j *evaluator) reasonNotToJoin(e *Env, forced *PendingCommand) string {
 // reasonToLeave says why a component leaves the pull request in which it moves with
 // others: it is itself on hold, and the others needn't wait for it. What is
 // approved or held stays what it is, and is kept by its gates.
-func (j *evaluator) reasonToLeave(e *Env) string {
+func (ev *evaluator) reasonToLeave(e *Env) string {
 	p := e.Open
-	if !p.Batch || p.Held || j.isApproved(e, p) || !j.facts.Holds.OK {
+	if !p.Batch || p.Held || ev.isApproved(e, p) || !ev.facts.Holds.OK {
 		return ""
 	}
 	why := ""
-	for _, h := range j.activeHolds() {
+	for _, h := range ev.activeHolds() {
 		switch h.Scope {
 		case "component":
 			why = fmt.Sprintf("it is on hold by %s since %s", orSomebody(h.By), h.At.UTC().Format(time.RFC3339))

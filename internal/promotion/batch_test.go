@@ -32,9 +32,9 @@ func newBatchFixture(components ...string) batchFixture {
 	return y
 }
 
-func (y batchFixture) names() []string {
+func (b batchFixture) names() []string {
 	var out []string
-	for name := range y {
+	for name := range b {
 		out = append(out, name)
 	}
 	slices.Sort(out)
@@ -52,19 +52,19 @@ func makeMembers(texts ...string) []Member {
 }
 
 // arrived has a component's release verified in dev and composed for qa.
-func (y batchFixture) arrived(component, release string) batchFixture {
-	y[component].land("dev", release, ByPerson, 0)
-	y[component].verified("dev").composed("qa", release)
-	return y
+func (b batchFixture) arrived(component, release string) batchFixture {
+	b[component].land("dev", release, ByPerson, 0)
+	b[component].verified("dev").composed("qa", release)
+	return b
 }
 
 // openBatchPull opens a pull request of several into an environment.
-func (y batchFixture) openBatchPull(env string, who []Member, change func(*Pull)) batchFixture {
+func (b batchFixture) openBatchPull(env string, who []Member, change func(*Pull)) batchFixture {
 	p := Pull{Number: 7, Head: "head", Release: BatchID(who), Members: who, Batch: true, Mergeable: "yes", CreatedAt: noon.Add(-time.Hour), UpdatedAt: noon.Add(-time.Hour)}
 	if change != nil {
 		change(&p)
 	}
-	for name, f := range y {
+	for name, f := range b {
 		own := p
 		q, in := FindMember(who, name)
 		if !in {
@@ -75,48 +75,48 @@ func (y batchFixture) openBatchPull(env string, who []Member, change func(*Pull)
 		f.env(env).Open = &own
 		f.composed(env, q.Name)
 	}
-	return y
+	return b
 }
 
 // landed puts several releases into an environment by one merged pull request.
-func (y batchFixture) landed(env string, number int, who []Member) batchFixture {
+func (b batchFixture) landed(env string, number int, who []Member) batchFixture {
 	for _, q := range who {
-		e := y[q.Component].land(env, q.Name, ByPromotion, number)
+		e := b[q.Component].land(env, q.Name, ByPromotion, number)
 		e.Landed.Value.Commit, e.History[0].Commit = fmt.Sprint("merge-", number), fmt.Sprint("merge-", number)
 		e.Landed.Value.Members, e.Landed.Value.Batch = who, true
 	}
-	return y
+	return b
 }
 
 // openBatchRevert opens a revert of several.
-func (y batchFixture) openBatchRevert(env string, who []Member, change func(*Pull)) batchFixture {
+func (b batchFixture) openBatchRevert(env string, who []Member, change func(*Pull)) batchFixture {
 	for _, q := range who {
 		p := Pull{Number: 9, Head: "undo", Release: q.Release, Name: q.Name, Members: who, Batch: true, Mergeable: "yes", CreatedAt: noon.Add(-time.Minute), UpdatedAt: noon.Add(-time.Minute)}
 		if change != nil {
 			change(&p)
 		}
-		y[q.Component].env(env).Revert = &p
+		b[q.Component].env(env).Revert = &p
 	}
-	return y
+	return b
 }
 
 // verifyAll has everything of some components in an environment verified.
-func (y batchFixture) verifyAll(env string, components ...string) batchFixture {
+func (b batchFixture) verifyAll(env string, components ...string) batchFixture {
 	for _, name := range components {
-		y[name].verified(env)
+		b[name].verified(env)
 	}
-	return y
+	return b
 }
 
-func (y batchFixture) with(component string, change func(*ComponentFacts)) batchFixture {
-	change(y[component])
-	return y
+func (b batchFixture) with(component string, change func(*ComponentFacts)) batchFixture {
+	change(b[component])
+	return b
 }
 
-func (y batchFixture) facts(compose func(FactRequest) Composition) (Facts, Decision) {
+func (b batchFixture) facts(compose func(FactRequest) Composition) (Facts, Decision) {
 	f := Facts{Compositions: map[string]map[string]Composition{}}
-	for _, name := range y.names() {
-		f.Components = append(f.Components, *y[name])
+	for _, name := range b.names() {
+		f.Components = append(f.Components, *b[name])
 	}
 	for range 8 {
 		d := Decide(f)
@@ -149,37 +149,37 @@ type batchCase struct {
 	why       string // part of one; "-": none
 }
 
-func (c batchCase) check(t *testing.T) {
-	_, d := c.fixture.facts(c.compose)
+func (b batchCase) check(t *testing.T) {
+	_, d := b.fixture.facts(b.compose)
 	var got, own []string
 	for _, a := range d.Actions {
 		got = append(got, a.Describe())
 	}
-	names := c.fixture.names()
+	names := b.fixture.names()
 	for _, s := range d.Steps() {
 		if _, ok := s.Action.(FactRequest); !ok && s.Component >= 0 {
 			own = append(own, names[s.Component]+": "+s.Action.Describe())
 		}
 	}
-	if strings.Join(got, "\n") != strings.Join(c.want, "\n") {
-		t.Errorf("shared actions\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+	if strings.Join(got, "\n") != strings.Join(b.want, "\n") {
+		t.Errorf("shared actions\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(b.want, "\n"))
 	}
-	if strings.Join(own, "\n") != strings.Join(c.own, "\n") {
-		t.Errorf("own actions\n%s\nwant\n%s", strings.Join(own, "\n"), strings.Join(c.own, "\n"))
+	if strings.Join(own, "\n") != strings.Join(b.own, "\n") {
+		t.Errorf("own actions\n%s\nwant\n%s", strings.Join(own, "\n"), strings.Join(b.own, "\n"))
 	}
-	if c.why == "" || c.why == "-" {
+	if b.why == "" || b.why == "-" {
 		return
 	}
 	var why []string
 	for i, name := range names {
-		if name == c.component {
-			for _, w := range d.Components[i].Env(c.env).Why {
+		if name == b.component {
+			for _, w := range d.Components[i].Env(b.env).Why {
 				why = append(why, w.Text)
 			}
 		}
 	}
-	if !strings.Contains(strings.Join(why, "\n"), c.why) {
-		t.Errorf("%s in %s says\n%s\nwant %q", c.component, c.env, strings.Join(why, "\n"), c.why)
+	if !strings.Contains(strings.Join(why, "\n"), b.why) {
+		t.Errorf("%s in %s says\n%s\nwant %q", b.component, b.env, strings.Join(why, "\n"), b.why)
 	}
 }
 

@@ -201,41 +201,41 @@ func (b *batchPlanner) gatherPlan(env string) *batchPlan {
 }
 
 // addMember takes up what one that is in the pull request says of it.
-func (j *batchPlan) addMember(f *ComponentFacts, e *Env, said []PullAction, othersWork bool) {
+func (b *batchPlan) addMember(f *ComponentFacts, e *Env, said []PullAction, othersWork bool) {
 	p := Member{Component: f.Unit.Component, Release: e.Open.Release, Name: e.Open.Name}
-	j.current = append(j.current, p)
-	j.othersWork = j.othersWork || othersWork
+	b.current = append(b.current, p)
+	b.othersWork = b.othersWork || othersWork
 	if othersWork || e.Open.HeadState == HeadModified {
 		// What somebody made of its head isn't carried on; what we put there is.
 		p.Release, p.Name = e.Open.DeclaredRelease.Value, ""
 	}
 	for _, a := range said {
 		if _, merges := a.(Merge); !merges {
-			j.wanted = true
+			b.wanted = true
 		}
 		switch a := a.(type) {
 		case Close:
-			j.leaveReasons = append(j.leaveReasons, f.Unit.Component+": "+a.Why)
+			b.leaveReasons = append(b.leaveReasons, f.Unit.Component+": "+a.Why)
 			return
 		case Replace:
-			j.recompose = true
+			b.recompose = true
 			p = a.Members[0]
 			why := a.Why
 			if a.Release != e.Open.Release {
 				why = f.Unit.Component + ": " + why
 			}
-			if !slices.Contains(j.replaceReasons, why) {
-				j.replaceReasons = append(j.replaceReasons, why)
+			if !slices.Contains(b.replaceReasons, why) {
+				b.replaceReasons = append(b.replaceReasons, why)
 			}
 		case Merge:
-			j.merges[p.Component] = a
+			b.merges[p.Component] = a
 		}
 	}
 	if p.Release == "" {
-		j.leaveReasons = append(j.leaveReasons, fmt.Sprintf("which release of %s Liftlock put there can't be told", p.Component))
+		b.leaveReasons = append(b.leaveReasons, fmt.Sprintf("which release of %s Liftlock put there can't be told", p.Component))
 		return
 	}
-	j.next = append(j.next, p)
+	b.next = append(b.next, p)
 }
 
 // reportBlocked says that nothing may be composed now, and to the components why.

@@ -97,42 +97,42 @@ func newBatchSimulation(t *rapid.T) *batchSimulation {
 }
 
 // landed is the index of the commit that brought a component to where it is.
-func (w *batchSimulation) landed(component, env string) int {
-	for i := len(w.log) - 1; i >= 0; i-- {
-		if _, moved := w.log[i].to[component]; moved && w.log[i].env == env {
+func (b *batchSimulation) landed(component, env string) int {
+	for i := len(b.log) - 1; i >= 0; i-- {
+		if _, moved := b.log[i].to[component]; moved && b.log[i].env == env {
 			return i
 		}
 	}
 	panic("nothing of " + component + " in " + env)
 }
 
-func (w *batchSimulation) carries(component, env string) string {
-	return w.log[w.landed(component, env)].to[component]
+func (b *batchSimulation) carries(component, env string) string {
+	return b.log[b.landed(component, env)].to[component]
 }
 
-func (w *batchSimulation) tip() string { return w.log[len(w.log)-1].sha }
+func (b *batchSimulation) tip() string { return b.log[len(b.log)-1].sha }
 
 // commit moves components in an environment; what moves nothing is left out.
-func (w *batchSimulation) commit(env string, to map[string]string, pull int) string {
-	c := batchSimCommit{sha: fmt.Sprintf("%040d", len(w.log)+1), env: env, to: map[string]string{}, from: map[string]string{}, pull: pull, at: w.now}
+func (b *batchSimulation) commit(env string, to map[string]string, pull int) string {
+	c := batchSimCommit{sha: fmt.Sprintf("%040d", len(b.log)+1), env: env, to: map[string]string{}, from: map[string]string{}, pull: pull, at: b.now}
 	for name, release := range to {
-		if was := w.carries(name, env); was != release {
+		if was := b.carries(name, env); was != release {
 			c.to[name], c.from[name] = release, was
-			w.states[stateKey(name, env)] = verification.Arriving
+			b.states[stateKey(name, env)] = verification.Arriving
 		}
 	}
-	w.log = append(w.log, c)
+	b.log = append(b.log, c)
 	return c.sha
 }
 
-func (w *batchSimulation) changedSince(env string, since int, members []Member) bool {
-	return slices.ContainsFunc(w.log[since:], func(c batchSimCommit) bool {
+func (b *batchSimulation) changedSince(env string, since int, members []Member) bool {
+	return slices.ContainsFunc(b.log[since:], func(c batchSimCommit) bool {
 		return c.env == env && slices.ContainsFunc(members, func(p Member) bool { _, moved := c.to[p.Component]; return moved })
 	})
 }
 
-func (w *batchSimulation) merge(p *batchSimPull) bool {
-	if !p.open || w.changedSince(p.env, p.base, p.moves) {
+func (b *batchSimulation) merge(p *batchSimPull) bool {
+	if !p.open || b.changedSince(p.env, p.base, p.moves) {
 		return false
 	}
 	to := map[string]string{}
@@ -142,17 +142,17 @@ func (w *batchSimulation) merge(p *batchSimPull) bool {
 			to[q.Component] = p.back[q.Component]
 		}
 	}
-	p.open, p.merged, p.ended = false, true, w.now
-	p.commit = w.commit(p.env, to, p.number)
+	p.open, p.merged, p.ended = false, true, b.now
+	p.commit = b.commit(p.env, to, p.number)
 	return true
 }
 
 // facts is what observe would gather.
-func (w *batchSimulation) facts() Facts {
+func (b *batchSimulation) facts() Facts {
 	f := Facts{Compositions: map[string]map[string]Composition{}}
-	for _, name := range w.components {
-		c := ComponentFacts{Now: w.now, Holds: Sure[[]Hold](nil), Unit: Unit{Repo: "hub:acme/fleet", Pipeline: "shop", Component: name}, Pipeline: &pipeline.Pipeline{Spec: w.spec}, PipelineErr: w.broken, Tip: w.tip(), PendingCommands: slices.Clone(w.pending[name])}
-		for _, h := range w.holds {
+	for _, name := range b.components {
+		c := ComponentFacts{Now: b.now, Holds: Sure[[]Hold](nil), Unit: Unit{Repo: "hub:acme/fleet", Pipeline: "shop", Component: name}, Pipeline: &pipeline.Pipeline{Spec: b.spec}, PipelineErr: b.broken, Tip: b.tip(), PendingCommands: slices.Clone(b.pending[name])}
+		for _, h := range b.holds {
 			if h.Scope != "component" || h.Environment == name {
 				if h.Scope == "component" {
 					h.Environment = ""
@@ -160,62 +160,62 @@ func (w *batchSimulation) facts() Facts {
 				c.Holds.Value = append(c.Holds.Value, h)
 			}
 		}
-		for _, s := range w.specs {
-			c.Envs = append(c.Envs, w.env(name, s, c.Envs))
+		for _, s := range b.specs {
+			c.Envs = append(c.Envs, b.env(name, s, c.Envs))
 		}
 		f.Components = append(f.Components, c)
 	}
 	return f
 }
 
-func (w *batchSimulation) env(name string, s pipeline.Environment, upstream []Env) Env {
-	key, c := stateKey(name, s.Name), &w.log[w.landed(name, s.Name)]
-	e := Env{Name: s.Name, Branch: "main", Tip: w.tip(), Spec: s, Gates: s.Gates, Release: Sure(Release{ID: c.to[name], Name: c.to[name][:6]}), Compositions: map[string]Composition{}}
+func (b *batchSimulation) env(name string, s pipeline.Environment, upstream []Env) Env {
+	key, c := stateKey(name, s.Name), &b.log[b.landed(name, s.Name)]
+	e := Env{Name: s.Name, Branch: "main", Tip: b.tip(), Spec: s, Gates: s.Gates, Release: Sure(Release{ID: c.to[name], Name: c.to[name][:6]}), Compositions: map[string]Composition{}}
 	l := Landed{Commit: c.sha, At: c.at, By: ByPerson, Author: "linus"}
 	switch {
 	case len(c.from) == 0:
 		l.By = ByBaseline
 	case c.pull != 0:
-		p := w.pulls[c.pull-1]
+		p := b.pulls[c.pull-1]
 		l.By, l.Pull, l.Members, l.Batch = ByPromotion, c.pull, slices.Clone(p.moves), true
 		if p.revert {
 			l.By = ByRevert
 		}
 	}
-	h := w.history[key]
-	w.seen[stateKey(name, c.sha)] = true
+	h := b.history[key]
+	b.seen[stateKey(name, c.sha)] = true
 	if len(h) > 0 && h[0].Commit == l.Commit && h[0].By == ByHand {
 		l.By = ByHand
 	}
 	e.Landed = Sure(l)
 	if len(h) == 0 || h[0].Commit != l.Commit {
-		w.seq++
-		h = append([]Arrival{{Seq: w.seq, Release: c.to[name], Name: c.to[name][:6], Commit: l.Commit, By: l.By, At: w.now}}, h...)
+		b.seq++
+		h = append([]Arrival{{Seq: b.seq, Release: c.to[name], Name: c.to[name][:6], Commit: l.Commit, By: l.By, At: b.now}}, h...)
 		for _, i := range (&Env{Spec: s, History: h}).ListWithdrawn() {
-			h[i].WithdrawnAt = w.now
+			h[i].WithdrawnAt = b.now
 		}
-		w.history[key] = h
+		b.history[key] = h
 	}
 	e.History = slices.Clone(h)
-	for _, p := range slices.Backward(w.pulls) {
-		w.addPull(&e, p, name, upstream)
+	for _, p := range slices.Backward(b.pulls) {
+		b.addPull(&e, p, name, upstream)
 	}
-	v := Target{Name: name + "-" + s.Name, Cluster: name, Verdict: verification.Verdict{State: w.states[key], Reason: string(w.states[key])}, HealthyBefore: Unsure[bool]("lost")}
-	if well, known := w.before[fmt.Sprint(l.Pull, name)]; known {
+	v := Target{Name: name + "-" + s.Name, Cluster: name, Verdict: verification.Verdict{State: b.states[key], Reason: string(b.states[key])}, HealthyBefore: Unsure[bool]("lost")}
+	if well, known := b.before[fmt.Sprint(l.Pull, name)]; known {
 		v.HealthyBefore = Sure(well)
 	}
 	if e.Open != nil {
-		w.before[fmt.Sprint(e.Open.Number, name)] = w.states[key] == verification.Verified
+		b.before[fmt.Sprint(e.Open.Number, name)] = b.states[key] == verification.Verified
 	}
-	if w.states[key] == verification.Verified {
-		w.verified[key+"|"+c.to[name]] = true
+	if b.states[key] == verification.Verified {
+		b.verified[key+"|"+c.to[name]] = true
 	}
 	e.Targets = []Target{v}
 	return e
 }
 
 // addPull is a pull request as one component sees it.
-func (w *batchSimulation) addPull(e *Env, p *batchSimPull, name string, upstream []Env) {
+func (b *batchSimulation) addPull(e *Env, p *batchSimPull, name string, upstream []Env) {
 	if p.env != e.Name {
 		return
 	}
@@ -228,7 +228,7 @@ func (w *batchSimulation) addPull(e *Env, p *batchSimPull, name string, upstream
 	}
 	declared, _ := FindMember(p.declared, name)
 	out := &Pull{Number: p.number, Head: p.head, Release: q.Release, Name: q.Name, DeclaredRelease: Known[string]{Value: declared.Release, OK: declared.Release != ""}, Members: slices.Clone(p.moves), Batch: true, CreatedAt: p.made, UpdatedAt: p.made,
-		Held: p.held, Mergeable: "yes", Stale: w.changedSince(p.env, p.base, p.moves)}
+		Held: p.held, Mergeable: "yes", Stale: b.changedSince(p.env, p.base, p.moves)}
 	out.MarkModified(p.headModified)
 	if in && !p.revert && !out.isDeclared() && !VerifiedInAll(upstream, e.Spec.After, q.Release) {
 		out.MarkModified("it carries another release")
@@ -248,11 +248,11 @@ func (w *batchSimulation) addPull(e *Env, p *batchSimPull, name string, upstream
 }
 
 // answerRequest gathers what a Look asks for.
-func (w *batchSimulation) answerRequest(f *Facts, i int, l FactRequest) {
+func (b *batchSimulation) answerRequest(f *Facts, i int, l FactRequest) {
 	if i < 0 {
-		out := Composition{Tip: w.tip(), RefusedByMember: map[string]string{}}
+		out := Composition{Tip: b.tip(), RefusedByMember: map[string]string{}}
 		for _, p := range l.Members {
-			if w.refused[stateKey(p.Component, l.Environment)] {
+			if b.refused[stateKey(p.Component, l.Environment)] {
 				out.RefusedByMember[p.Component] = "another component's target reads it too"
 			}
 		}
@@ -265,15 +265,15 @@ func (w *batchSimulation) answerRequest(f *Facts, i int, l FactRequest) {
 	e := f.Components[i].findEnv(l.Environment)
 	switch l.What {
 	case RequestComposition:
-		c := Composition{Tip: w.tip()}
+		c := Composition{Tip: b.tip()}
 		if l.Release == e.Release.Value.ID {
 			c.State = EditEmpty
 		}
 		e.Compositions[l.Release] = c
 	case RequestRestore:
-		c := Composition{Tip: w.tip()}
+		c := Composition{Tip: b.tip()}
 		for _, p := range e.Landed.Value.Members {
-			if w.log[w.landed(p.Component, e.Name)].sha != e.Landed.Value.Commit {
+			if b.log[b.landed(p.Component, e.Name)].sha != e.Landed.Value.Commit {
 				c.Refuse(p.Component + "'s fields have changed since")
 			}
 		}
@@ -286,85 +286,85 @@ func (w *batchSimulation) answerRequest(f *Facts, i int, l FactRequest) {
 }
 
 // do performs an action of a component (i) or, with -1, a shared one.
-func (w *batchSimulation) do(i int, a Action) bool {
+func (b *batchSimulation) do(i int, a Action) bool {
 	if i >= 0 {
-		return w.doOwn(w.components[i], a)
+		return b.doOwn(b.components[i], a)
 	}
-	w.heads++
-	head := fmt.Sprintf("h%039d", w.heads)
+	b.heads++
+	head := fmt.Sprintf("h%039d", b.heads)
 	switch a := a.(type) {
 	case Open:
-		w.pulls = append(w.pulls, &batchSimPull{number: len(w.pulls) + 1, env: a.Environment, moves: a.Members, declared: a.Members, base: len(w.log), head: head, open: true, made: w.now})
-		w.bindCommands(a.Members)
+		b.pulls = append(b.pulls, &batchSimPull{number: len(b.pulls) + 1, env: a.Environment, moves: a.Members, declared: a.Members, base: len(b.log), head: head, open: true, made: b.now})
+		b.bindCommands(a.Members)
 	case Replace:
-		p := w.pulls[a.Pull-1]
-		p.moves, p.declared, p.base, p.head, p.headModified, p.approvals = a.Members, a.Members, len(w.log), head, "", 0
-		w.bindCommands(a.Members)
+		p := b.pulls[a.Pull-1]
+		p.moves, p.declared, p.base, p.head, p.headModified, p.approvals = a.Members, a.Members, len(b.log), head, "", 0
+		b.bindCommands(a.Members)
 	case Close:
-		p := w.pulls[a.Pull-1]
-		p.open, p.super, p.ended = false, true, w.now
+		p := b.pulls[a.Pull-1]
+		p.open, p.super, p.ended = false, true, b.now
 	case Merge:
-		return w.merge(w.pulls[a.Pull-1])
+		return b.merge(b.pulls[a.Pull-1])
 	case OpenRevert:
 		back := map[string]string{}
-		for _, c := range w.log {
+		for _, c := range b.log {
 			if c.pull == a.Pull {
 				back = c.from
 			}
 		}
-		w.pulls = append(w.pulls, &batchSimPull{number: len(w.pulls) + 1, env: a.Environment, revert: true, of: a.Pull, moves: a.Members, back: back, base: len(w.log), head: head, open: true, made: w.now})
-		w.bindCommands(a.Members)
+		b.pulls = append(b.pulls, &batchSimPull{number: len(b.pulls) + 1, env: a.Environment, revert: true, of: a.Pull, moves: a.Members, back: back, base: len(b.log), head: head, open: true, made: b.now})
+		b.bindCommands(a.Members)
 	case RecomposeRevert:
-		w.pulls[a.Pull-1].base = len(w.log)
+		b.pulls[a.Pull-1].base = len(b.log)
 	}
 	return true
 }
 
-func (w *batchSimulation) bindCommands(members []Member) {
+func (b *batchSimulation) bindCommands(members []Member) {
 	for _, p := range members {
-		for k := range w.pending[p.Component] {
-			if pending := &w.pending[p.Component][k]; p.CommandID != 0 && pending.ID == p.CommandID {
+		for k := range b.pending[p.Component] {
+			if pending := &b.pending[p.Component][k]; p.CommandID != 0 && pending.ID == p.CommandID {
 				pending.Release = p.Release
 			}
 		}
 	}
 }
 
-func (w *batchSimulation) doOwn(name string, a Action) bool {
+func (b *batchSimulation) doOwn(name string, a Action) bool {
 	switch a := a.(type) {
 	case Refresh, Sync:
 		return false
 	case Record:
-		for k := range w.history[stateKey(name, a.Environment)] {
-			h := &w.history[stateKey(name, a.Environment)][k]
+		for k := range b.history[stateKey(name, a.Environment)] {
+			h := &b.history[stateKey(name, a.Environment)][k]
 			switch {
 			case h.Commit != a.Commit:
 			case a.ByHand:
-				h.By, w.adopted[stateKey(name, a.Commit)] = ByHand, true
+				h.By, b.adopted[stateKey(name, a.Commit)] = ByHand, true
 			case a.Verified:
-				h.MarkVerified(w.now)
+				h.MarkVerified(b.now)
 			default:
-				h.MarkDegraded(w.now)
+				h.MarkDegraded(b.now)
 			}
 		}
 	case LiftVeto:
-		w.pulls[a.Pull-1].super = true
+		b.pulls[a.Pull-1].super = true
 	case RestartVerification:
-		w.states[stateKey(name, a.Environment)] = verification.Arriving
-		for k := range w.history[stateKey(name, a.Environment)] {
-			h := &w.history[stateKey(name, a.Environment)][k]
-			if h.Commit == w.log[w.landed(name, a.Environment)].sha {
+		b.states[stateKey(name, a.Environment)] = verification.Arriving
+		for k := range b.history[stateKey(name, a.Environment)] {
+			h := &b.history[stateKey(name, a.Environment)][k]
+			if h.Commit == b.log[b.landed(name, a.Environment)].sha {
 				h.VerifiedAt, h.DegradedAt = time.Time{}, time.Time{}
 			}
 		}
 	case BindCommand:
-		for k := range w.pending[name] {
-			if w.pending[name][k].ID == a.ID {
-				w.pending[name][k].Release = a.Release
+		for k := range b.pending[name] {
+			if b.pending[name][k].ID == a.ID {
+				b.pending[name][k].Release = a.Release
 			}
 		}
 	case FinishCommand:
-		w.pending[name] = slices.DeleteFunc(w.pending[name], func(k PendingCommand) bool { return k.ID == a.ID })
+		b.pending[name] = slices.DeleteFunc(b.pending[name], func(k PendingCommand) bool { return k.ID == a.ID })
 	}
 	return true
 }

@@ -30,14 +30,14 @@ type candidate struct {
 // the pipeline stays where it is: both move only at a command; with adopt: converge what
 // a source environment has since before moves too. A
 // person's own change in the middle of the line was verified by nothing upstream.
-func (j *evaluator) canMoveOnward(u *Env, a *Arrival, requested bool) bool {
+func (ev *evaluator) canMoveOnward(u *Env, a *Arrival, requested bool) bool {
 	switch a.By {
 	case ByPromotion, ByHand:
 		return true
 	case ByPerson:
 		return u.Source()
 	case ByBaseline:
-		return requested || j.adopts(u)
+		return requested || ev.adopts(u)
 	case ByRevert:
 		return requested
 	}
@@ -47,8 +47,8 @@ func (j *evaluator) canMoveOnward(u *Env, a *Arrival, requested bool) bool {
 // adopts says that what an environment carries since before the pipeline came in moves on
 // by itself: only from where releases arrive, because what is further on was verified by
 // nothing before it.
-func (j *evaluator) adopts(u *Env) bool {
-	return j.spec.Adopt == pipeline.AdoptConverge && u.Source()
+func (ev *evaluator) adopts(u *Env) bool {
+	return ev.spec.Adopt == pipeline.AdoptConverge && u.Source()
 }
 
 // candidatesKey names the candidates of an environment; requested as in canMoveOnward.
@@ -58,27 +58,27 @@ type candidatesKey struct {
 }
 
 // listCandidates are newest first; requested as in canMoveOnward. Nobody changes what it returns.
-func (j *evaluator) listCandidates(e *Env, requested bool) []candidate {
+func (ev *evaluator) listCandidates(e *Env, requested bool) []candidate {
 	key := candidatesKey{e.Name, requested}
-	known, ok := j.candidates[key]
+	known, ok := ev.candidates[key]
 	if !ok {
-		known = j.findCandidates(e, requested)
-		j.candidates[key] = known
+		known = ev.findCandidates(e, requested)
+		ev.candidates[key] = known
 	}
 	return known
 }
 
-func (j *evaluator) findCandidates(e *Env, requested bool) []candidate {
+func (ev *evaluator) findCandidates(e *Env, requested bool) []candidate {
 	var all map[string]candidate
 	for _, name := range e.Spec.After {
-		u := j.facts.findEnv(name)
+		u := ev.facts.findEnv(name)
 		if u == nil {
 			return nil
 		}
 		here := map[string]candidate{}
 		for i := range u.History {
 			a := &u.History[i]
-			if !j.canMoveOnward(u, a, requested) || !a.IsVerified() || j.with.blockedBy[arrivalKey(u.Name, a.Commit)] != "" {
+			if !ev.canMoveOnward(u, a, requested) || !a.IsVerified() || ev.with.blockedBy[arrivalKey(u.Name, a.Commit)] != "" {
 				continue
 			}
 			if _, newer := here[a.Release]; !newer {
@@ -130,8 +130,8 @@ func VerifiedInAll(envs []Env, after []string, release string) bool {
 }
 
 // releaseName is what people call a release, as far as any environment has seen it.
-func (j *evaluator) releaseName(release string) string {
-	for _, e := range j.facts.Envs {
+func (ev *evaluator) releaseName(release string) string {
+	for _, e := range ev.facts.Envs {
 		for _, a := range e.History {
 			if a.Release == release {
 				return a.Name
@@ -143,10 +143,10 @@ func (j *evaluator) releaseName(release string) string {
 
 // releaseRank is how new a release is for e: its latest arrival in an `after`
 // environment; 0 when none of them has seen it.
-func (j *evaluator) releaseRank(e *Env, release string) int64 {
+func (ev *evaluator) releaseRank(e *Env, release string) int64 {
 	var r int64
 	for _, name := range e.Spec.After {
-		if u := j.facts.findEnv(name); u != nil {
+		if u := ev.facts.findEnv(name); u != nil {
 			r = max(r, u.arrivalRank(release))
 		}
 	}
@@ -169,21 +169,21 @@ func (e *Env) arrivalRank(release string) int64 {
 // and with the veto where one is all that stands in the way. A forced one was
 // given as a command: then what was reverted from e itself or vetoed before that doesn't
 // count, and neither does how old it is where a person's own change is replaced.
-func (j *evaluator) pickCandidate(e *Env, st *EnvState, forced *PendingCommand) (*candidate, *PastPull) {
+func (ev *evaluator) pickCandidate(e *Env, st *EnvState, forced *PendingCommand) (*candidate, *PastPull) {
 	now := e.Release.Value.ID
-	cands := j.listCandidates(e, forced != nil)
+	cands := ev.listCandidates(e, forced != nil)
 	if len(cands) == 0 {
-		j.explainNoCandidate(e, st)
+		ev.explainNoCandidate(e, st)
 		return nil, nil
 	}
-	floor := j.releaseRank(e, now)
+	floor := ev.releaseRank(e, now)
 	takeover := forced != nil && e.Landed.Value.By == ByPerson
 	for i := range cands {
 		c := &cands[i]
 		if c.Release == now || floor > 0 && c.Rank <= floor && !takeover {
 			return nil, nil
 		}
-		why, veto := j.reasonNotToCome(e, c, forced)
+		why, veto := ev.reasonNotToCome(e, c, forced)
 		if why.Text == "" {
 			return c, nil
 		}
@@ -200,17 +200,17 @@ func (j *evaluator) pickCandidate(e *Env, st *EnvState, forced *PendingCommand) 
 // reasonNotToCome says why a release that is newer than what e carries may not come there, and the
 // veto where that is why; no text: it may. It is asked before a promotion is opened and before it is
 // merged. forced as for pickCandidate.
-func (j *evaluator) reasonNotToCome(e *Env, c *candidate, forced *PendingCommand) (Reason, *PastPull) {
-	if why := j.reasonBarredUpstream(e, c.Release); why != "" {
+func (ev *evaluator) reasonNotToCome(e *Env, c *candidate, forced *PendingCommand) (Reason, *PastPull) {
+	if why := ev.reasonBarredUpstream(e, c.Release); why != "" {
 		return Reason{Code: "quarantined", Text: fmt.Sprintf("%s: %s", c.Name, why)}, nil
 	}
-	if why := j.reasonWithdrawn(e, c.Release, c.Name); why != "" {
+	if why := ev.reasonWithdrawn(e, c.Release, c.Name); why != "" {
 		return Reason{Code: codeWithdrawn, Text: why}, nil
 	}
 	if c.RevertedFrom != "" {
 		return Reason{Code: "unverified", Text: fmt.Sprintf("%s has not verified %s again since it was reverted from there", c.RevertedFrom, c.Name)}, nil
 	}
-	why, since := j.quarantineReason(e, c.Release)
+	why, since := ev.quarantineReason(e, c.Release)
 	v := findVeto(e, c.Release)
 	if forced != nil && (why == "" || forced.At.After(since)) && (v == nil || forced.At.After(v.At)) {
 		return Reason{}, nil
@@ -228,9 +228,9 @@ func (j *evaluator) reasonNotToCome(e *Env, c *candidate, forced *PendingCommand
 const codeWithdrawn = "withdrawn"
 
 // explainNoCandidate tells what the environment waits for when nothing can come.
-func (j *evaluator) explainNoCandidate(e *Env, st *EnvState) {
+func (ev *evaluator) explainNoCandidate(e *Env, st *EnvState) {
 	for _, name := range e.Spec.After {
-		u := j.facts.findEnv(name)
+		u := ev.facts.findEnv(name)
 		if u == nil || !u.Release.OK || !u.Landed.OK {
 			st.addReason("upstream", fmt.Sprintf("%s can't be read", name))
 			continue
@@ -239,13 +239,13 @@ func (j *evaluator) explainNoCandidate(e *Env, st *EnvState) {
 			continue
 		}
 		l, here := u.Landed.Value, u.currentArrival()
-		blocked := j.with.blockedBy[arrivalKey(name, l.Commit)]
+		blocked := ev.with.blockedBy[arrivalKey(name, l.Commit)]
 		switch {
 		case blocked != "" && here != nil && here.IsVerified():
 			st.addReason("together", fmt.Sprintf("%s in %s goes on when all that came with it do: %s", u.Release.Value, name, blocked))
-		case l.By == ByBaseline && j.adopts(u):
-			st.addReason("unverified", fmt.Sprintf("%s has not verified %s, which it carries since before the pipeline came in: %s", name, u.Release.Value, j.rollups[name].reason))
-		case l.By == ByBaseline && j.spec.Adopt == pipeline.AdoptConverge:
+		case l.By == ByBaseline && ev.adopts(u):
+			st.addReason("unverified", fmt.Sprintf("%s has not verified %s, which it carries since before the pipeline came in: %s", name, u.Release.Value, ev.rollups[name].reason))
+		case l.By == ByBaseline && ev.spec.Adopt == pipeline.AdoptConverge:
 			st.addReason("baseline", fmt.Sprintf("%s carries %s since before the pipeline came in, and no environment before it verified that; what comes through %s moves, or /liftlock promote %s", name, u.Release.Value, strings.Join(u.Spec.After, ", "), e.Name))
 		case l.By == ByBaseline:
 			st.addReason("baseline", fmt.Sprintf("%s carries %s since before the pipeline came in (adopt: baseline); the next release moves, or /liftlock promote %s", name, u.Release.Value, e.Name))
@@ -256,16 +256,16 @@ func (j *evaluator) explainNoCandidate(e *Env, st *EnvState) {
 		case here != nil && here.IsVerified():
 			st.addReason("unverified", fmt.Sprintf("%s has verified %s; it moves when all of %s have", name, u.Release.Value, strings.Join(e.Spec.After, ", ")))
 		default:
-			r := j.rollups[name]
+			r := ev.rollups[name]
 			st.addReason("unverified", fmt.Sprintf("%s has not verified %s: %s", name, u.Release.Value, r.reason))
 		}
 	}
 }
 
 // reasonBarredUpstream says why a release may not go past an environment before e.
-func (j *evaluator) reasonBarredUpstream(e *Env, release string) string {
-	for _, u := range j.listUpstream(e) {
-		if why, _ := j.quarantineReason(u, release); why != "" {
+func (ev *evaluator) reasonBarredUpstream(e *Env, release string) string {
+	for _, u := range ev.listUpstream(e) {
+		if why, _ := ev.quarantineReason(u, release); why != "" {
 			return why
 		}
 		for i := range u.History {
@@ -278,7 +278,7 @@ func (j *evaluator) reasonBarredUpstream(e *Env, release string) string {
 			}
 			break // the newest arrival speaks
 		}
-		if j.rollups[u.Name].state == Degraded && u.Release.OK && u.Release.Value.ID == release {
+		if ev.rollups[u.Name].state == Degraded && u.Release.OK && u.Release.Value.ID == release {
 			return "is degraded in " + u.Name // not written down: nobody needed to know how it is there
 		}
 	}
@@ -288,12 +288,12 @@ func (j *evaluator) reasonBarredUpstream(e *Env, release string) string {
 // quarantineReason says why a release may not come (back) to e nor pass it, and since
 // when, where that is known: a revert of it is open or was merged, and no later
 // promotion of it was.
-func (j *evaluator) quarantineReason(e *Env, release string) (why string, since time.Time) {
+func (ev *evaluator) quarantineReason(e *Env, release string) (why string, since time.Time) {
 	if e.Revert != nil && SameRelease(release, wording.Short(e.Revert.Release)) {
 		return fmt.Sprintf("is being reverted from %s by #%d", e.Name, e.Revert.Number), e.Revert.CreatedAt
 	}
-	if r := j.reverting[e.Name]; r != "" && r == release {
-		return "is being reverted from " + e.Name, j.facts.Now
+	if r := ev.reverting[e.Name]; r != "" && r == release {
+		return "is being reverted from " + e.Name, ev.facts.Now
 	}
 	var lifted *PastPull // the last promotion that brought it
 	for i := range e.PastPulls {

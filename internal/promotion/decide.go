@@ -163,12 +163,12 @@ func (e *Env) currentArrival() *Arrival {
 }
 
 // evaluateEnv judges one environment: what is there, then what wants to come.
-func (j *evaluator) evaluateEnv(e *Env) {
+func (ev *evaluator) evaluateEnv(e *Env) {
 	st := EnvState{Environment: e.Name, Promotion: Idle, Targets: map[string]TargetView{}}
 	for _, t := range e.Targets {
 		st.Targets[t.Name] = TargetView{State: string(t.Verdict.State), Reason: t.Verdict.Reason, Since: t.Verdict.Since, Drift: t.Verdict.Drift,
 			Untold: t.Verdict.Untold, Runs: t.Verdict.Runs}
-		j.recheckAt(t.Verdict.Next)
+		ev.recheckAt(t.Verdict.Next)
 	}
 	if e.Open != nil {
 		st.Pull = e.Open.Number
@@ -176,19 +176,19 @@ func (j *evaluator) evaluateEnv(e *Env) {
 	if e.Revert != nil {
 		st.Revert = e.Revert.Number
 	}
-	j.adoptByHand(e)
-	j.evaluateCurrent(e, &st)
-	j.evaluateRetry(e, &st)
+	ev.adoptByHand(e)
+	ev.evaluateCurrent(e, &st)
+	ev.evaluateRetry(e, &st)
 	if !e.Source() {
-		j.evaluateRevert(e, &st)
-		j.evaluateDegradation(e, &st)
-		j.evaluateIncoming(e, &st)
+		ev.evaluateRevert(e, &st)
+		ev.evaluateDegradation(e, &st)
+		ev.evaluateIncoming(e, &st)
 	}
-	j.decision.Envs = append(j.decision.Envs, st)
+	ev.decision.Envs = append(ev.decision.Envs, st)
 }
 
 // evaluateCurrent says what is in the environment and how it is.
-func (j *evaluator) evaluateCurrent(e *Env, st *EnvState) {
+func (ev *evaluator) evaluateCurrent(e *Env, st *EnvState) {
 	if e.Fields == FieldsMixed {
 		st.State, st.Reason = Mixed, e.FieldsReason
 		return
@@ -200,7 +200,7 @@ func (j *evaluator) evaluateCurrent(e *Env, st *EnvState) {
 	l := e.Landed.Value
 	st.Release, st.Name = e.Release.Value.ID, e.Release.Value.String()
 	st.Since, st.LandedPull, st.LandedBy, st.Commit = l.At, l.Pull, l.By, l.Commit
-	r := j.rollups[e.Name]
+	r := ev.rollups[e.Name]
 	st.State, st.Reason = r.state, r.reason
 	a := e.currentArrival()
 	if a != nil {
@@ -217,33 +217,33 @@ func (j *evaluator) evaluateCurrent(e *Env, st *EnvState) {
 			did = fmt.Sprintf("reset its branch, so that %s is gone and %s is there", l.ResetFrom, wording.Short(l.Commit))
 		}
 		st.Reason = fmt.Sprintf("%s %s; Liftlock leaves it alone until /liftlock promote %s", orSomebody(l.Author), did, e.Name)
-	case l.By == ByBaseline && r.state != Degraded && !j.needsVerdict(e):
+	case l.By == ByBaseline && r.state != Degraded && !ev.needsVerdict(e):
 		st.State = Baseline
 		st.Reason = "was there before the pipeline came in; it is not moved by itself"
-	case r.state == Verifying && !j.needsVerdict(e):
+	case r.state == Verifying && !ev.needsVerdict(e):
 		st.State = Idle
 		st.Reason = "in place; nothing waits for its verification"
 	}
-	if a != nil && l.By != ByBaseline && !(l.By == ByPerson && !e.Source()) || a != nil && j.needsVerdict(e) {
+	if a != nil && l.By != ByBaseline && !(l.By == ByPerson && !e.Source()) || a != nil && ev.needsVerdict(e) {
 		switch {
 		case r.clear && !a.IsVerified():
-			j.addAction(Record{Environment: e.Name, Release: a.Release, Commit: a.Commit, Verified: true})
-			a.MarkVerified(j.facts.Now)
+			ev.addAction(Record{Environment: e.Name, Release: a.Release, Commit: a.Commit, Verified: true})
+			a.MarkVerified(ev.facts.Now)
 			st.VerifiedAt = a.VerifiedAt
 		case r.state == Degraded && !a.IsDegraded():
-			j.addAction(Record{Environment: e.Name, Release: a.Release, Commit: a.Commit, Degraded: true})
-			a.MarkDegraded(j.facts.Now)
+			ev.addAction(Record{Environment: e.Name, Release: a.Release, Commit: a.Commit, Degraded: true})
+			a.MarkDegraded(ev.facts.Now)
 		}
 	}
-	if !j.needsVerdict(e) {
+	if !ev.needsVerdict(e) {
 		return
 	}
 	for _, t := range e.Targets {
 		if t.Verdict.Refresh {
-			j.addAction(Refresh{Environment: e.Name, Target: t.Name})
+			ev.addAction(Refresh{Environment: e.Name, Target: t.Name})
 		}
 		if t.Verdict.Sync {
-			j.addAction(Sync{Environment: e.Name, Target: t.Name, Tip: e.Tip})
+			ev.addAction(Sync{Environment: e.Name, Target: t.Name, Tip: e.Tip})
 		}
 	}
 }
@@ -252,21 +252,21 @@ func (j *evaluator) evaluateCurrent(e *Env, st *EnvState) {
 // is: it landed within its watch, or a target still waited its turn within that time, or
 // what is there may still have to go further. Without this a start on a large repository
 // would have Argo CD refresh everything.
-func (j *evaluator) needsVerdict(e *Env) bool {
+func (ev *evaluator) needsVerdict(e *Env) bool {
 	l := e.Landed.Value
 	if l.By == ByPerson && !e.Source() {
 		return false
 	}
 	requested := false
-	for i := range j.facts.Envs {
-		d := &j.facts.Envs[i]
+	for i := range ev.facts.Envs {
+		d := &ev.facts.Envs[i]
 		if !slices.Contains(d.Spec.After, e.Name) {
 			continue
 		}
-		if j.findCommand("promote", d.Name) != nil {
+		if ev.findCommand("promote", d.Name) != nil {
 			requested = true
 		}
-		if (l.By != ByBaseline || j.adopts(e)) && d.Release.OK && d.Release.Value.ID != e.Release.Value.ID {
+		if (l.By != ByBaseline || ev.adopts(e)) && d.Release.OK && d.Release.Value.ID != e.Release.Value.ID {
 			return true
 		}
 	}
@@ -274,18 +274,18 @@ func (j *evaluator) needsVerdict(e *Env) bool {
 		return requested
 	}
 	heldUp := func(t Target) bool {
-		return !t.Verdict.HeldUpAt.IsZero() && j.facts.Now.Sub(t.Verdict.HeldUpAt) <= e.Spec.Verify.WatchWindow()
+		return !t.Verdict.HeldUpAt.IsZero() && ev.facts.Now.Sub(t.Verdict.HeldUpAt) <= e.Spec.Verify.WatchWindow()
 	}
-	return requested || j.facts.Now.Sub(l.At) <= e.Spec.Verify.WatchWindow() || slices.ContainsFunc(e.Targets, heldUp)
+	return requested || ev.facts.Now.Sub(l.At) <= e.Spec.Verify.WatchWindow() || slices.ContainsFunc(e.Targets, heldUp)
 }
 
-func (j *evaluator) addAction(a Action) {
-	d := &j.decision
+func (ev *evaluator) addAction(a Action) {
+	d := &ev.decision
 	switch a := a.(type) {
 	case PullAction:
-		j.intents = append(j.intents, a)
+		ev.intents = append(ev.intents, a)
 	case FinishCommand:
-		if slices.ContainsFunc(j.intents, func(p PullAction) bool { return p.environment() == a.Environment }) {
+		if slices.ContainsFunc(ev.intents, func(p PullAction) bool { return p.environment() == a.Environment }) {
 			d.Answers = append(d.Answers, a)
 		} else {
 			d.Actions = append(d.Actions, a)
@@ -296,21 +296,21 @@ func (j *evaluator) addAction(a Action) {
 }
 
 // member is the component as what moves with a release.
-func (j *evaluator) member(release, name string, command *PendingCommand) Member {
-	p := Member{Component: j.facts.Unit.Component, Release: release, Name: name}
+func (ev *evaluator) member(release, name string, command *PendingCommand) Member {
+	p := Member{Component: ev.facts.Unit.Component, Release: release, Name: name}
 	if command != nil {
 		p.CommandID = command.ID
-		j.finished[command.ID] = true
+		ev.finished[command.ID] = true
 	}
 	return p
 }
 
 // membersOf is whom an open pull request moves.
-func (j *evaluator) membersOf(p *Pull) []Member {
+func (ev *evaluator) membersOf(p *Pull) []Member {
 	if len(p.Members) > 0 {
 		return p.Members
 	}
-	return []Member{j.member(p.Release, p.Name, nil)}
+	return []Member{ev.member(p.Release, p.Name, nil)}
 }
 
 // minRecheckDelay is the shortest time after which a decision is worth making again when
@@ -322,17 +322,17 @@ const (
 )
 
 // recheckAt notes when to look again at the latest.
-func (j *evaluator) recheckAt(t time.Time) {
+func (ev *evaluator) recheckAt(t time.Time) {
 	if t.IsZero() {
 		return
 	}
-	switch least := j.facts.Now.Add(minRecheckDelay); {
-	case !t.After(j.facts.Now):
-		t = j.facts.Now.Add(pastDueRecheckDelay)
+	switch least := ev.facts.Now.Add(minRecheckDelay); {
+	case !t.After(ev.facts.Now):
+		t = ev.facts.Now.Add(pastDueRecheckDelay)
 	case t.Before(least):
 		t = least
 	}
-	j.decision.Next = earliest(j.decision.Next, t)
+	ev.decision.Next = earliest(ev.decision.Next, t)
 }
 
 // earliest is the earlier of two times; zero is never.
@@ -352,22 +352,22 @@ func latest(a, b time.Time) time.Time {
 }
 
 // findEnv finds an environment by name; nil when there is none.
-func (f *ComponentFacts) findEnv(name string) *Env {
-	i := slices.IndexFunc(f.Envs, func(e Env) bool { return e.Name == name })
+func (c *ComponentFacts) findEnv(name string) *Env {
+	i := slices.IndexFunc(c.Envs, func(e Env) bool { return e.Name == name })
 	if i < 0 {
 		return nil
 	}
-	return &f.Envs[i]
+	return &c.Envs[i]
 }
 
 // listUpstream lists every environment that stands, directly or not, before e.
-func (j *evaluator) listUpstream(e *Env) []*Env {
+func (ev *evaluator) listUpstream(e *Env) []*Env {
 	var out []*Env
 	seen := map[string]bool{}
 	var walk func(names []string)
 	walk = func(names []string) {
 		for _, n := range names {
-			if u := j.facts.findEnv(n); u != nil && !seen[n] {
+			if u := ev.facts.findEnv(n); u != nil && !seen[n] {
 				seen[n] = true
 				out = append(out, u)
 				walk(u.Spec.After)
@@ -379,7 +379,7 @@ func (j *evaluator) listUpstream(e *Env) []*Env {
 }
 
 // suppressActions drops everything that changes the world and says so instead.
-func (j *evaluator) suppressActions() {
+func (ev *evaluator) suppressActions() {
 	var kept []Action
 	refuse := func(a Action, commandID int64) {
 		if commandID != 0 {
@@ -387,14 +387,14 @@ func (j *evaluator) suppressActions() {
 		}
 	}
 	explain := func(a Action) {
-		for i := range j.decision.Envs {
-			if st := &j.decision.Envs[i]; st.Environment == a.environment() {
+		for i := range ev.decision.Envs {
+			if st := &ev.decision.Envs[i]; st.Environment == a.environment() {
 				st.addReason("observe", "mode is observe; otherwise: "+a.Describe())
 			}
 		}
 	}
-	actions := j.decision.Actions
-	for _, a := range j.decision.Answers {
+	actions := ev.decision.Actions
+	for _, a := range ev.decision.Answers {
 		actions = append(actions, a)
 	}
 	for _, a := range actions {
@@ -414,17 +414,17 @@ func (j *evaluator) suppressActions() {
 			explain(a)
 		}
 	}
-	for _, a := range j.intents {
+	for _, a := range ev.intents {
 		_, members := a.Subject()
-		p, _ := FindMember(members, j.facts.Unit.Component)
+		p, _ := FindMember(members, ev.facts.Unit.Component)
 		refuse(a, p.CommandID)
 		explain(a)
 	}
-	j.decision.Actions, j.decision.Answers, j.intents = kept, nil, nil
+	ev.decision.Actions, ev.decision.Answers, ev.intents = kept, nil, nil
 }
 
-func (st *EnvState) addReason(code, text string) {
-	st.Why = append(st.Why, Reason{Code: code, Text: text})
+func (e *EnvState) addReason(code, text string) {
+	e.Why = append(e.Why, Reason{Code: code, Text: text})
 }
 
 func orSomebody(who string) string { return cmp.Or(who, "somebody") }

@@ -50,23 +50,23 @@ func linearFacts() *ComponentFacts {
 
 func mins(n int) pipeline.Duration { return pipeline.Duration(time.Duration(n) * time.Minute) }
 
-func (f *ComponentFacts) env(name string) *Env {
-	for i := range f.Envs {
-		if f.Envs[i].Name == name {
-			return &f.Envs[i]
+func (c *ComponentFacts) env(name string) *Env {
+	for i := range c.Envs {
+		if c.Envs[i].Name == name {
+			return &c.Envs[i]
 		}
 	}
 	panic("no environment " + name)
 }
 
 // land puts a release into an environment.
-func (f *ComponentFacts) land(env, release, by string, pull int) *Env {
-	e := f.env(env)
+func (c *ComponentFacts) land(env, release, by string, pull int) *Env {
+	e := c.env(env)
 	commit := env + "-" + release
 	e.Release = Sure(rel(release))
 	e.Landed = Sure(Landed{Commit: commit, Parent: "before", By: by, Pull: pull, At: noon.Add(-5 * time.Minute), Author: "linus"})
 	var seq int64
-	for _, x := range f.Envs {
+	for _, x := range c.Envs {
 		for _, a := range x.History {
 			seq = max(seq, a.Seq)
 		}
@@ -81,35 +81,35 @@ func (f *ComponentFacts) land(env, release, by string, pull int) *Env {
 	return e
 }
 
-func (f *ComponentFacts) verified(env string) *ComponentFacts {
-	f.env(env).History[0].VerifiedAt = noon.Add(-2 * time.Minute)
-	return f
+func (c *ComponentFacts) verified(env string) *ComponentFacts {
+	c.env(env).History[0].VerifiedAt = noon.Add(-2 * time.Minute)
+	return c
 }
 
-func (f *ComponentFacts) verdict(env string, s verification.State, reason string) *ComponentFacts {
-	e := f.env(env)
+func (c *ComponentFacts) verdict(env string, s verification.State, reason string) *ComponentFacts {
+	e := c.env(env)
 	e.Targets[0].Verdict = verification.Verdict{State: s, Reason: reason}
-	return f
+	return c
 }
 
-func (f *ComponentFacts) composed(env, release string) *ComponentFacts {
-	f.env(env).Compositions[id(release)] = Composition{Tip: tip, Files: []string{"overlays/" + env + "/kustomization.yaml"}}
-	return f
+func (c *ComponentFacts) composed(env, release string) *ComponentFacts {
+	c.env(env).Compositions[id(release)] = Composition{Tip: tip, Files: []string{"overlays/" + env + "/kustomization.yaml"}}
+	return c
 }
 
 // pull opens a promotion of ours.
-func (f *ComponentFacts) pull(env, release string, approvals ...string) *ComponentFacts {
+func (c *ComponentFacts) pull(env, release string, approvals ...string) *ComponentFacts {
 	p := &Pull{Number: 7, Head: "head", Release: id(release), DeclaredRelease: Sure(id(release)), Name: release, Mergeable: "yes", CreatedAt: noon.Add(-time.Hour), UpdatedAt: noon.Add(-time.Hour)}
 	for _, a := range approvals {
 		p.Review.Approvals = append(p.Review.Approvals, policies.Approval{User: a, MayWrite: true, Current: true})
 	}
-	f.env(env).Open = p
-	return f
+	c.env(env).Open = p
+	return c
 }
 
-func (f *ComponentFacts) openRevert(env, release string) *ComponentFacts {
-	f.env(env).Revert = &Pull{Number: 9, Head: "undo", Release: id(release), Name: release, Mergeable: "yes", CreatedAt: noon.Add(-time.Minute), UpdatedAt: noon.Add(-time.Minute)}
-	return f
+func (c *ComponentFacts) openRevert(env, release string) *ComponentFacts {
+	c.env(env).Revert = &Pull{Number: 9, Head: "undo", Release: id(release), Name: release, Mergeable: "yes", CreatedAt: noon.Add(-time.Minute), UpdatedAt: noon.Add(-time.Minute)}
+	return c
 }
 
 // decideAlone decides one component; its decision has all actions, in the order in which
@@ -136,7 +136,7 @@ func decideAlone(t interface {
 	return out
 }
 
-func (f *ComponentFacts) with(change func(*ComponentFacts)) *ComponentFacts { change(f); return f }
+func (c *ComponentFacts) with(change func(*ComponentFacts)) *ComponentFacts { change(c); return c }
 
 // soakInQA asks for a soak that nothing has served.
 var soakInQA = []policies.Gate{{Approvals: &policies.Approvals{Count: 2}}, {Soak: &policies.Soak{Environment: "qa", For: time.Hour}}}
@@ -163,30 +163,30 @@ type decisionCase struct {
 	next  time.Duration // from noon on, when it is looked at again; 0: that doesn't matter here
 }
 
-func (c decisionCase) check(t *testing.T) {
-	d := decideAlone(t, *c.facts)
+func (dc decisionCase) check(t *testing.T) {
+	d := decideAlone(t, *dc.facts)
 	var got []string
 	for _, a := range d.Actions {
 		got = append(got, a.Describe())
 	}
-	if fmt.Sprint(got) != fmt.Sprint(c.want) {
-		t.Errorf("actions\n got  %q\n want %q\nenvs %+v", got, c.want, d.Envs)
+	if fmt.Sprint(got) != fmt.Sprint(dc.want) {
+		t.Errorf("actions\n got  %q\n want %q\nenvs %+v", got, dc.want, d.Envs)
 	}
-	if c.next != 0 && !d.Next.Equal(noon.Add(c.next)) {
-		t.Errorf("it is looked at again in %s, want %s", d.Next.Sub(noon), c.next)
+	if dc.next != 0 && !d.Next.Equal(noon.Add(dc.next)) {
+		t.Errorf("it is looked at again in %s, want %s", d.Next.Sub(noon), dc.next)
 	}
-	if c.env == "" {
+	if dc.env == "" {
 		return
 	}
-	st := d.Env(c.env)
-	if c.state != "" && st.State != c.state {
-		t.Errorf("state of %s is %s (%s), want %s", c.env, st.State, st.Reason, c.state)
+	st := d.Env(dc.env)
+	if dc.state != "" && st.State != dc.state {
+		t.Errorf("state of %s is %s (%s), want %s", dc.env, st.State, st.Reason, dc.state)
 	}
-	if c.promo != "" && st.Promotion != c.promo {
-		t.Errorf("promotion into %s is %s, want %s: %+v", c.env, st.Promotion, c.promo, st.Why)
+	if dc.promo != "" && st.Promotion != dc.promo {
+		t.Errorf("promotion into %s is %s, want %s: %+v", dc.env, st.Promotion, dc.promo, st.Why)
 	}
-	if c.why != "" && !strings.Contains(fmt.Sprint(st.Reason, st.Why, st.Gates, st.RevertGates), c.why) {
-		t.Errorf("why of %s\n got  %s %+v\n want %q", c.env, st.Reason, st.Why, c.why)
+	if dc.why != "" && !strings.Contains(fmt.Sprint(st.Reason, st.Why, st.Gates, st.RevertGates), dc.why) {
+		t.Errorf("why of %s\n got  %s %+v\n want %q", dc.env, st.Reason, st.Why, dc.why)
 	}
 }
 

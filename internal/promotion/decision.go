@@ -72,8 +72,8 @@ type TargetView struct {
 
 // UntoldTargets are the names, sorted, of those targets of which nobody has been able to
 // tell for so long how they are that a person should look why; none when there are none.
-func (st *EnvState) UntoldTargets() []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(st.Targets)), func(name string) bool { return !st.Targets[name].Untold })
+func (e *EnvState) UntoldTargets() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(e.Targets)), func(name string) bool { return !e.Targets[name].Untold })
 }
 
 // Drift is how a target differs from what was synced to it, as its verification found it.
@@ -131,12 +131,12 @@ func (d Decision) MarshalJSON() ([]byte, error) {
 }
 
 // MarshalJSON writes the actions with their kind.
-func (d ComponentDecision) MarshalJSON() ([]byte, error) {
+func (c ComponentDecision) MarshalJSON() ([]byte, error) {
 	type plain ComponentDecision
 	return json.Marshal(struct {
 		Actions actionList `json:"actions"`
 		plain
-	}{d.Actions, plain(d)})
+	}{c.Actions, plain(c)})
 }
 
 // Step is an action in its place among all of a decision's.
@@ -187,10 +187,10 @@ func (d *Decision) closes(pull int) bool {
 }
 
 // Env finds an environment's state by name; nil when there is none.
-func (d *ComponentDecision) Env(name string) *EnvState {
-	i := slices.IndexFunc(d.Envs, func(e EnvState) bool { return e.Environment == name })
+func (c *ComponentDecision) Env(name string) *EnvState {
+	i := slices.IndexFunc(c.Envs, func(e EnvState) bool { return e.Environment == name })
 	if i < 0 {
 		return nil
 	}
-	return &d.Envs[i]
+	return &c.Envs[i]
 }

@@ -18,25 +18,25 @@ const revertWindow = 10 * time.Minute
 
 // evaluateDegradation judges what landed in an environment that is not well: revert it,
 // or hold and say what a person must decide.
-func (j *evaluator) evaluateDegradation(e *Env, st *EnvState) {
-	pending := j.findUnboundCommand("revert", e.Name)
+func (ev *evaluator) evaluateDegradation(e *Env, st *EnvState) {
+	pending := ev.findUnboundCommand("revert", e.Name)
 	if !e.Release.OK || !e.Landed.OK {
-		j.finishCommand(pending, false, e.Name+" can't be read: "+st.Reason)
+		ev.finishCommand(pending, false, e.Name+" can't be read: "+st.Reason)
 		return
 	}
-	l, r := e.Landed.Value, j.rollups[e.Name]
+	l, r := e.Landed.Value, ev.rollups[e.Name]
 	if l.By == ByPromotion && pending.isOlderThan(l.At) {
-		j.finishCommand(pending, false, fmt.Sprintf("#%d brought %s to %s only after this was written; /liftlock revert again takes that back", l.Pull, e.Release.Value, e.Name))
+		ev.finishCommand(pending, false, fmt.Sprintf("#%d brought %s to %s only after this was written; /liftlock revert again takes that back", l.Pull, e.Release.Value, e.Name))
 		pending = nil
 	}
-	j.finishCommand(j.findOtherBoundCommand("revert", e.Name, e.Release.Value.ID), true, e.Name+" no longer carries it")
+	ev.finishCommand(ev.findOtherBoundCommand("revert", e.Name, e.Release.Value.ID), true, e.Name+" no longer carries it")
 	if e.Revert != nil {
 		if pending != nil {
-			j.bindCommand(pending, e.Release.Value.ID)
+			ev.bindCommand(pending, e.Release.Value.ID)
 		}
 		return
 	}
-	j.finishCommand(j.findBoundCommand("revert", e.Name, e.Release.Value.ID), false, "its revert is no longer open")
+	ev.finishCommand(ev.findBoundCommand("revert", e.Name, e.Release.Value.ID), false, "its revert is no longer open")
 	if l.By == ByRevert && st.State != Degraded && st.State != Failed {
 		st.Promotion = Reverted
 	}
@@ -45,50 +45,50 @@ func (j *evaluator) evaluateDegradation(e *Env, st *EnvState) {
 	}
 	if l.By != ByPromotion {
 		why := fmt.Sprintf("what %s carries was not brought by a promotion, so there is nothing to take back", e.Name)
-		j.refuseRevert(e, st, pending, why, "; a person has to decide")
+		ev.refuseRevert(e, st, pending, why, "; a person has to decide")
 		return
 	}
-	if l.Batch && !j.spec.BatchesByEnvironment() {
+	if l.Batch && !ev.spec.BatchesByEnvironment() {
 		why := fmt.Sprintf("#%d brought %s together, when spec.batch was environment; taking them back is left to people", l.Pull, wording.Count(len(l.Members), "component"))
-		j.refuseRevert(e, st, pending, why, "")
+		ev.refuseRevert(e, st, pending, why, "")
 		return
 	}
-	if overtaken := j.with.overtaken[arrivalKey(e.Name, l.Commit)]; overtaken != "" {
+	if overtaken := ev.with.overtaken[arrivalKey(e.Name, l.Commit)]; overtaken != "" {
 		why := fmt.Sprintf("#%d brought %s together, and they can't all be taken back: %s", l.Pull, wording.Count(len(l.Members), "component"), overtaken)
-		j.refuseRevert(e, st, pending, why, "; a person has to decide")
+		ev.refuseRevert(e, st, pending, why, "; a person has to decide")
 		return
 	}
-	if (pending != nil || j.facts.Now.Sub(l.At) <= e.Spec.Verify.WatchWindow()) && j.requestCulprits(e) {
+	if (pending != nil || ev.facts.Now.Sub(l.At) <= e.Spec.Verify.WatchWindow()) && ev.requestCulprits(e) {
 		return
 	}
 	if pending == nil {
-		if code, why := j.reasonNotToRevert(e); why != "" {
-			j.holdDegradation(e, st, code, why, Unclear)
+		if code, why := ev.reasonNotToRevert(e); why != "" {
+			ev.holdDegradation(e, st, code, why, Unclear)
 			return
 		}
-		if !j.ruledOutOtherCommits(e, st) || !j.ruledOutSelfRunning(e, st) || !j.ruledOutIncident(e, st) || !j.ruledOutImagePulls(e, st) {
+		if !ev.ruledOutOtherCommits(e, st) || !ev.ruledOutSelfRunning(e, st) || !ev.ruledOutIncident(e, st) || !ev.ruledOutImagePulls(e, st) {
 			return
 		}
 	}
-	j.openRevert(e, st, pending)
+	ev.openRevert(e, st, pending)
 }
 
 // refuseRevert answers the command that asks for a revert that can't be; without one the
 // degradation is held, with what else is to be said then.
-func (j *evaluator) refuseRevert(e *Env, st *EnvState, pending *PendingCommand, why, held string) {
+func (ev *evaluator) refuseRevert(e *Env, st *EnvState, pending *PendingCommand, why, held string) {
 	if pending != nil {
-		j.finishCommand(pending, false, why)
+		ev.finishCommand(pending, false, why)
 		return
 	}
-	j.holdDegradation(e, st, "hold", why+held, Unclear)
+	ev.holdDegradation(e, st, "hold", why+held, Unclear)
 }
 
 // requestCulprits asks which resources of the degraded targets are unhealthy, where nobody
 // has looked yet: a revert says it, and an incident is told by it.
-func (j *evaluator) requestCulprits(e *Env) bool {
+func (ev *evaluator) requestCulprits(e *Env) bool {
 	for _, t := range e.degradedTargets() {
 		if !t.Unhealthy.OK && t.Unhealthy.Err == "" {
-			j.addAction(FactRequest{What: RequestCulprits, Environment: e.Name})
+			ev.addAction(FactRequest{What: RequestCulprits, Environment: e.Name})
 			return true
 		}
 	}
@@ -96,12 +96,12 @@ func (j *evaluator) requestCulprits(e *Env) bool {
 }
 
 // reasonNotToRevert gives the cheap reasons for which a degradation is left to people.
-func (j *evaluator) reasonNotToRevert(e *Env) (code, why string) {
+func (ev *evaluator) reasonNotToRevert(e *Env) (code, why string) {
 	l := e.Landed.Value
 	if e.Spec.OnDegraded.Action == pipeline.OnDegradedHold {
 		return "hold", "onDegraded: hold; a person decides (/liftlock revert)"
 	}
-	if age := j.facts.Now.Sub(l.At); age > e.Spec.Verify.WatchWindow() {
+	if age := ev.facts.Now.Sub(l.At); age > e.Spec.Verify.WatchWindow() {
 		return "hold", fmt.Sprintf("it was merged longer ago than its watch (%s); nothing that old is reverted by itself (/liftlock revert)", e.Spec.Verify.WatchWindow())
 	}
 	if p := findRefusedRevert(e); p != nil {
@@ -121,17 +121,17 @@ func (j *evaluator) reasonNotToRevert(e *Env) (code, why string) {
 		if t.Verdict.UnhealthyBefore {
 			return "hold", fmt.Sprintf("%s became unwell before the sync of this release began; a person has to decide (/liftlock revert)", t.Name)
 		}
-		if n := j.facts.Limits.RevertsByCluster[t.Cluster]; j.revertLimitReached(n) {
-			return "storm", j.revertLimitReason(n, "on cluster "+t.Cluster)
+		if n := ev.facts.Limits.RevertsByCluster[t.Cluster]; ev.revertLimitReached(n) {
+			return "storm", ev.revertLimitReason(n, "on cluster "+t.Cluster)
 		}
 	}
-	if n := j.facts.Limits.RevertsByEnv[e.Name]; j.revertLimitReached(n) {
-		return "storm", j.revertLimitReason(n, "in "+e.Name)
+	if n := ev.facts.Limits.RevertsByEnv[e.Name]; ev.revertLimitReached(n) {
+		return "storm", ev.revertLimitReason(n, "in "+e.Name)
 	}
 	if !e.Spec.OnDegraded.Quorum.IsZero() {
-		j.ruleOut(e, CheckQuorum, "%s", e.describeQuorum())
+		ev.ruleOut(e, CheckQuorum, "%s", e.describeQuorum())
 	}
-	j.ruleOut(e, CheckUnhealthyBefore, "every degraded target was well just before #%d was merged, and until its sync began", l.Pull)
+	ev.ruleOut(e, CheckUnhealthyBefore, "every degraded target was well just before #%d was merged, and until its sync began", l.Pull)
 	return "", ""
 }
 
@@ -166,33 +166,33 @@ func (p *PastPull) isRefusedRevert() bool { return p.Revert && p.isRefused() }
 func (p *PastPull) isRefused() bool { return !p.Merged && !p.OnOtherBranch && !p.Superseded }
 
 // revertLimitReached says that as many reverts were opened as the limit allows.
-func (j *evaluator) revertLimitReached(n int) bool {
-	limit := j.spec.Limits.RevertsPer10Minutes
+func (ev *evaluator) revertLimitReached(n int) bool {
+	limit := ev.spec.Limits.RevertsPer10Minutes
 	return limit > 0 && n >= limit
 }
 
-func (j *evaluator) revertLimitReason(n int, where string) string {
-	return fmt.Sprintf("%s were opened %s within 10 minutes (limits.revertsPer10Minutes: %d): everything holds; a person has to decide (/liftlock revert)", wording.Count(n, "revert"), where, j.spec.Limits.RevertsPer10Minutes)
+func (ev *evaluator) revertLimitReason(n int, where string) string {
+	return fmt.Sprintf("%s were opened %s within 10 minutes (limits.revertsPer10Minutes: %d): everything holds; a person has to decide (/liftlock revert)", wording.Count(n, "revert"), where, ev.spec.Limits.RevertsPer10Minutes)
 }
 
 // ruledOutOtherCommits finds out whether another commit touched what the degraded targets
 // read since the merge; true when none did.
-func (j *evaluator) ruledOutOtherCommits(e *Env, st *EnvState) bool {
+func (ev *evaluator) ruledOutOtherCommits(e *Env, st *EnvState) bool {
 	for _, t := range e.degradedTargets() {
 		if !t.ChangedSince.OK {
 			if t.ChangedSince.Err != "" {
-				j.holdDegradation(e, st, "hold", "what else changed since the merge can't be told: "+t.ChangedSince.Err, Unclear)
+				ev.holdDegradation(e, st, "hold", "what else changed since the merge can't be told: "+t.ChangedSince.Err, Unclear)
 				return false
 			}
-			j.addAction(FactRequest{What: RequestBlame, Environment: e.Name})
+			ev.addAction(FactRequest{What: RequestBlame, Environment: e.Name})
 			return false
 		}
 		if len(t.ChangedSince.Value) > 0 {
-			j.holdDegradation(e, st, "hold", fmt.Sprintf("%s also changed what %s reads since the merge; a person has to decide (/liftlock revert)", strings.Join(shortenCommits(t.ChangedSince.Value), ", "), t.Name), Unclear)
+			ev.holdDegradation(e, st, "hold", fmt.Sprintf("%s also changed what %s reads since the merge; a person has to decide (/liftlock revert)", strings.Join(shortenCommits(t.ChangedSince.Value), ", "), t.Name), Unclear)
 			return false
 		}
 	}
-	j.ruleOut(e, CheckOtherCommit, "no other commit has changed what the degraded targets read since")
+	ev.ruleOut(e, CheckOtherCommit, "no other commit has changed what the degraded targets read since")
 	return true
 }
 
@@ -230,33 +230,33 @@ func shortenCommits(commits []string) []string {
 }
 
 // openRevert opens the revert once it is known that it can be made.
-func (j *evaluator) openRevert(e *Env, st *EnvState, pending *PendingCommand) {
+func (ev *evaluator) openRevert(e *Env, st *EnvState, pending *PendingCommand) {
 	l := e.Landed.Value
 	if e.RevertBranchState == BranchUnmanaged {
 		st.addReason("foreign", e.RevertBranchReason)
-		j.finishCommand(pending, false, e.RevertBranchReason)
+		ev.finishCommand(pending, false, e.RevertBranchReason)
 		return
 	}
 	if p := findRefusedRevert(e); p != nil && pending.isOlderThan(p.At) {
-		j.finishCommand(pending, false, fmt.Sprintf("the revert #%d was closed by a person since", p.Number))
+		ev.finishCommand(pending, false, fmt.Sprintf("the revert #%d was closed by a person since", p.Number))
 		return
 	}
 	switch c := e.Restore.Value; {
 	case e.Restore.Err != "", c.Tip == e.Tip && c.State == EditRefused:
 		why := "the revert can't be composed: " + cmp.Or(e.Restore.Err, c.Reason)
 		st.addReason("hold", why)
-		j.finishCommand(pending, false, why)
+		ev.finishCommand(pending, false, why)
 		return
 	case !e.Restore.OK || c.Tip != e.Tip:
-		j.addAction(FactRequest{What: RequestRestore, Environment: e.Name})
+		ev.addAction(FactRequest{What: RequestRestore, Environment: e.Name})
 		return
 	}
-	own := j.member(e.Release.Value.ID, e.Release.Value.Name, pending)
+	own := ev.member(e.Release.Value.ID, e.Release.Value.Name, pending)
 	sure := Guilty
 	if pending != nil {
 		sure = Unclear
 	}
-	open := OpenRevert{Environment: e.Name, Pull: l.Pull, Release: own.Release, Commit: l.Commit, Tip: e.Tip, Evidence: []Evidence{j.collectEvidence(e, sure)}, Members: []Member{own}}
+	open := OpenRevert{Environment: e.Name, Pull: l.Pull, Release: own.Release, Commit: l.Commit, Tip: e.Tip, Evidence: []Evidence{ev.collectEvidence(e, sure)}, Members: []Member{own}}
 	if l.Batch {
 		open.Batch, open.Members = true, slices.Clone(l.Members)
 		for i := range open.Members {
@@ -270,12 +270,12 @@ func (j *evaluator) openRevert(e *Env, st *EnvState, pending *PendingCommand) {
 		open.By, open.Reason = pending.By, pending.Reason
 	}
 	st.Promotion = Reverting
-	j.reverting[e.Name] = e.Release.Value.ID
-	j.addAction(open)
+	ev.reverting[e.Name] = e.Release.Value.ID
+	ev.addAction(open)
 }
 
 // evaluateRevert judges an open revert: still needed, to be composed anew, or to be merged.
-func (j *evaluator) evaluateRevert(e *Env, st *EnvState) {
+func (ev *evaluator) evaluateRevert(e *Env, st *EnvState) {
 	u := e.Revert
 	if u == nil {
 		return
@@ -290,19 +290,19 @@ func (j *evaluator) evaluateRevert(e *Env, st *EnvState) {
 		return
 	}
 	if why := overtakenReason(e, u.Release, u.Batch); why != "" {
-		j.addAction(Close{Environment: e.Name, Pull: u.Number, Revert: true, Members: j.membersOf(u), Why: why})
+		ev.addAction(Close{Environment: e.Name, Pull: u.Number, Revert: true, Members: ev.membersOf(u), Why: why})
 		return
 	}
 	if u.Diverged {
 		st.addReason("hold", fmt.Sprintf("the fields that #%d restores changed since; a person has to decide", u.Number))
 		return
 	}
-	if u.Stale && j.facts.PipelineErr == "" {
-		j.addAction(RecomposeRevert{Environment: e.Name, Pull: u.Number, Head: u.Head, Tip: e.Tip, Members: j.membersOf(u)})
+	if u.Stale && ev.facts.PipelineErr == "" {
+		ev.addAction(RecomposeRevert{Environment: e.Name, Pull: u.Number, Head: u.Head, Tip: e.Tip, Members: ev.membersOf(u)})
 		return
 	}
-	st.RevertGates = j.evaluateGates(e, u, true)
-	behind, attempt := u.isBehindAlone(st.RevertGates, true, j.facts.Now), u.isBlockedWrongly(st.RevertGates, j.facts.Now)
+	st.RevertGates = ev.evaluateGates(e, u, true)
+	behind, attempt := u.isBehindAlone(st.RevertGates, true, ev.facts.Now), u.isBlockedWrongly(st.RevertGates, ev.facts.Now)
 	mergesItself := e.MergesByItself(true)
 	if !allPass(st.RevertGates) && (!behind && !attempt || !mergesItself) {
 		return
@@ -311,7 +311,7 @@ func (j *evaluator) evaluateRevert(e *Env, st *EnvState) {
 		st.addReason("manual", fmt.Sprintf("the revert #%d waits for a person to merge it (onDegraded: %s)", u.Number, e.Spec.OnDegraded))
 		return
 	}
-	j.addAction(Merge{Environment: e.Name, Pull: u.Number, Head: u.Head, Tip: e.Tip, Revert: true, Members: j.membersOf(u),
+	ev.addAction(Merge{Environment: e.Name, Pull: u.Number, Head: u.Head, Tip: e.Tip, Revert: true, Members: ev.membersOf(u),
 		Behind: behind, KeepApprovals: behind && u.keepsApprovals(), Attempt: attempt})
 }
 
@@ -331,10 +331,10 @@ func overtakenReason(e *Env, release string, batch bool) string {
 
 // addRevertGates are a revert's own conditions. The pipeline's gates are not among
 // them: it restores bytes that passed them before.
-func (j *evaluator) addRevertGates(e *Env, u *Pull, add func(string, policies.Outcome, string)) {
-	requested := j.findBoundCommand("revert", e.Name, u.Release) != nil
-	switch r := j.rollups[e.Name]; {
-	case requested || j.with.revertCauses[e.Name] != "":
+func (ev *evaluator) addRevertGates(e *Env, u *Pull, add func(string, policies.Outcome, string)) {
+	requested := ev.findBoundCommand("revert", e.Name, u.Release) != nil
+	switch r := ev.rollups[e.Name]; {
+	case requested || ev.with.revertCauses[e.Name] != "":
 	case r.state != Degraded:
 		add("degraded", policies.Wait, fmt.Sprintf("%s is not degraded right now (%s); a person merges or closes it", e.Name, r.reason))
 	case !e.reachesQuorum():

@@ -19,8 +19,8 @@ type Delivery struct {
 
 // MeasureDelivery says what a verdict that is about to be recorded tells. Clocks that
 // differ may make a time shorter, never negative.
-func (f *ComponentFacts) MeasureDelivery(r Record) Delivery {
-	e, i := f.findArrival(r)
+func (c *ComponentFacts) MeasureDelivery(r Record) Delivery {
+	e, i := c.findArrival(r)
 	if e == nil {
 		return Delivery{}
 	}
@@ -30,19 +30,19 @@ func (f *ComponentFacts) MeasureDelivery(r Record) Delivery {
 	if !r.Verified {
 		return d
 	}
-	if began := f.releaseBegan(a.Release, a.At); promoted && a.VerifiedAt.IsZero() && !began.IsZero() {
-		d.Lead = max(f.Now.Sub(began), 0)
+	if began := c.releaseBegan(a.Release, a.At); promoted && a.VerifiedAt.IsZero() && !began.IsZero() {
+		d.Lead = max(c.Now.Sub(began), 0)
 	}
 	if since := degradedSince(e.History[i:]); !since.IsZero() {
-		d.Restore = max(f.Now.Sub(since), 0)
+		d.Restore = max(c.Now.Sub(since), 0)
 	}
 	return d
 }
 
 // findArrival finds the arrival that a record is about; nil where there is none any more.
-func (f *ComponentFacts) findArrival(r Record) (e *Env, index int) {
-	for k := range f.Envs {
-		if e = &f.Envs[k]; e.Name != r.Environment {
+func (c *ComponentFacts) findArrival(r Record) (e *Env, index int) {
+	for k := range c.Envs {
+		if e = &c.Envs[k]; e.Name != r.Environment {
 			continue
 		}
 		for i := range e.History {
@@ -56,12 +56,12 @@ func (f *ComponentFacts) findArrival(r Record) (e *Env, index int) {
 
 // releaseBegan is when a release last came into an environment without any before it,
 // until then; zero: that isn't known.
-func (f *ComponentFacts) releaseBegan(release string, until time.Time) (began time.Time) {
-	for k := range f.Envs {
-		if !f.Envs[k].Source() {
+func (c *ComponentFacts) releaseBegan(release string, until time.Time) (began time.Time) {
+	for k := range c.Envs {
+		if !c.Envs[k].Source() {
 			continue
 		}
-		for _, a := range f.Envs[k].History { // newest first
+		for _, a := range c.Envs[k].History { // newest first
 			if a.Release == release && !a.At.After(until) {
 				if began.IsZero() || a.At.Before(began) {
 					began = a.At

@@ -52,11 +52,11 @@ type SetDeployment struct {
 	Members []Member
 }
 
-func (a SetDeployment) environment() string { return a.Environment }
+func (s SetDeployment) environment() string { return s.Environment }
 
 // Describe says it in a few words.
-func (a SetDeployment) Describe() string {
-	return fmt.Sprintf("show the deployment of %s in %s as %s", wording.Short(a.Commit), a.Environment, a.State)
+func (s SetDeployment) Describe() string {
+	return fmt.Sprintf("show the deployment of %s in %s as %s", wording.Short(s.Commit), s.Environment, s.State)
 }
 
 // deploymentRetry is how long a forge isn't tried again that refused to take a deployment: a
@@ -147,12 +147,12 @@ func deploymentStateOf(st *EnvState) DeploymentState {
 var deploymentStates = []DeploymentState{DeploymentFailure, DeploymentError, DeploymentInProgress, DeploymentSuccess, ""}
 
 // join adds what is said of one component of it.
-func (o *landing) join(state DeploymentState, reason, component string, batch bool) {
-	if slices.Index(deploymentStates, state) >= slices.Index(deploymentStates, o.State) {
+func (l *landing) join(state DeploymentState, reason, component string, batch bool) {
+	if slices.Index(deploymentStates, state) >= slices.Index(deploymentStates, l.State) {
 		return
 	}
-	if o.State, o.Reason = state, reason; batch {
-		o.Reason = component + ": " + reason
+	if l.State, l.Reason = state, reason; batch {
+		l.Reason = component + ": " + reason
 	}
 }
 

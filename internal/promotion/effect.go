@@ -33,16 +33,16 @@ type IneffectiveField struct {
 }
 
 // String says it with what overrides the field.
-func (f IneffectiveField) String() string {
-	place := f.File
-	if f.Line > 0 {
-		place = fmt.Sprintf("%s:%d", f.File, f.Line)
+func (i IneffectiveField) String() string {
+	place := i.File
+	if i.Line > 0 {
+		place = fmt.Sprintf("%s:%d", i.File, i.Line)
 	}
 	why := "something that isn't known overrides it, or nothing uses it"
-	if f.OverriddenBy != "" {
-		why = f.OverriddenBy + " overrides it"
+	if i.OverriddenBy != "" {
+		why = i.OverriddenBy + " overrides it"
 	}
-	return fmt.Sprintf("%s (%s) doesn't show in the rendered manifests of %s: %s", f.Field, place, f.Target, why)
+	return fmt.Sprintf("%s (%s) doesn't show in the rendered manifests of %s: %s", i.Field, place, i.Target, why)
 }
 
 // DescribeIneffective says of fields that they have no effect; "" where there are none.
@@ -91,14 +91,14 @@ func DescribeDisagreements(all []Disagreement) string {
 }
 
 // Join adds another component's.
-func (f *EffectFacts) Join(o EffectFacts) {
-	f.Ineffective, f.Unrendered = append(f.Ineffective, o.Ineffective...), append(f.Unrendered, o.Unrendered...)
-	f.Ignored, f.Disagreements = append(f.Ignored, o.Ignored...), append(f.Disagreements, o.Disagreements...)
+func (e *EffectFacts) Join(o EffectFacts) {
+	e.Ineffective, e.Unrendered = append(e.Ineffective, o.Ineffective...), append(e.Unrendered, o.Unrendered...)
+	e.Ignored, e.Disagreements = append(e.Ignored, o.Ignored...), append(e.Disagreements, o.Disagreements...)
 }
 
 // DescribeNotes says what can't be told before the merge, nor by Argo CD's word after it; "" where there is nothing.
-func (f *EffectFacts) DescribeNotes() string {
-	return strings.Join(slices.DeleteFunc([]string{DescribeIgnored(f.Ignored), DescribeDisagreements(f.Disagreements), DescribeUnrendered(f.Unrendered)}, func(s string) bool { return s == "" }), "; ")
+func (e *EffectFacts) DescribeNotes() string {
+	return strings.Join(slices.DeleteFunc([]string{DescribeIgnored(e.Ignored), DescribeDisagreements(e.Disagreements), DescribeUnrendered(e.Unrendered)}, func(s string) bool { return s == "" }), "; ")
 }
 
 // IgnoredField is a field of a target's manifests that a promotion changes and Argo CD ignores.
@@ -153,7 +153,7 @@ func DescribeUnrendered(targets []UnrenderedTarget) string {
 
 // evaluateEffect is the gate that what is promoted comes to its targets; it is listed only while something
 // doesn't, or that isn't known: then it passes with a note. Somebody may skip it, as the pipeline file's gates.
-func (j *evaluator) evaluateEffect(e *Env, p *Pull) []policies.Result {
+func (ev *evaluator) evaluateEffect(e *Env, p *Pull) []policies.Result {
 	if !e.Spec.RequiresEffect() {
 		return nil
 	}
@@ -168,7 +168,7 @@ func (j *evaluator) evaluateEffect(e *Env, p *Pull) []policies.Result {
 	if note != "" {
 		reason += "; " + note
 	}
-	skip, why := j.findSkip(p, GateEffect)
+	skip, why := ev.findSkip(p, GateEffect)
 	if skip != nil {
 		return []policies.Result{{Gate: GateEffect, Outcome: policies.Pass, SkippedBy: cmp.Or(skip.By, "somebody"), Until: skip.Until,
 			Reason: fmt.Sprintf("skipped by %s until %s: %s (without that: %s)", orSomebody(skip.By), skip.Until.UTC().Format(time.RFC3339), skip.Reason, reason)}}

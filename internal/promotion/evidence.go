@@ -117,31 +117,31 @@ const (
 )
 
 // ruleOut records that another explanation doesn't hold.
-func (j *evaluator) ruleOut(e *Env, check, answer string, args ...any) {
-	j.ruledOut[e.Name] = append(j.ruledOut[e.Name], RuledOut{check, fmt.Sprintf(answer, args...)})
+func (ev *evaluator) ruleOut(e *Env, check, answer string, args ...any) {
+	ev.ruledOut[e.Name] = append(ev.ruledOut[e.Name], RuledOut{check, fmt.Sprintf(answer, args...)})
 }
 
 // holdDegradation leaves a degradation to people, and says by what.
-func (j *evaluator) holdDegradation(e *Env, st *EnvState, code, why string, sure Confidence) {
+func (ev *evaluator) holdDegradation(e *Env, st *EnvState, code, why string, sure Confidence) {
 	st.addReason(code, why)
-	x := j.collectEvidence(e, sure)
+	x := ev.collectEvidence(e, sure)
 	x.Held = &Reason{Code: code, Text: why}
 	st.Evidence = &x
 }
 
 // collectEvidence writes down what is known of the degraded targets.
-func (j *evaluator) collectEvidence(e *Env, sure Confidence) Evidence {
-	x := Evidence{Component: j.facts.Unit.Component, Environment: e.Name, Commit: e.Landed.Value.Commit, Pull: e.Landed.Value.Pull,
-		Release: e.Release.Value.ID, Name: e.Release.Value.Name, AllTargets: len(e.Targets), RuledOut: j.ruledOut[e.Name], Confidence: sure}
+func (ev *evaluator) collectEvidence(e *Env, sure Confidence) Evidence {
+	x := Evidence{Component: ev.facts.Unit.Component, Environment: e.Name, Commit: e.Landed.Value.Commit, Pull: e.Landed.Value.Pull,
+		Release: e.Release.Value.ID, Name: e.Release.Value.Name, AllTargets: len(e.Targets), RuledOut: ev.ruledOut[e.Name], Confidence: sure}
 	bad := e.degradedTargets()
 	for _, t := range bad[:min(len(bad), maxEvidenceTargets)] {
-		x.Targets = append(x.Targets, j.collectTargetEvidence(e, t))
+		x.Targets = append(x.Targets, ev.collectTargetEvidence(e, t))
 	}
 	x.MoreTargets = len(bad) - len(x.Targets)
 	return x
 }
 
-func (j *evaluator) collectTargetEvidence(e *Env, t *Target) TargetEvidence {
+func (ev *evaluator) collectTargetEvidence(e *Env, t *Target) TargetEvidence {
 	x := TargetEvidence{Target: t.Name, ArgoCD: t.ArgoCD, Cluster: t.Cluster, Reason: t.Verdict.Reason, Since: t.Verdict.Since, Operation: t.LastSync}
 	x.Timeline = t.Timeline[max(0, len(t.Timeline)-maxEvidenceChanges):]
 	if !t.Unhealthy.OK {
@@ -153,8 +153,8 @@ func (j *evaluator) collectTargetEvidence(e *Env, t *Target) TargetEvidence {
 			x.Resources = append(x.Resources, newResourceEvidence(t, r))
 		}
 	}
-	for i := range j.facts.ClusterIncidents {
-		if w := &j.facts.ClusterIncidents[i]; j.speaksForIncident(w, e, t) && len(x.OtherTargets) < maxEvidenceOthers {
+	for i := range ev.facts.ClusterIncidents {
+		if w := &ev.facts.ClusterIncidents[i]; ev.speaksForIncident(w, e, t) && len(x.OtherTargets) < maxEvidenceOthers {
 			x.OtherTargets = append(x.OtherTargets, OtherTarget{cmp.Or(w.ID, w.Target), w.Cluster, w.Health, w.Since, w.Until, w.RevisionChanged})
 		}
 	}
@@ -173,13 +173,13 @@ func newResourceEvidence(t *Target, r verification.Resource) ResourceEvidence {
 	return x
 }
 
-func (x *ResourceEvidence) isAbout(r verification.Resource) bool {
-	return x.Group == r.Group && x.Kind == r.Kind && x.Namespace == r.Namespace && x.Name == r.Name
+func (re *ResourceEvidence) isAbout(r verification.Resource) bool {
+	return re.Group == r.Group && re.Kind == r.Kind && re.Namespace == r.Namespace && re.Name == r.Name
 }
 
 // isChanged says that it is known to be of the promotion's making.
-func (x *ResourceEvidence) isChanged() bool {
-	return x.ChangedByPromotion != nil && *x.ChangedByPromotion
+func (re *ResourceEvidence) isChanged() bool {
+	return re.ChangedByPromotion != nil && *re.ChangedByPromotion
 }
 
 // DescribeAll says several in words, one after the other.
@@ -193,16 +193,16 @@ func DescribeAll(all []Evidence) []string {
 
 // Describe says it in words, a line a fact; the first is the cause, as far as it is known.
 // Nothing where no target was degraded.
-func (x *Evidence) Describe() []string {
-	if len(x.Targets) == 0 {
+func (e *Evidence) Describe() []string {
+	if len(e.Targets) == 0 {
 		return nil
 	}
-	out := []string{x.describeCause()}
-	for i := range x.Targets {
-		out = append(out, x.Targets[i].describe()...)
+	out := []string{e.describeCause()}
+	for i := range e.Targets {
+		out = append(out, e.Targets[i].describe()...)
 	}
-	if x.MoreTargets > 0 {
-		out = append(out, wording.Plural(x.MoreTargets, "more target is degraded", "more targets are degraded"))
+	if e.MoreTargets > 0 {
+		out = append(out, wording.Plural(e.MoreTargets, "more target is degraded", "more targets are degraded"))
 	}
 	return out
 }
@@ -229,17 +229,17 @@ func (t *TargetEvidence) describe() []string {
 // describeCause names in one line what broke, and where: the resource that is unhealthy, of
 // several one that the promotion changed, in Argo CD's words; else how the target's verdict
 // came about.
-func (x *Evidence) describeCause() string {
-	t := &x.Targets[0]
+func (e *Evidence) describeCause() string {
+	t := &e.Targets[0]
 	where := t.Target
-	if more := len(x.Targets) + x.MoreTargets - 1; more > 0 {
-		where += fmt.Sprintf(" and %d more of %s", more, wording.Count(x.AllTargets, "target"))
+	if more := len(e.Targets) + e.MoreTargets - 1; more > 0 {
+		where += fmt.Sprintf(" and %d more of %s", more, wording.Count(e.AllTargets, "target"))
 	}
 	what := t.Reason
 	if r := t.findCulprit(); r != nil {
 		what = fmt.Sprintf("%s %s: %s", r.Kind, r.Name, cmp.Or(strings.TrimSpace(r.Message), "it is "+r.Health))
-		if r.isChanged() && x.Pull > 0 {
-			where += fmt.Sprintf("; #%d changed it", x.Pull)
+		if r.isChanged() && e.Pull > 0 {
+			where += fmt.Sprintf("; #%d changed it", e.Pull)
 		}
 	}
 	return fmt.Sprintf("%s (%s)", what, where)

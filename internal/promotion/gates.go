@@ -23,27 +23,27 @@ const GateMergeable = "mergeable"
 // evaluateGates evaluates everything that stands between an open pull request and its
 // merge. What always holds (Liftlock's own conditions) is listed only while it
 // doesn't; the pipeline's gates are always listed.
-func (j *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Result {
+func (ev *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Result {
 	var out []policies.Result
 	add := func(gate string, o policies.Outcome, reason string) {
 		out = append(out, policies.Result{Gate: gate, Outcome: o, Reason: reason})
 	}
-	if j.facts.PipelineErr != "" {
-		add("pipeline-file", policies.Wait, "the pipeline file on the default branch is broken: "+j.facts.PipelineErr)
+	if ev.facts.PipelineErr != "" {
+		add("pipeline-file", policies.Wait, "the pipeline file on the default branch is broken: "+ev.facts.PipelineErr)
 	}
-	for _, w := range j.facts.Problems {
+	for _, w := range ev.facts.Problems {
 		add("targets", policies.Wait, w)
 	}
-	if !j.facts.Holds.OK {
-		add("hold", policies.Wait, "the holds can't be read: "+cmp.Or(j.facts.Holds.Err, "not read yet"))
+	if !ev.facts.Holds.OK {
+		add("hold", policies.Wait, "the holds can't be read: "+cmp.Or(ev.facts.Holds.Err, "not read yet"))
 	}
 	if p.Held {
 		add("hold", policies.Wait, "the pull request has the label liftlock/hold"+untilText(p.HeldUntil)+"; /liftlock unhold lifts it")
 	}
-	holds := j.listHolds(e)
+	holds := ev.listHolds(e)
 	if revert {
 		// The way back to safety isn't meant by a stop, unless it says so.
-		holds = j.listHoldsOn(e, func(h Hold) bool { return h.Reverts })
+		holds = ev.listHoldsOn(e, func(h Hold) bool { return h.Reverts })
 	}
 	for _, h := range holds {
 		add("hold", policies.Wait, h)
@@ -52,22 +52,22 @@ func (j *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Resul
 		add("one-environment", policies.Wait, p.ReachReason)
 	}
 	if revert {
-		j.addRevertGates(e, p, add)
+		ev.addRevertGates(e, p, add)
 	} else {
-		j.addPromotionGates(e, p, add)
-		out = append(out, j.evaluateEffect(e, p)...)
+		ev.addPromotionGates(e, p, add)
+		out = append(out, ev.evaluateEffect(e, p)...)
 	}
-	own := j.evaluateOwnGates(e, p, revert)
+	own := ev.evaluateOwnGates(e, p, revert)
 	if p.MergeUnread && !(allPass(out) && allPass(own)) {
 		return append(out, own...) // whether it could be merged matters once nothing else waits
 	}
-	out = append(out, j.evaluateMergeable(e, p, revert)...)
+	out = append(out, ev.evaluateMergeable(e, p, revert)...)
 	return append(out, own...)
 }
 
 // evaluateMergeable is what the forge says of a merge now; nothing while it has nothing
 // against it.
-func (j *evaluator) evaluateMergeable(e *Env, p *Pull, revert bool) []policies.Result {
+func (ev *evaluator) evaluateMergeable(e *Env, p *Pull, revert bool) []policies.Result {
 	wait := func(reason string) []policies.Result {
 		return []policies.Result{{Gate: GateMergeable, Outcome: policies.Wait, Reason: reason}}
 	}
@@ -78,7 +78,7 @@ func (j *evaluator) evaluateMergeable(e *Env, p *Pull, revert bool) []policies.R
 	case p.AwaitsTurn && (p.MergeUnread || mergeable == MergeUnknown || mergeable == MergeUntold):
 		return wait("others are merged before it; whether the forge would merge it is read when its turn comes")
 	case p.MergeUnread:
-		j.addAction(FactRequest{What: RequestMergeability, Environment: e.Name})
+		ev.addAction(FactRequest{What: RequestMergeability, Environment: e.Name})
 		return wait("whether the forge would merge it is read now")
 	}
 	switch mergeable {
@@ -92,7 +92,7 @@ func (j *evaluator) evaluateMergeable(e *Env, p *Pull, revert bool) []policies.R
 		if since.IsZero() {
 			since = p.UpdatedAt
 		}
-		j.recheckAt(j.facts.Now.Add(mergeableRecheckDelay(j.facts.Now.Sub(since))))
+		ev.recheckAt(ev.facts.Now.Add(mergeableRecheckDelay(ev.facts.Now.Sub(since))))
 		reason := "the forge is still computing whether it can be merged"
 		if p.MergeNote != "" && p.MergeNote != string(MergeUnknown) {
 			reason += " (" + p.MergeNote + ")"
@@ -103,15 +103,15 @@ func (j *evaluator) evaluateMergeable(e *Env, p *Pull, revert bool) []policies.R
 	case MergeBehind:
 		manual := !e.MergesByItself(revert)
 		if p.UpdatedFirst != 0 && !revert {
-			j.recheckAt(j.facts.Now.Add(queueRecheckDelay)) // nobody tells when its turn comes
+			ev.recheckAt(ev.facts.Now.Add(queueRecheckDelay)) // nobody tells when its turn comes
 		}
-		if p.isBeingUpdated(j.facts.Now) {
-			j.recheckAt(p.SentUpdate.At.Add(updateInterval))
+		if p.isBeingUpdated(ev.facts.Now) {
+			ev.recheckAt(p.SentUpdate.At.Add(updateInterval))
 		}
-		return wait(p.behindReason(manual, revert, j.facts.Now))
+		return wait(p.behindReason(manual, revert, ev.facts.Now))
 	}
 	if p.Refusal != nil && p.Refusal.NotifiedSince {
-		j.recheckAt(p.Refusal.At.Add(mergeAttemptInterval))
+		ev.recheckAt(p.Refusal.At.Add(mergeAttemptInterval))
 	}
 	reason := p.blockedReason()
 	if p.isDropped() {
@@ -124,18 +124,18 @@ func (j *evaluator) evaluateMergeable(e *Env, p *Pull, revert bool) []policies.R
 const droppedReason = "it joined the forge's merge queue and is out of it without having landed: what runs there failed, or somebody took it out; see why on the forge, then /liftlock retry has it join again, as a new head does"
 
 // evaluateOwnGates are the pipeline's gates and limits; a revert has none.
-func (j *evaluator) evaluateOwnGates(e *Env, p *Pull, revert bool) []policies.Result {
+func (ev *evaluator) evaluateOwnGates(e *Env, p *Pull, revert bool) []policies.Result {
 	if revert {
 		return nil
 	}
 	facts := p.Review
-	facts.Now, facts.Soaked = j.facts.Now, j.listSoaked(e, p.Release)
-	facts.Promotion = j.describePromotion(e, p, facts.Soaked)
+	facts.Now, facts.Soaked = ev.facts.Now, ev.listSoaked(e, p.Release)
+	facts.Promotion = ev.describePromotion(e, p, facts.Soaked)
 	facts.SyncWindows, facts.Drift = e.SyncWindows, e.listDrift()
-	out := j.evaluatePipelineGates(e, p, facts)
-	if r, reached := j.evaluateMergeLimit(p); reached {
+	out := ev.evaluatePipelineGates(e, p, facts)
+	if r, reached := ev.evaluateMergeLimit(p); reached {
 		out = append(out, r)
-		j.recheckAt(r.Until)
+		ev.recheckAt(r.Until)
 	}
 	return out
 }
@@ -143,8 +143,8 @@ func (j *evaluator) evaluateOwnGates(e *Env, p *Pull, revert bool) []policies.Re
 // evaluateMergeLimit says that no more may be merged for now. What is on its way by the forge's
 // merge queue counts as merged for what would join it; what is there already isn't taken out for
 // the others that are.
-func (j *evaluator) evaluateMergeLimit(p *Pull) (r policies.Result, reached bool) {
-	limit, l := j.spec.Limits.MergesPerHour, j.facts.Limits
+func (ev *evaluator) evaluateMergeLimit(p *Pull) (r policies.Result, reached bool) {
+	limit, l := ev.spec.Limits.MergesPerHour, ev.facts.Limits
 	first, queued := l.OldestMerge, 0
 	for _, q := range l.QueuedMerges {
 		if !p.Queued && q.Pull != p.Number {
@@ -180,13 +180,13 @@ func (e *Env) listDrift() []policies.TargetDrift {
 }
 
 // describePromotion is what gates know of the promotion; nil where nobody read it.
-func (j *evaluator) describePromotion(e *Env, p *Pull, soaked []policies.Soaked) *policies.Promotion {
+func (ev *evaluator) describePromotion(e *Env, p *Pull, soaked []policies.Soaked) *policies.Promotion {
 	if p.Review.Promotion == nil {
 		return nil
 	}
 	known := *p.Review.Promotion
-	known.Pipeline, known.Environment, known.Component = j.facts.Unit.Pipeline, e.Name, j.facts.Unit.Component
-	for _, u := range j.listUpstream(e) {
+	known.Pipeline, known.Environment, known.Component = ev.facts.Unit.Pipeline, e.Name, ev.facts.Unit.Component
+	for _, u := range ev.listUpstream(e) {
 		upstream := policies.UpstreamEnvironment{Name: u.Name}
 		for i := range u.History {
 			if a := &u.History[i]; a.Release == p.Release {
@@ -229,15 +229,15 @@ func mergeableRecheckDelay(age time.Duration) time.Duration {
 
 // addPromotionGates are the conditions that a promotion must still meet when it is
 // merged: the world moved since it was opened.
-func (j *evaluator) addPromotionGates(e *Env, p *Pull, add func(string, policies.Outcome, string)) {
-	if e.Landed.Value.By == ByPerson && j.findBoundCommand("promote", e.Name, p.Release) == nil {
+func (ev *evaluator) addPromotionGates(e *Env, p *Pull, add func(string, policies.Outcome, string)) {
+	if e.Landed.Value.By == ByPerson && ev.findBoundCommand("promote", e.Name, p.Release) == nil {
 		l := e.Landed.Value
 		add("diverged", policies.Wait, fmt.Sprintf("%s was changed by hand by %s meanwhile; /liftlock promote %s takes it over", e.Name, orSomebody(l.Author), e.Name))
 	}
-	if why := j.reasonNotToMerge(e, j.findCommandFor(e, p.Release)); why.Text != "" {
+	if why := ev.reasonNotToMerge(e, ev.findCommandFor(e, p.Release)); why.Text != "" {
 		add(gateOfReason(why), policies.Wait, why.Text)
 	}
-	if why := j.reasonIncomplete(e, p.Release, p.Incomplete, nil); why != "" {
+	if why := ev.reasonIncomplete(e, p.Release, p.Incomplete, nil); why != "" {
 		add(codeIncomplete, policies.Wait, why)
 	}
 	if !p.isDeclared() {
@@ -246,30 +246,30 @@ func (j *evaluator) addPromotionGates(e *Env, p *Pull, add func(string, policies
 	if p.Stale {
 		add("base", policies.Wait, "the files it edits changed on the tracked branch; it is composed anew")
 	}
-	if why := j.pendingRevertReason(e); why != "" {
+	if why := ev.pendingRevertReason(e); why != "" {
 		add("reverting", policies.Wait, why)
 	}
-	if n := j.facts.Limits.RevertsByEnv[e.Name]; j.revertLimitReached(n) {
-		add("storm", policies.Wait, fmt.Sprintf("%s were opened in %s within 10 minutes (limits.revertsPer10Minutes: %d): everything holds", wording.Count(n, "revert"), e.Name, j.spec.Limits.RevertsPer10Minutes))
-		if oldest := j.facts.Limits.OldestRecentRevert; !oldest.IsZero() {
-			j.recheckAt(oldest.Add(revertWindow))
+	if n := ev.facts.Limits.RevertsByEnv[e.Name]; ev.revertLimitReached(n) {
+		add("storm", policies.Wait, fmt.Sprintf("%s were opened in %s within 10 minutes (limits.revertsPer10Minutes: %d): everything holds", wording.Count(n, "revert"), e.Name, ev.spec.Limits.RevertsPer10Minutes))
+		if oldest := ev.facts.Limits.OldestRecentRevert; !oldest.IsZero() {
+			ev.recheckAt(oldest.Add(revertWindow))
 		}
 	}
 	// What is there must have come to its end first: otherwise a busy upstream
 	// replaces every release before it is verified, and nothing ever gets past here.
-	if r, l := j.rollups[e.Name], e.Landed.Value; r.state == Verifying && len(e.Targets) > 0 && (l.By == ByPromotion || l.By == ByHand || l.By == ByRevert) {
-		if until := l.At.Add(e.Spec.Verify.WatchWindow()); j.facts.Now.Before(until) {
+	if r, l := ev.rollups[e.Name], e.Landed.Value; r.state == Verifying && len(e.Targets) > 0 && (l.By == ByPromotion || l.By == ByHand || l.By == ByRevert) {
+		if until := l.At.Add(e.Spec.Verify.WatchWindow()); ev.facts.Now.Before(until) {
 			add("verifying", policies.Wait, fmt.Sprintf("%s is still verifying %s: %s", e.Name, e.Release.Value, r.reason))
-			j.recheckAt(until)
+			ev.recheckAt(until)
 		}
 	}
 	if len(e.Targets) == 0 {
 		add("targets", policies.Wait, "no ApplicationSet generates a target for this component in "+e.Name)
 	}
-	for _, u := range j.listUpstream(e) {
+	for _, u := range ev.listUpstream(e) {
 		for i := range u.History {
 			if a := &u.History[i]; a.Release == p.Release {
-				if why := j.with.blockedBy[arrivalKey(u.Name, a.Commit)]; why != "" {
+				if why := ev.with.blockedBy[arrivalKey(u.Name, a.Commit)]; why != "" {
 					add("together", policies.Wait, fmt.Sprintf("%s in %s goes on when all that came with it do: %s", cmp.Or(a.Name, wording.Short(a.Release)), u.Name, why))
 				}
 				break // the newest arrival speaks
@@ -282,7 +282,7 @@ func (j *evaluator) addPromotionGates(e *Env, p *Pull, add func(string, policies
 		if u.Release.Value.ID != p.Release {
 			continue // it moved on; its record of this release was checked before
 		}
-		if r := j.rollups[u.Name]; !r.clear {
+		if r := ev.rollups[u.Name]; !r.clear {
 			add("upstream", policies.Wait, fmt.Sprintf("%s carries the same release and is not well right now: %s", u.Name, r.reason))
 		}
 	}

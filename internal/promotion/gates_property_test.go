@@ -199,12 +199,12 @@ func drawSkips(t *rapid.T, now time.Time, kinds []string) []Skip {
 }
 
 // countsAt says whether a skip counts: that of a second person, while it holds.
-func (k *Skip) countsAt(now time.Time, r *policies.Facts, allowSelf bool) bool {
+func (s *Skip) countsAt(now time.Time, r *policies.Facts, allowSelf bool) bool {
 	isAuthor := slices.ContainsFunc(r.Authors, func(a policies.Account) bool {
-		return strings.EqualFold(a.Login, k.By) || a.ID != 0 && a.ID == k.ByID
+		return strings.EqualFold(a.Login, s.By) || a.ID != 0 && a.ID == s.ByID
 	})
-	second := k.Via == "api" || allowSelf || r.AuthorsErr == "" && !isAuthor
-	return second && k.Err == "" && now.Before(k.Until) && !k.At.After(now.Add(policies.MaxClockAhead))
+	second := s.Via == "api" || allowSelf || r.AuthorsErr == "" && !isAuthor
+	return second && s.Err == "" && now.Before(s.Until) && !s.At.After(now.Add(policies.MaxClockAhead))
 }
 
 // TestNothingMergesPastAGate holds, over random gates, floors, facts, skips and times, that a

@@ -78,91 +78,91 @@ func newGuiltModel(t *rapid.T) *guiltModel {
 }
 
 // step lets something happen.
-func (w *guiltModel) step(t *rapid.T) {
+func (g *guiltModel) step(t *rapid.T) {
 	pick := func(name string, from ...string) string { return rapid.SampledFrom(from).Draw(t, name) }
 	switch rapid.IntRange(0, 10).Draw(t, "event") {
 	case 0, 1, 2:
-		w.compare()
+		g.compare()
 	case 3: // Argo CD notices the commit
-		if w.rel != verification.Holds {
-			w.rel, w.app.Revisions, w.app.SyncStatus = verification.Holds, []string{"x"}, "OutOfSync"
-			w.compare()
+		if g.rel != verification.Holds {
+			g.rel, g.app.Revisions, g.app.SyncStatus = verification.Holds, []string{"x"}, "OutOfSync"
+			g.compare()
 		}
 	case 4:
-		w.operate(t)
+		g.operate(t)
 	case 5, 6:
-		w.changeHealth(pick("health", "Healthy", "Healthy", "Degraded", "Degraded", "Missing", "lost", "Progressing", "Progressing", "Suspended", "Unknown"))
-		w.culprits = nil
-		switch w.health {
+		g.changeHealth(pick("health", "Healthy", "Healthy", "Degraded", "Degraded", "Missing", "lost", "Progressing", "Progressing", "Suspended", "Unknown"))
+		g.culprits = nil
+		switch g.health {
 		case "lost":
-			w.health = "Missing"
-			w.culprits = []verification.Resource{{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", Health: "Missing"}}
+			g.health = "Missing"
+			g.culprits = []verification.Resource{{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", Health: "Missing"}}
 		case "Degraded", "Missing":
 			switch pick("culprit", "own", "own", "another", "untold", "unpulled") {
 			case "unpulled":
-				w.brought = rapid.Bool().Draw(t, "brought")
-				w.culprits = []verification.Resource{{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", Health: w.app.Health, Descendants: []verification.Descendant{unpulledPod}}}
+				g.brought = rapid.Bool().Draw(t, "brought")
+				g.culprits = []verification.Resource{{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", Health: g.app.Health, Descendants: []verification.Descendant{unpulledPod}}}
 			case "own":
-				w.culprits = []verification.Resource{{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", Health: w.app.Health}}
+				g.culprits = []verification.Resource{{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", Health: g.app.Health}}
 			case "another":
-				w.culprits = []verification.Resource{{Group: "batch", Kind: "CronJob", Namespace: "shop", Name: "nightly", Health: w.app.Health}}
+				g.culprits = []verification.Resource{{Group: "batch", Kind: "CronJob", Namespace: "shop", Name: "nightly", Health: g.app.Health}}
 			}
 		}
-		w.app.Unhealthy = w.culprits
+		g.app.Unhealthy = g.culprits
 	case 7:
-		w.down = pick("reach", "", "", "timeout")
-		w.app.Conditions = nil
+		g.down = pick("reach", "", "", "timeout")
+		g.app.Conditions = nil
 		if pick("condition", "", "", "ComparisonError") != "" {
-			w.app.Conditions = []verification.Condition{{Type: "ComparisonError", Message: "m"}}
+			g.app.Conditions = []verification.Condition{{Type: "ComparisonError", Message: "m"}}
 		}
 	case 8:
-		w.incidents = nil
-		if !w.quiet && pick("incident", "no", "no", "yes") == "yes" {
-			other := ClusterIncident{ID: "db", Cluster: pick("cluster", "one", "two"), Target: "db", Since: w.now, Unsettled: rapid.Bool().Draw(t, "unsettled")}
+		g.incidents = nil
+		if !g.quiet && pick("incident", "no", "no", "yes") == "yes" {
+			other := ClusterIncident{ID: "db", Cluster: pick("cluster", "one", "two"), Target: "db", Since: g.now, Unsettled: rapid.Bool().Draw(t, "unsettled")}
 			if pick("who", "another", "another", "the old release") == "the old release" {
 				other.ID, other.Target, other.Component, other.Environment = "web-prod", "web-prod", "web", "prod"
 			}
-			w.incidents = []ClusterIncident{other}
+			g.incidents = []ClusterIncident{other}
 		}
 	case 9:
-		w.treeErr = pick("tree", "", "", "403 Forbidden")
-		if !w.quiet && pick("commit", "no", "no", "no", "yes") == "yes" {
-			w.others = []string{"another"}
+		g.treeErr = pick("tree", "", "", "403 Forbidden")
+		if !g.quiet && pick("commit", "no", "no", "no", "yes") == "yes" {
+			g.others = []string{"another"}
 		}
 	case 10: // the branch goes on
-		if w.rel == verification.Before {
+		if g.rel == verification.Before {
 			return
 		}
-		w.app.Revisions = []string{pick("revision", "x", "x", "y", "y", "unknown", "newer")}
-		w.rel = map[string]verification.Relation{"x": verification.Holds, "y": verification.Holds, "unknown": verification.Unresolved, "newer": verification.Superseded}[w.app.Revisions[0]]
-		w.compare()
+		g.app.Revisions = []string{pick("revision", "x", "x", "y", "y", "unknown", "newer")}
+		g.rel = map[string]verification.Relation{"x": verification.Holds, "y": verification.Holds, "unknown": verification.Unresolved, "newer": verification.Superseded}[g.app.Revisions[0]]
+		g.compare()
 	}
 }
 
 // changeHealth changes how the target is. That it has lost a resource shows, from Argo CD 3.4 on, in
 // that one and in what differs, and its health stays as it was.
-func (w *guiltModel) changeHealth(health string) {
-	if w.synced {
-		w.app.SyncStatus, w.synced = "Synced", false
+func (g *guiltModel) changeHealth(health string) {
+	if g.synced {
+		g.app.SyncStatus, g.synced = "Synced", false
 	}
-	w.health = health
+	g.health = health
 	if health != "lost" {
-		w.app.Health = health
+		g.app.Health = health
 		return
 	}
-	w.synced = w.app.SyncStatus == "Synced"
-	w.app.Health, w.app.SyncStatus = "Healthy", "OutOfSync"
+	g.synced = g.app.SyncStatus == "Synced"
+	g.app.Health, g.app.SyncStatus = "Healthy", "OutOfSync"
 }
 
 // compare lets the controller finish a comparison.
-func (w *guiltModel) compare() {
-	w.cluster += time.Second
-	w.app.ReconciledAt, w.app.RefreshPending = noon.Add(-time.Hour+w.cluster), false
+func (g *guiltModel) compare() {
+	g.cluster += time.Second
+	g.app.ReconciledAt, g.app.RefreshPending = noon.Add(-time.Hour+g.cluster), false
 }
 
 // operate lets an operation begin, or end: of the release or of what was there before, by
 // Argo CD, a person or a self-heal.
-func (w *guiltModel) operate(t *rapid.T) {
+func (g *guiltModel) operate(t *rapid.T) {
 	op := &verification.Operation{Phase: rapid.SampledFrom([]string{"Running", "Succeeded", "Succeeded", "Failed", "Failed", "Error"}).Draw(t, "phase"), Revisions: []string{"w"}}
 	switch rapid.SampledFrom([]string{"Argo CD", "its ApplicationSet controller", "a person"}).Draw(t, "whose") {
 	case "Argo CD":
@@ -172,9 +172,9 @@ func (w *guiltModel) operate(t *rapid.T) {
 	case "a person":
 		op.By = "ada"
 	}
-	w.opRel, w.deployedBefore = verification.Before, w.deployed
-	if w.rel == verification.Holds && rapid.IntRange(0, 4).Draw(t, "of") > 0 {
-		w.opRel, op.Revisions = verification.Holds, []string{"x"}
+	g.opRel, g.deployedBefore = verification.Before, g.deployed
+	if g.rel == verification.Holds && rapid.IntRange(0, 4).Draw(t, "of") > 0 {
+		g.opRel, op.Revisions = verification.Holds, []string{"x"}
 	}
 	switch rapid.SampledFrom([]string{"whole", "whole", "whole", "dry run", "local", "partial", "self-heal", "terminated"}).Draw(t, "kind") {
 	case "dry run":
@@ -191,69 +191,69 @@ func (w *guiltModel) operate(t *rapid.T) {
 	if (op.Phase == "Failed" || op.Phase == "Error") && rapid.Bool().Draw(t, "a resource failed") {
 		op.Results = []verification.SyncResult{{Group: "apps", Kind: "Deployment", Name: "web", Status: "SyncFailed", Message: "denied"}}
 	}
-	w.app.Operation = op
-	if w.opRel != verification.Holds || !op.IsWhole() {
+	g.app.Operation = op
+	if g.opRel != verification.Holds || !op.IsWhole() {
 		return
 	}
 	switch op.Phase {
 	case "Succeeded":
-		if w.health == "Missing" && w.app.Health == "Healthy" { // what was lost is there again
-			w.health, w.culprits, w.app.Unhealthy = "Healthy", nil, nil
+		if g.health == "Missing" && g.app.Health == "Healthy" { // what was lost is there again
+			g.health, g.culprits, g.app.Unhealthy = "Healthy", nil, nil
 		}
-		w.app.SyncStatus, w.synced, w.firstFailed, w.deployed = "Synced", false, false, true
-		w.compare()
+		g.app.SyncStatus, g.synced, g.firstFailed, g.deployed = "Synced", false, false, true
+		g.compare()
 	case "Failed":
-		w.firstFailed = w.firstFailed || !w.everDone && !w.deployed && len(op.Results) > 0 && op.Message == ""
+		g.firstFailed = g.firstFailed || !g.everDone && !g.deployed && len(op.Results) > 0 && op.Message == ""
 	}
 }
 
 // recordTruth notes what is so at a look.
-func (w *guiltModel) recordTruth() {
-	a := &w.app
+func (g *guiltModel) recordTruth() {
+	a := &g.app
 	running := a.Operation != nil && a.Operation.Phase == "Running"
-	if w.down == "" && w.rel == verification.Superseded { // whatever comes back has to arrive anew
-		w.everDone, w.fresh, w.reconciles, w.illBefore, w.missingBefore, w.wasUnhealthy = false, false, 0, false, false, false
+	if g.down == "" && g.rel == verification.Superseded { // whatever comes back has to arrive anew
+		g.everDone, g.fresh, g.reconciles, g.illBefore, g.missingBefore, g.wasUnhealthy = false, false, 0, false, false, false
 	}
-	sure := w.down == "" && len(a.Conditions) == 0 && w.rel != verification.Superseded
-	begun := a.Operation != nil && w.opRel == verification.Holds || w.everDone || w.deployedBefore
-	if sure && !begun && !(w.rel == verification.Holds && a.SyncStatus == "Synced") {
+	sure := g.down == "" && len(a.Conditions) == 0 && g.rel != verification.Superseded
+	begun := a.Operation != nil && g.opRel == verification.Holds || g.everDone || g.deployedBefore
+	if sure && !begun && !(g.rel == verification.Holds && a.SyncStatus == "Synced") {
 		switch {
-		case w.health == "Missing" && w.rel == verification.Holds:
-			w.missingBefore = true
-		case w.health == "Degraded" || w.health == "Missing":
-			w.illBefore = true
-		case w.health == "Healthy":
-			w.illBefore, w.missingBefore = false, false
+		case g.health == "Missing" && g.rel == verification.Holds:
+			g.missingBefore = true
+		case g.health == "Degraded" || g.health == "Missing":
+			g.illBefore = true
+		case g.health == "Healthy":
+			g.illBefore, g.missingBefore = false, false
 		}
-	} else if sure && w.health != "Missing" {
-		w.missingBefore = false
+	} else if sure && g.health != "Missing" {
+		g.missingBefore = false
 	}
-	failed := a.HasFailedSync() && w.opRel == verification.Holds && !w.everDone && !w.deployedBefore
+	failed := a.HasFailedSync() && g.opRel == verification.Holds && !g.everDone && !g.deployedBefore
 	convicted := failed && a.Operation.Phase == "Failed" && len(a.Operation.Results) > 0 && a.Operation.Message == ""
-	w.failSince = keepSince(w.failSince, sure && w.rel == verification.Holds && convicted, w.now)
-	w.done = sure && w.rel == verification.Holds && a.SyncStatus == "Synced" && !running && !failed
-	w.everDone = w.everDone || w.done
+	g.failSince = keepSince(g.failSince, sure && g.rel == verification.Holds && convicted, g.now)
+	g.done = sure && g.rel == verification.Holds && a.SyncStatus == "Synced" && !running && !failed
+	g.everDone = g.everDone || g.done
 	switch {
-	case w.fresh:
-	case !w.done && sure:
-		w.reconciles = 0
-	case w.done && w.reconciles == 0 && !a.RefreshPending, w.done && w.reconciles > 0 && !a.ReconciledAt.Equal(w.lastSeen):
-		w.reconciles++
-		w.fresh = w.reconciles > 2
+	case g.fresh:
+	case !g.done && sure:
+		g.reconciles = 0
+	case g.done && g.reconciles == 0 && !a.RefreshPending, g.done && g.reconciles > 0 && !a.ReconciledAt.Equal(g.lastSeen):
+		g.reconciles++
+		g.fresh = g.reconciles > 2
 	}
-	w.lastSeen = a.ReconciledAt
-	w.freshSince = keepSince(w.freshSince, w.fresh, w.now)
-	bad := w.health == "Degraded" || w.health == "Missing"
-	w.badSince = keepSince(w.badSince, sure && w.fresh && w.rel == verification.Holds && bad && !running, w.now)
-	unhealthy := bad || w.health == "Progressing"
-	w.unhealthySince = keepSince(w.unhealthySince, sure && w.everDone && w.rel == verification.Holds && unhealthy, w.now)
-	w.surelySince = keepSince(w.surelySince, sure && w.fresh && w.rel == verification.Holds && unhealthy && !(running && w.health == "Missing"), w.now)
-	if sure && w.health == "Healthy" {
-		w.wasUnhealthy = w.wasUnhealthy && w.rel == verification.Unresolved // that says nothing of the release
-		w.illBefore = w.illBefore && !w.everDone
+	g.lastSeen = a.ReconciledAt
+	g.freshSince = keepSince(g.freshSince, g.fresh, g.now)
+	bad := g.health == "Degraded" || g.health == "Missing"
+	g.badSince = keepSince(g.badSince, sure && g.fresh && g.rel == verification.Holds && bad && !running, g.now)
+	unhealthy := bad || g.health == "Progressing"
+	g.unhealthySince = keepSince(g.unhealthySince, sure && g.everDone && g.rel == verification.Holds && unhealthy, g.now)
+	g.surelySince = keepSince(g.surelySince, sure && g.fresh && g.rel == verification.Holds && unhealthy && !(running && g.health == "Missing"), g.now)
+	if sure && g.health == "Healthy" {
+		g.wasUnhealthy = g.wasUnhealthy && g.rel == verification.Unresolved // that says nothing of the release
+		g.illBefore = g.illBefore && !g.everDone
 	}
-	w.wasUnhealthy = w.wasUnhealthy || !w.unhealthySince.IsZero() && w.now.Sub(w.unhealthySince) >= guiltDebounce
-	w.meddled = w.meddled || !w.wellThen || w.illBefore || w.missingBefore || len(w.others) > 0 || len(w.incidents) > 0
+	g.wasUnhealthy = g.wasUnhealthy || !g.unhealthySince.IsZero() && g.now.Sub(g.unhealthySince) >= guiltDebounce
+	g.meddled = g.meddled || !g.wellThen || g.illBefore || g.missingBefore || len(g.others) > 0 || len(g.incidents) > 0
 }
 
 func keepSince(since time.Time, holds bool, now time.Time) time.Time {
@@ -268,24 +268,24 @@ func keepSince(since time.Time, holds bool, now time.Time) time.Time {
 
 // innocent says why a revert would be wrong whatever became of the target; empty: nothing.
 // bySync says that it is the release's own sync that convicts it.
-func (w *guiltModel) innocent(bySync bool) string {
+func (g *guiltModel) innocent(bySync bool) string {
 	switch {
-	case !w.wellThen:
+	case !g.wellThen:
 		return "it was unwell before the merge"
-	case w.illBefore || w.missingBefore:
+	case g.illBefore || g.missingBefore:
 		return "it was unwell before its sync began"
-	case len(w.others) > 0:
+	case len(g.others) > 0:
 		return "another commit changed what it reads"
-	case w.rel == verification.Superseded || w.rel == verification.Unresolved:
+	case g.rel == verification.Superseded || g.rel == verification.Unresolved:
 		return "it isn't known to run the release"
-	case !bySync && w.treeErr == "" && len(w.culprits) > 0 && w.culprits[0].Kind == "CronJob":
+	case !bySync && g.treeErr == "" && len(g.culprits) > 0 && g.culprits[0].Kind == "CronJob":
 		return "what is degraded fails by itself, and wasn't changed"
-	case !bySync && w.treeErr == "" && len(w.culprits) > 0 && w.culprits[0].Descendants != nil && !w.brought:
+	case !bySync && g.treeErr == "" && len(g.culprits) > 0 && g.culprits[0].Descendants != nil && !g.brought:
 		return "an image can't be pulled that it didn't change"
 	}
-	guilty := bySync || w.treeErr == "" && slices.ContainsFunc(w.culprits, func(r verification.Resource) bool { return r.Name == ownObject.Name })
-	for _, i := range w.incidents {
-		switch lasts := !i.Unsettled || w.now.Sub(i.Since) >= guiltDebounce; {
+	guilty := bySync || g.treeErr == "" && slices.ContainsFunc(g.culprits, func(r verification.Resource) bool { return r.Name == ownObject.Name })
+	for _, i := range g.incidents {
+		switch lasts := !i.Unsettled || g.now.Sub(i.Since) >= guiltDebounce; {
 		case !lasts:
 		case i.Environment == "prod":
 			return "what was there before is unwell elsewhere"
@@ -297,35 +297,35 @@ func (w *guiltModel) innocent(bySync bool) string {
 }
 
 // evaluate judges the target and decides; true when a revert is opened.
-func (w *guiltModel) evaluate(t *rapid.T) (verification.Verdict, bool) {
+func (g *guiltModel) evaluate(t *rapid.T) (verification.Verdict, bool) {
 	f := linearFacts()
 	f.land("dev", "r2", ByPerson, 0)
 	e := f.verified("dev").land("qa", "r2", ByPromotion, 5)
 	e.Landed.Value.At = noon
-	f.Now = w.now
+	f.Now = g.now
 	v := &e.Spec.Verify
 	v.Timeout, v.Watch = pipeline.Duration(guiltTimeout), mins(60)
-	expect := verification.Expect{Commit: "x", Release: "r2", Landed: noon, OperationRel: []verification.Relation{w.opRel}, DeployedBefore: w.deployedBefore && w.app.NeedsHistory(), Unreachable: w.down, Limits: verification.Limits{
+	expect := verification.Expect{Commit: "x", Release: "r2", Landed: noon, OperationRel: []verification.Relation{g.opRel}, DeployedBefore: g.deployedBefore && g.app.NeedsHistory(), Unreachable: g.down, Limits: verification.Limits{
 		ArriveWithin: v.ArriveWithin.AsDuration(), Timeout: v.Timeout.AsDuration(), HealthyFor: v.HealthyFor.AsDuration(), Watch: v.Watch.AsDuration(), Debounce: v.Debounce.AsDuration(),
 		QueueFor: 24 * time.Hour, SuspendedFor: 24 * time.Hour}}
-	app := verification.TrackRefresh(w.prev, w.app)
-	w.prev = &app
-	verdict, mem := verification.Judge(expect, &app, []verification.Relation{w.rel}, w.mem, w.now)
-	w.mem = mem
+	app := verification.TrackRefresh(g.prev, g.app)
+	g.prev = &app
+	verdict, mem := verification.Judge(expect, &app, []verification.Relation{g.rel}, g.mem, g.now)
+	g.mem = mem
 	if verdict.Refresh {
-		w.app.RefreshPending = true
+		g.app.RefreshPending = true
 	}
-	e.Targets[0].Verdict, e.Targets[0].Unhealthy, e.Targets[0].HealthyBefore = verdict, Known[[]verification.Resource]{}, Sure(w.wellThen)
-	e.Targets[0].ChangedSince, e.Targets[0].ChangedObjects = Sure(w.others), Sure([]Object{ownObject})
-	if w.brought {
+	e.Targets[0].Verdict, e.Targets[0].Unhealthy, e.Targets[0].HealthyBefore = verdict, Known[[]verification.Resource]{}, Sure(g.wellThen)
+	e.Targets[0].ChangedSince, e.Targets[0].ChangedObjects = Sure(g.others), Sure([]Object{ownObject})
+	if g.brought {
 		e.Targets[0].BroughtImages = []string{"proxy:1"}
 	}
 	e.Restore = Sure(Composition{Tip: tip, Files: []string{"f"}})
-	f.ClusterIncidents = w.incidents
+	f.ClusterIncidents = g.incidents
 	d := Decide(Facts{Components: []ComponentFacts{*f}})
 	if slices.ContainsFunc(d.Components[0].Actions, func(a Action) bool { r, ok := a.(FactRequest); return ok && r.What == RequestCulprits }) {
-		if e.Targets[0].Unhealthy = Sure(verification.AddCulprits(w.culprits, verdict.Culprits)); w.treeErr != "" && len(verdict.Culprits) == 0 {
-			e.Targets[0].Unhealthy = Unsure[[]verification.Resource](w.treeErr)
+		if e.Targets[0].Unhealthy = Sure(verification.AddCulprits(g.culprits, verdict.Culprits)); g.treeErr != "" && len(verdict.Culprits) == 0 {
+			e.Targets[0].Unhealthy = Unsure[[]verification.Resource](g.treeErr)
 		}
 		d = Decide(Facts{Components: []ComponentFacts{*f}})
 	}

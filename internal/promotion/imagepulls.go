@@ -42,7 +42,7 @@ func (t *Target) UnpulledImages() []string {
 // the promotion has to do with one of them. If it hasn't, their registry, or what is allowed
 // there, is where to look, and a person decides. Where that can't be told, a new image that isn't
 // there is the likelier explanation, and the promotion is to blame as it is otherwise.
-func (j *evaluator) ruledOutImagePulls(e *Env, st *EnvState) bool {
+func (ev *evaluator) ruledOutImagePulls(e *Env, st *EnvState) bool {
 	degraded := e.degradedTargets()
 	if slices.ContainsFunc(degraded, func(t *Target) bool { return t.unpulledImages() == nil }) {
 		return true
@@ -51,7 +51,7 @@ func (j *evaluator) ruledOutImagePulls(e *Env, st *EnvState) bool {
 	for _, t := range degraded {
 		switch {
 		case !t.ChangedObjects.OK && t.ChangedObjects.Err == "":
-			j.addAction(FactRequest{What: RequestChangedObjects, Environment: e.Name})
+			ev.addAction(FactRequest{What: RequestChangedObjects, Environment: e.Name})
 			return false
 		case !t.ChangedObjects.OK:
 			return true
@@ -62,11 +62,11 @@ func (j *evaluator) ruledOutImagePulls(e *Env, st *EnvState) bool {
 		}
 	}
 	if brought == nil {
-		j.holdDegradation(e, st, "hold", strings.Join(why[:min(len(why), maxEvidenceTargets)], "; ")+"; a person has to decide (/liftlock revert)", LikelyIncident)
+		ev.holdDegradation(e, st, "hold", strings.Join(why[:min(len(why), maxEvidenceTargets)], "; ")+"; a person has to decide (/liftlock revert)", LikelyIncident)
 		return false
 	}
 	for _, answer := range brought[:min(len(brought), maxEvidenceTargets)] {
-		j.ruleOut(e, CheckImagePull, "%s", answer)
+		ev.ruleOut(e, CheckImagePull, "%s", answer)
 	}
 	return true
 }

@@ -26,29 +26,29 @@ func (l *Landed) broughtTarget(incident *ClusterIncident, env string) bool {
 // ruledOutIncident finds out, where targets that the promotion didn't touch became unhealthy
 // on the same cluster too, whether it changed what is degraded: if it did, it is
 // to blame all the same. If it didn't, or that can't be told, a person decides.
-func (j *evaluator) ruledOutIncident(e *Env, st *EnvState) bool {
+func (ev *evaluator) ruledOutIncident(e *Env, st *EnvState) bool {
 	var blamed []string
 	for _, t := range e.degradedTargets() {
-		w := j.findClusterIncident(e, t)
+		w := ev.findClusterIncident(e, t)
 		if w == nil {
-			if w, until := j.awaitsIncident(e, t); w != nil {
-				j.holdDegradation(e, st, "hold", fmt.Sprintf("%s on the same cluster (%s), which this promotion didn't touch, has just stopped being Healthy without a change of its own: whether that lasts is known at %s", w.Target, w.Cluster, until.UTC().Format(time.RFC3339)), Unclear)
-				j.recheckAt(until)
+			if w, until := ev.awaitsIncident(e, t); w != nil {
+				ev.holdDegradation(e, st, "hold", fmt.Sprintf("%s on the same cluster (%s), which this promotion didn't touch, has just stopped being Healthy without a change of its own: whether that lasts is known at %s", w.Target, w.Cluster, until.UTC().Format(time.RFC3339)), Unclear)
+				ev.recheckAt(until)
 				return false
 			}
 			continue
 		}
 		bad, but := verification.Culprits(t.Unhealthy.Value), ""
 		switch {
-		case w.Component == j.facts.Unit.Component && j.runsFormerRelease(w, e):
-			j.holdDegradation(e, st, "hold", fmt.Sprintf("%s, which still has what %s had before this promotion, became unwell too: an incident is likely; a person has to decide (/liftlock revert)", w.Target, e.Name), LikelyIncident)
+		case w.Component == ev.facts.Unit.Component && ev.runsFormerRelease(w, e):
+			ev.holdDegradation(e, st, "hold", fmt.Sprintf("%s, which still has what %s had before this promotion, became unwell too: an incident is likely; a person has to decide (/liftlock revert)", w.Target, e.Name), LikelyIncident)
 			return false
 		case !t.Unhealthy.OK:
 			but = fmt.Sprintf("which resources of %s are degraded is not known: %s", t.Name, t.Unhealthy.Err)
 		case len(bad) == 0:
 			but = fmt.Sprintf("Argo CD doesn't say which resources of %s are degraded", t.Name)
 		case !t.ChangedObjects.OK && t.ChangedObjects.Err == "":
-			j.addAction(FactRequest{What: RequestChangedObjects, Environment: e.Name})
+			ev.addAction(FactRequest{What: RequestChangedObjects, Environment: e.Name})
 			return false
 		case !t.ChangedObjects.OK:
 			but = fmt.Sprintf("whether the promotion changed what is degraded in %s can't be told: %s", t.Name, t.ChangedObjects.Err)
@@ -58,14 +58,14 @@ func (j *evaluator) ruledOutIncident(e *Env, st *EnvState) bool {
 			blamed = append(blamed, fmt.Sprintf("%s, which #%d didn't touch, became unwell too, but what is degraded in %s (%s) is what #%[2]d changed", w.Target, e.Landed.Value.Pull, t.Name, formatResources(filterChanged(t, bad))))
 			continue
 		}
-		j.holdDegradation(e, st, "hold", fmt.Sprintf("%s on the same cluster (%s), which this promotion didn't touch, became unwell too, and %s: an incident is likely; a person has to decide (/liftlock revert)", w.Target, w.Cluster, but), LikelyIncident)
+		ev.holdDegradation(e, st, "hold", fmt.Sprintf("%s on the same cluster (%s), which this promotion didn't touch, became unwell too, and %s: an incident is likely; a person has to decide (/liftlock revert)", w.Target, w.Cluster, but), LikelyIncident)
 		return false
 	}
 	if blamed == nil {
 		blamed = []string{fmt.Sprintf("no target that #%d didn't touch became unwell in the same window", e.Landed.Value.Pull)}
 	}
 	for _, answer := range blamed[:min(len(blamed), maxEvidenceTargets)] {
-		j.ruleOut(e, CheckIncident, "%s", answer)
+		ev.ruleOut(e, CheckIncident, "%s", answer)
 	}
 	return true
 }
@@ -74,16 +74,16 @@ func (j *evaluator) ruledOutIncident(e *Env, st *EnvState) bool {
 // since the promotion landed, on a target's cluster or, with what was there before, in
 // another environment; nil when there is none. One that has recovered counts for a while,
 // after which this is decided again.
-func (j *evaluator) findClusterIncident(e *Env, t *Target) *ClusterIncident {
-	for i := range j.facts.ClusterIncidents {
-		w := &j.facts.ClusterIncidents[i]
+func (ev *evaluator) findClusterIncident(e *Env, t *Target) *ClusterIncident {
+	for i := range ev.facts.ClusterIncidents {
+		w := &ev.facts.ClusterIncidents[i]
 		over := w.Until.Add(incidentAftermath + e.Spec.Verify.Debounce.AsDuration())
 		switch {
-		case !j.speaksForIncident(w, e, t), !w.Until.IsZero() && !over.After(j.facts.Now):
-		case w.Unsettled && lastsUntil(w, e).After(cmp.Or(w.Until, j.facts.Now)): // it hasn't lasted
+		case !ev.speaksForIncident(w, e, t), !w.Until.IsZero() && !over.After(ev.facts.Now):
+		case w.Unsettled && lastsUntil(w, e).After(cmp.Or(w.Until, ev.facts.Now)): // it hasn't lasted
 		default:
 			if !w.Until.IsZero() {
-				j.recheckAt(over)
+				ev.recheckAt(over)
 			}
 			return w
 		}
@@ -95,12 +95,12 @@ func (j *evaluator) findClusterIncident(e *Env, t *Target) *ClusterIncident {
 // being degraded: it is on the same cluster and has nothing of what the promotion brought,
 // or it is the same component with what was there before, wherever that is; and it wasn't
 // so already before the merge.
-func (j *evaluator) speaksForIncident(w *ClusterIncident, e *Env, t *Target) bool {
+func (ev *evaluator) speaksForIncident(w *ClusterIncident, e *Env, t *Target) bool {
 	switch {
 	case w.Since.Before(e.Landed.Value.At.Add(-incidentClockSkew)):
 		return false
-	case w.Component == j.facts.Unit.Component:
-		return j.runsFormerRelease(w, e) || w.Cluster == t.Cluster && j.hasOtherRelease(w.Environment, e)
+	case w.Component == ev.facts.Unit.Component:
+		return ev.runsFormerRelease(w, e) || w.Cluster == t.Cluster && ev.hasOtherRelease(w.Environment, e)
 	}
 	return w.Cluster == t.Cluster && !e.Landed.Value.broughtTarget(w, e.Name)
 }
@@ -114,10 +114,10 @@ func lastsUntil(w *ClusterIncident, e *Env) time.Time {
 // before the target degraded, whether that lasts; zero when there is none. It is
 // never later than a debounce after the degradation. One that has lasted already
 // is what findClusterIncident finds, and comes first.
-func (j *evaluator) awaitsIncident(e *Env, t *Target) (*ClusterIncident, time.Time) {
-	for i := range j.facts.ClusterIncidents {
-		w := &j.facts.ClusterIncidents[i]
-		if w.Unsettled && w.Until.IsZero() && !w.Since.After(t.Verdict.Since) && j.speaksForIncident(w, e, t) {
+func (ev *evaluator) awaitsIncident(e *Env, t *Target) (*ClusterIncident, time.Time) {
+	for i := range ev.facts.ClusterIncidents {
+		w := &ev.facts.ClusterIncidents[i]
+		if w.Unsettled && w.Until.IsZero() && !w.Since.After(t.Verdict.Since) && ev.speaksForIncident(w, e, t) {
 			return w, lastsUntil(w, e)
 		}
 	}
@@ -125,17 +125,17 @@ func (j *evaluator) awaitsIncident(e *Env, t *Target) (*ClusterIncident, time.Ti
 }
 
 // hasOtherRelease says that an environment is known to have something else than another.
-func (j *evaluator) hasOtherRelease(name string, e *Env) bool {
-	u := j.facts.findEnv(name)
+func (ev *evaluator) hasOtherRelease(name string, e *Env) bool {
+	u := ev.facts.findEnv(name)
 	return u != nil && u.Release.OK && u.Release.Value.ID != e.Release.Value.ID
 }
 
 // runsFormerRelease says that a target of this component runs what an environment had before
 // its last promotion: in another environment, or in this one, where the promotion hasn't come
 // to it yet.
-func (j *evaluator) runsFormerRelease(w *ClusterIncident, e *Env) bool {
+func (ev *evaluator) runsFormerRelease(w *ClusterIncident, e *Env) bool {
 	if w.Environment != e.Name {
-		return j.hasFormerRelease(w.Environment, e)
+		return ev.hasFormerRelease(w.Environment, e)
 	}
 	return slices.ContainsFunc(e.Targets, func(t Target) bool {
 		return t.ID == w.ID && t.Verdict.RunsFormer
@@ -143,8 +143,8 @@ func (j *evaluator) runsFormerRelease(w *ClusterIncident, e *Env) bool {
 }
 
 // hasFormerRelease says that an environment has what another had before its last promotion.
-func (j *evaluator) hasFormerRelease(name string, e *Env) bool {
-	u := j.facts.findEnv(name)
+func (ev *evaluator) hasFormerRelease(name string, e *Env) bool {
+	u := ev.facts.findEnv(name)
 	if u == nil || !u.Release.OK {
 		return false
 	}

@@ -13,10 +13,10 @@ import (
 
 // evaluateIncoming judges what wants to come into an environment: the open promotion,
 // if there is one, and the newest release that may move.
-func (j *evaluator) evaluateIncoming(e *Env, st *EnvState) {
-	forced := j.findUnboundCommand("promote", e.Name)
+func (ev *evaluator) evaluateIncoming(e *Env, st *EnvState) {
+	forced := ev.findUnboundCommand("promote", e.Name)
 	if e.Fields == FieldsMixed || !e.Release.OK || !e.Landed.OK {
-		j.finishCommand(forced, false, e.Name+" can't be promoted to: "+st.Reason)
+		ev.finishCommand(forced, false, e.Name+" can't be promoted to: "+st.Reason)
 		if e.Open != nil {
 			st.Promotion = Held
 			st.addReason("unreadable", st.Reason)
@@ -28,50 +28,50 @@ func (j *evaluator) evaluateIncoming(e *Env, st *EnvState) {
 			st.Promotion = Held
 		}
 		st.addReason("foreign", e.BranchReason)
-		j.finishCommand(forced, false, e.BranchReason)
+		ev.finishCommand(forced, false, e.BranchReason)
 		return
 	}
 	if e.WrongKind != nil {
-		j.closeWrongKind(e, st)
+		ev.closeWrongKind(e, st)
 		return
 	}
-	if j.finishOvertakenPromotes(e) {
-		forced = j.findUnboundCommand("promote", e.Name)
+	if ev.finishOvertakenPromotes(e) {
+		forced = ev.findUnboundCommand("promote", e.Name)
 	}
 	if e.Open != nil {
-		j.evaluateOpen(e, st)
+		ev.evaluateOpen(e, st)
 		return
 	}
-	j.finishCommand(j.findOtherBoundCommand("promote", e.Name, e.Release.Value.ID), false, "its pull request is no longer open")
-	j.finishCommand(j.findBoundCommand("promote", e.Name, e.Release.Value.ID), true, e.Name+" carries it")
+	ev.finishCommand(ev.findOtherBoundCommand("promote", e.Name, e.Release.Value.ID), false, "its pull request is no longer open")
+	ev.finishCommand(ev.findBoundCommand("promote", e.Name, e.Release.Value.ID), true, e.Name+" carries it")
 	if st.State == Diverged && forced == nil {
 		st.addReason("diverged", st.Reason)
 		return
 	}
-	c, _ := j.pickCandidate(e, st, forced)
+	c, _ := ev.pickCandidate(e, st, forced)
 	if c == nil {
-		if !j.stillVerifying(e) {
+		if !ev.stillVerifying(e) {
 			why := "there is nothing to promote to " + e.Name
 			if len(st.Why) > 0 {
 				why += ": " + st.Why[len(st.Why)-1].Text
 			}
-			j.finishCommand(forced, false, why)
+			ev.finishCommand(forced, false, why)
 		}
 		return
 	}
 	st.Promotion, st.Candidate, st.CandidateName, st.ReadySince = Waiting, c.Release, c.Name, c.Since
-	if !j.mayOpen(e, st, forced) {
+	if !ev.mayOpen(e, st, forced) {
 		return
 	}
-	if !j.ensureComposed(e, st, c.Release, c.Name, forced) {
+	if !ev.ensureComposed(e, st, c.Release, c.Name, forced) {
 		return
 	}
-	j.addAction(Open{Environment: e.Name, Release: c.Release, Name: c.Name, Tip: e.Tip, Members: []Member{j.member(c.Release, c.Name, forced)}})
+	ev.addAction(Open{Environment: e.Name, Release: c.Release, Name: c.Name, Tip: e.Tip, Members: []Member{ev.member(c.Release, c.Name, forced)}})
 }
 
 // finishOvertakenPromotes answers the promotes that were given before a person changed e by
 // hand: only one that was given since takes that over. Both times are ours.
-func (j *evaluator) finishOvertakenPromotes(e *Env) bool {
+func (ev *evaluator) finishOvertakenPromotes(e *Env) bool {
 	l := e.Landed.Value
 	if l.By != ByPerson {
 		return false
@@ -81,22 +81,22 @@ func (j *evaluator) finishOvertakenPromotes(e *Env) bool {
 		since = a.At
 	}
 	for {
-		a := j.findFirstCommand(func(a *PendingCommand) bool {
+		a := ev.findFirstCommand(func(a *PendingCommand) bool {
 			return a.Verb == "promote" && a.Environment == e.Name && a.At.Before(since)
 		})
 		if a == nil {
 			return any
 		}
-		j.finishCommand(a, false, fmt.Sprintf("%s changed %s by hand since (%s); /liftlock promote %s again takes that over", orSomebody(l.Author), e.Name, wording.Short(l.Commit), e.Name))
+		ev.finishCommand(a, false, fmt.Sprintf("%s changed %s by hand since (%s); /liftlock promote %s again takes that over", orSomebody(l.Author), e.Name, wording.Short(l.Commit), e.Name))
 		any = true
 	}
 }
 
 // stillVerifying says whether an `after` environment may yet verify what it carries.
-func (j *evaluator) stillVerifying(e *Env) bool {
+func (ev *evaluator) stillVerifying(e *Env) bool {
 	for _, name := range e.Spec.After {
-		u := j.facts.findEnv(name)
-		if u != nil && u.Release.OK && u.Release.Value.ID != e.Release.Value.ID && j.rollups[name].state == Verifying && len(u.Targets) > 0 {
+		u := ev.facts.findEnv(name)
+		if u != nil && u.Release.OK && u.Release.Value.ID != e.Release.Value.ID && ev.rollups[name].state == Verifying && len(u.Targets) > 0 {
 			return true
 		}
 	}
@@ -108,33 +108,33 @@ func (j *evaluator) stillVerifying(e *Env) bool {
 const limitRecheckDelay = 5 * time.Minute
 
 // pendingRevertReason says that what e carries is being taken back; "" when it isn't.
-func (j *evaluator) pendingRevertReason(e *Env) string {
+func (ev *evaluator) pendingRevertReason(e *Env) string {
 	switch {
 	case e.Revert != nil:
 		return fmt.Sprintf("the revert #%d is open", e.Revert.Number)
-	case j.reverting[e.Name] != "":
+	case ev.reverting[e.Name] != "":
 		return "a revert is being opened"
 	}
 	return ""
 }
 
 // mayOpen says whether a pull request may be opened now, else why not.
-func (j *evaluator) mayOpen(e *Env, st *EnvState, forced *PendingCommand) bool {
+func (ev *evaluator) mayOpen(e *Env, st *EnvState, forced *PendingCommand) bool {
 	n := len(st.Why)
-	if j.facts.PipelineErr != "" {
-		st.addReason("pipeline-file", "the pipeline file on the default branch is broken: "+j.facts.PipelineErr)
+	if ev.facts.PipelineErr != "" {
+		st.addReason("pipeline-file", "the pipeline file on the default branch is broken: "+ev.facts.PipelineErr)
 	}
-	for _, p := range j.facts.Problems {
+	for _, p := range ev.facts.Problems {
 		st.addReason("targets", p)
 	}
-	for _, h := range j.listHolds(e) {
+	for _, h := range ev.listHolds(e) {
 		st.Promotion = Held
 		st.addReason("hold", h)
 	}
-	if why := j.reasonNotToJoin(e, forced); why != "" {
+	if why := ev.reasonNotToJoin(e, forced); why != "" {
 		st.addReason("together", why)
 	}
-	if why := j.pendingRevertReason(e); why != "" {
+	if why := ev.pendingRevertReason(e); why != "" {
 		st.addReason("reverting", why)
 	}
 	if e.MissingSignatures != "" {
@@ -143,11 +143,11 @@ func (j *evaluator) mayOpen(e *Env, st *EnvState, forced *PendingCommand) bool {
 	if e.Spec.Open == pipeline.Manual && forced == nil {
 		st.addReason("manual", fmt.Sprintf("open: manual; /liftlock promote %s opens it", e.Name))
 	}
-	limit := j.spec.Limits.OpenPerEnvironment
+	limit := ev.spec.Limits.OpenPerEnvironment
 	if limit > 0 && len(st.Why) == n {
-		open, ahead := j.facts.Limits.OpenByOthers[e.Name], j.facts.Limits.QueuedAhead[e.Name]
+		open, ahead := ev.facts.Limits.OpenByOthers[e.Name], ev.facts.Limits.QueuedAhead[e.Name]
 		if open+ahead >= limit {
-			j.recheckAt(j.facts.Now.Add(limitRecheckDelay))
+			ev.recheckAt(ev.facts.Now.Add(limitRecheckDelay))
 			st.addReason("limit", fmt.Sprintf("%d of %d pull requests are open in %s (limits.openPerEnvironment), %d wait ahead of this one", open, limit, e.Name, ahead))
 		}
 	}
@@ -163,24 +163,24 @@ func (e *Env) composition(release string) (Composition, bool) {
 
 // ensureComposed says whether the edit is known and can be made on the current tip;
 // it requests it where it isn't known.
-func (j *evaluator) ensureComposed(e *Env, st *EnvState, release, name string, forced *PendingCommand) bool {
+func (ev *evaluator) ensureComposed(e *Env, st *EnvState, release, name string, forced *PendingCommand) bool {
 	c, known := e.composition(release)
 	if !known {
-		j.requestComposition(e, release, name)
+		ev.requestComposition(e, release, name)
 		return false
 	}
 	switch c.State {
 	case EditRefused:
 		st.addReason("refused", c.Reason)
-		j.finishCommand(forced, false, c.Reason)
+		ev.finishCommand(forced, false, c.Reason)
 		return false
 	case EditEmpty:
 		st.Promotion = Idle
 		st.addReason("no-diff", "the edit would change nothing")
-		j.finishCommand(forced, false, "there is nothing to change")
+		ev.finishCommand(forced, false, "there is nothing to change")
 		return false
 	}
-	if why := j.reasonIncomplete(e, release, c.Incomplete, forced); why != "" {
+	if why := ev.reasonIncomplete(e, release, c.Incomplete, forced); why != "" {
 		st.addReason(codeIncomplete, why)
 		return false
 	}
@@ -192,65 +192,65 @@ const codeIncomplete = "incomplete"
 
 // reasonIncomplete says what was changed together with a release and wouldn't come along; "" where
 // there is nothing, or somebody asked for the release, by a command that is about it or by the given one.
-func (j *evaluator) reasonIncomplete(e *Env, release, incomplete string, command *PendingCommand) string {
-	if incomplete == "" || command != nil || j.findBoundCommand("promote", e.Name, release) != nil {
+func (ev *evaluator) reasonIncomplete(e *Env, release, incomplete string, command *PendingCommand) string {
+	if incomplete == "" || command != nil || ev.findBoundCommand("promote", e.Name, release) != nil {
 		return ""
 	}
 	return fmt.Sprintf("%s; /liftlock promote %s goes on without it", incomplete, e.Name)
 }
 
-func (j *evaluator) requestComposition(e *Env, release, name string) {
-	j.addAction(FactRequest{What: RequestComposition, Environment: e.Name, Release: release, Members: []Member{j.member(release, name, nil)}})
+func (ev *evaluator) requestComposition(e *Env, release, name string) {
+	ev.addAction(FactRequest{What: RequestComposition, Environment: e.Name, Release: release, Members: []Member{ev.member(release, name, nil)}})
 }
 
 // evaluateOpen judges an open promotion: still right, to be replaced, or to be merged.
-func (j *evaluator) evaluateOpen(e *Env, st *EnvState) {
+func (ev *evaluator) evaluateOpen(e *Env, st *EnvState) {
 	p := e.Open
 	st.Promotion, st.Candidate, st.CandidateName = Opened, p.Release, p.Name
-	if why := j.reasonOthersWork(e); why != "" {
-		st.Promotion, j.othersWork[e.Name] = Held, true
+	if why := ev.reasonOthersWork(e); why != "" {
+		st.Promotion, ev.othersWork[e.Name] = Held, true
 		st.addReason("foreign", why)
 		return
 	}
-	if a := j.findOtherBoundCommand("promote", e.Name, p.Release); a != nil && a.Release == e.Release.Value.ID {
-		j.finishCommand(a, true, e.Name+" carries it")
+	if a := ev.findOtherBoundCommand("promote", e.Name, p.Release); a != nil && a.Release == e.Release.Value.ID {
+		ev.finishCommand(a, true, e.Name+" carries it")
 	} else {
-		j.finishCommand(a, false, "another release took its place")
+		ev.finishCommand(a, false, "another release took its place")
 	}
-	own, forced := j.findBoundCommand("promote", e.Name, p.Release), j.findUnboundCommand("promote", e.Name)
+	own, forced := ev.findBoundCommand("promote", e.Name, p.Release), ev.findUnboundCommand("promote", e.Name)
 	if p.Release == e.Release.Value.ID {
-		j.addAction(Close{Environment: e.Name, Pull: p.Number, Members: j.membersOf(p), Why: fmt.Sprintf("%s already carries %s", e.Name, p.Name)})
-		j.finishCommand(own, true, e.Name+" already carries it")
+		ev.addAction(Close{Environment: e.Name, Pull: p.Number, Members: ev.membersOf(p), Why: fmt.Sprintf("%s already carries %s", e.Name, p.Name)})
+		ev.finishCommand(own, true, e.Name+" already carries it")
 		return
 	}
 	command := own
 	if command == nil {
 		command = forced
 	}
-	if j.closeWithdrawn(e, st, command) {
+	if ev.closeWithdrawn(e, st, command) {
 		return
 	}
-	if why := j.reasonToLeave(e); why != "" {
-		j.addAction(Close{Environment: e.Name, Pull: p.Number, Members: j.membersOf(p), Why: why})
+	if why := ev.reasonToLeave(e); why != "" {
+		ev.addAction(Close{Environment: e.Name, Pull: p.Number, Members: ev.membersOf(p), Why: why})
 		st.Promotion = Held
 		st.addReason("hold", why)
 		return
 	}
-	if forced != nil && !j.meansNewerRelease(e, forced) {
-		j.bindCommand(forced, p.Release)
+	if forced != nil && !ev.meansNewerRelease(e, forced) {
+		ev.bindCommand(forced, p.Release)
 		own, forced = forced, nil
 	}
-	if j.replaceOpen(e, st, own, forced) {
+	if ev.replaceOpen(e, st, own, forced) {
 		return
 	}
-	st.Gates = j.evaluateGates(e, p, false)
-	if p.Held || len(j.listHolds(e)) > 0 || st.State == Diverged && own == nil {
+	st.Gates = ev.evaluateGates(e, p, false)
+	if p.Held || len(ev.listHolds(e)) > 0 || st.State == Diverged && own == nil {
 		st.Promotion = Held
 	}
 	if st.Promotion != Held {
-		j.requestReviewers(e, p)
+		ev.requestReviewers(e, p)
 	}
-	behind, attempt := p.isBehindAlone(st.Gates, false, j.facts.Now), p.isBlockedWrongly(st.Gates, j.facts.Now)
+	behind, attempt := p.isBehindAlone(st.Gates, false, ev.facts.Now), p.isBlockedWrongly(st.Gates, ev.facts.Now)
 	if !allPass(st.Gates) && (!behind && !attempt || !e.MergesByItself(false)) {
 		return
 	}
@@ -258,44 +258,44 @@ func (j *evaluator) evaluateOpen(e *Env, st *EnvState) {
 		st.addReason("manual", "every gate passes; merge: manual, so a person merges it")
 		return
 	}
-	j.addAction(Merge{Environment: e.Name, Pull: p.Number, Head: p.Head, Tip: e.Tip, Members: j.membersOf(p), Until: findEarliestEnd(st.Gates),
+	ev.addAction(Merge{Environment: e.Name, Pull: p.Number, Head: p.Head, Tip: e.Tip, Members: ev.membersOf(p), Until: findEarliestEnd(st.Gates),
 		Behind: behind, KeepApprovals: behind && p.keepsApprovals(), Attempt: attempt})
 }
 
 // meansNewerRelease says whether a promote that was given while a pull request is open
 // means another release than that one's: there is a newer one, and nobody has
 // put the open one on hold.
-func (j *evaluator) meansNewerRelease(e *Env, forced *PendingCommand) bool {
-	if e.Open.Held || len(j.listHolds(e)) > 0 {
+func (ev *evaluator) meansNewerRelease(e *Env, forced *PendingCommand) bool {
+	if e.Open.Held || len(ev.listHolds(e)) > 0 {
 		return false
 	}
 	var sub EnvState
-	c, _ := j.pickCandidate(e, &sub, forced)
-	return c != nil && c.Release != e.Open.Release && c.Rank > j.releaseRank(e, e.Open.Release)
+	c, _ := ev.pickCandidate(e, &sub, forced)
+	return c != nil && c.Release != e.Open.Release && c.Rank > ev.releaseRank(e, e.Open.Release)
 }
 
 // closeWithdrawn closes an open promotion that wouldn't be opened now because of what became of its
 // release; true when it does. One that upstream took back stays where people want it to, and waits.
-func (j *evaluator) closeWithdrawn(e *Env, st *EnvState, command *PendingCommand) bool {
+func (ev *evaluator) closeWithdrawn(e *Env, st *EnvState, command *PendingCommand) bool {
 	p := e.Open
-	why := j.reasonBarredUpstream(e, p.Release)
-	if q, since := j.quarantineReason(e, p.Release); why == "" && (command == nil || !command.At.After(since)) {
+	why := ev.reasonBarredUpstream(e, p.Release)
+	if q, since := ev.quarantineReason(e, p.Release); why == "" && (command == nil || !command.At.After(since)) {
 		why = q
 	}
 	if why != "" {
-		j.addAction(Close{Environment: e.Name, Pull: p.Number, Members: j.membersOf(p), Why: fmt.Sprintf("%s %s", p.Name, why)})
+		ev.addAction(Close{Environment: e.Name, Pull: p.Number, Members: ev.membersOf(p), Why: fmt.Sprintf("%s %s", p.Name, why)})
 		return true
 	}
-	withdrawn := j.reasonNotToMerge(e, command)
+	withdrawn := ev.reasonNotToMerge(e, command)
 	if withdrawn.Code != codeWithdrawn {
 		return false
 	}
-	keeps := j.reasonToStay(e, true)
+	keeps := ev.reasonToStay(e, true)
 	if command != nil {
 		keeps = fmt.Sprintf("%s asked for it", orSomebody(command.By))
 	}
 	if keeps == "" {
-		j.addAction(Close{Environment: e.Name, Pull: p.Number, Members: j.membersOf(p), Why: withdrawn.Text})
+		ev.addAction(Close{Environment: e.Name, Pull: p.Number, Members: ev.membersOf(p), Why: withdrawn.Text})
 		return true
 	}
 	st.addReason(codeWithdrawn, fmt.Sprintf("%s; this one stays open: %s", withdrawn.Text, keeps))
@@ -305,47 +305,47 @@ func (j *evaluator) closeWithdrawn(e *Env, st *EnvState, command *PendingCommand
 // reasonNotToMerge says why the open promotion's release wouldn't be opened now, for which it may not
 // be merged either; no text: it would be, though maybe after a newer one. command is the one that
 // it is open by, or that is about it.
-func (j *evaluator) reasonNotToMerge(e *Env, command *PendingCommand) Reason {
+func (ev *evaluator) reasonNotToMerge(e *Env, command *PendingCommand) Reason {
 	p := e.Open
-	known := j.findCandidate(e, p.Release, command != nil)
-	c := candidate{Release: p.Release, Name: cmp.Or(p.Name, j.releaseName(p.Release))}
+	known := ev.findCandidate(e, p.Release, command != nil)
+	c := candidate{Release: p.Release, Name: cmp.Or(p.Name, ev.releaseName(p.Release))}
 	if known != nil {
 		c = *known
 	}
-	if why := j.reasonUnverified(e, p, command != nil); why.Text != "" && known == nil && !p.isDeclared() {
+	if why := ev.reasonUnverified(e, p, command != nil); why.Text != "" && known == nil && !p.isDeclared() {
 		return why
 	}
-	if why := j.reasonOutdated(e, c.Release, c.Name); why != "" && (command == nil || e.Landed.Value.By != ByPerson) {
+	if why := ev.reasonOutdated(e, c.Release, c.Name); why != "" && (command == nil || e.Landed.Value.By != ByPerson) {
 		return Reason{Code: codeWithdrawn, Text: why}
 	}
-	if why, _ := j.reasonNotToCome(e, &c, command); why.Text != "" || known != nil {
+	if why, _ := ev.reasonNotToCome(e, &c, command); why.Text != "" || known != nil {
 		return why
 	}
-	return j.reasonUnverified(e, p, command != nil)
+	return ev.reasonUnverified(e, p, command != nil)
 }
 
 // reasonUnverified says which environment before e hasn't verified an open promotion's release. Of
 // one whose record has lost how the release came there first, that Liftlock opened the promotion is
 // proof: its record has nothing of it, or begins with it, or with a revert that put it back.
-func (j *evaluator) reasonUnverified(e *Env, p *Pull, requested bool) Reason {
+func (ev *evaluator) reasonUnverified(e *Env, p *Pull, requested bool) Reason {
 	for _, name := range e.Spec.After {
-		u := j.facts.findEnv(name)
+		u := ev.facts.findEnv(name)
 		if u == nil {
 			continue
 		}
 		verified := slices.ContainsFunc(u.History, func(a Arrival) bool {
-			return a.Release == p.Release && a.IsVerified() && j.canMoveOnward(u, &a, requested || p.isDeclared())
+			return a.Release == p.Release && a.IsVerified() && ev.canMoveOnward(u, &a, requested || p.isDeclared())
 		})
 		if !verified && (u.findArrival(p.Release) >= 0 || !p.isDeclared()) {
-			return Reason{Code: "unverified", Text: fmt.Sprintf("%s has not verified %s", name, cmp.Or(p.Name, j.releaseName(p.Release)))}
+			return Reason{Code: "unverified", Text: fmt.Sprintf("%s has not verified %s", name, cmp.Or(p.Name, ev.releaseName(p.Release)))}
 		}
 	}
 	return Reason{}
 }
 
 // findCandidate finds a release among the candidates; nil when it is none.
-func (j *evaluator) findCandidate(e *Env, release string, requested bool) *candidate {
-	all := j.listCandidates(e, requested)
+func (ev *evaluator) findCandidate(e *Env, release string, requested bool) *candidate {
+	all := ev.listCandidates(e, requested)
 	i := slices.IndexFunc(all, func(c candidate) bool { return c.Release == release })
 	if i < 0 {
 		return nil
@@ -359,7 +359,7 @@ func (p *Pull) isDeclared() bool { return p.DeclaredRelease.OK && p.DeclaredRele
 // reasonOthersWork says why the head of the open promotion is somebody else's work; "" when it isn't.
 // Anybody who may push puts another release there, and of those only one that could be opened now
 // may come over the head: it is composed anew then.
-func (j *evaluator) reasonOthersWork(e *Env) string {
+func (ev *evaluator) reasonOthersWork(e *Env) string {
 	p := e.Open
 	switch {
 	case p == nil:
@@ -369,8 +369,8 @@ func (j *evaluator) reasonOthersWork(e *Env) string {
 	case p.isDeclared(), p.Release == e.Release.Value.ID:
 		return ""
 	}
-	command := j.findCommandFor(e, p.Release)
-	why := j.reasonNotToMerge(e, command)
+	command := ev.findCommandFor(e, p.Release)
+	why := ev.reasonNotToMerge(e, command)
 	if why.Text == "" && e.Spec.Open == pipeline.Manual && command == nil {
 		why.Text = fmt.Sprintf("open: manual, and nobody asked for it; /liftlock promote %s does", e.Name)
 	}
@@ -378,27 +378,27 @@ func (j *evaluator) reasonOthersWork(e *Env) string {
 		return ""
 	}
 	return fmt.Sprintf("#%d carries %s, which isn't known to be what Liftlock put there and wouldn't be opened now: %s; nothing is done with it until /liftlock retry",
-		p.Number, cmp.Or(p.Name, j.releaseName(p.Release)), why.Text)
+		p.Number, cmp.Or(p.Name, ev.releaseName(p.Release)), why.Text)
 }
 
 // findCommandFor finds the promote that an open promotion of a release is by, or else one that isn't
 // about any yet; nil when there is none.
-func (j *evaluator) findCommandFor(e *Env, release string) *PendingCommand {
-	if own := j.findBoundCommand("promote", e.Name, release); own != nil {
+func (ev *evaluator) findCommandFor(e *Env, release string) *PendingCommand {
+	if own := ev.findBoundCommand("promote", e.Name, release); own != nil {
 		return own
 	}
-	return j.findUnboundCommand("promote", e.Name)
+	return ev.findUnboundCommand("promote", e.Name)
 }
 
 // replaceOpen composes the open promotion anew where it must be: a newer release is
 // there and may take its place, or its files moved on the branch. mine is the
 // command by which the open one came, forced one that wants a newer.
-func (j *evaluator) replaceOpen(e *Env, st *EnvState, own, forced *PendingCommand) bool {
+func (ev *evaluator) replaceOpen(e *Env, st *EnvState, own, forced *PendingCommand) bool {
 	p := e.Open
 	release, name, why := p.Release, p.Name, ""
 	var sub EnvState
-	if c, _ := j.pickCandidate(e, &sub, forced); c != nil && c.Rank > j.releaseRank(e, p.Release) {
-		keeps := j.reasonNotToReplace(e, own)
+	if c, _ := ev.pickCandidate(e, &sub, forced); c != nil && c.Rank > ev.releaseRank(e, p.Release) {
+		keeps := ev.reasonNotToReplace(e, own)
 		switch {
 		case forced != nil:
 			release, name, why = c.Release, c.Name, fmt.Sprintf("%s asked for %s", orSomebody(forced.By), c.Name)
@@ -411,38 +411,38 @@ func (j *evaluator) replaceOpen(e *Env, st *EnvState, own, forced *PendingComman
 	if why == "" && p.Stale {
 		why = "the files it edits changed on the tracked branch"
 	}
-	if why == "" && !p.isDeclared() && !j.isOnHold(e) {
+	if why == "" && !p.isDeclared() && !ev.isOnHold(e) {
 		why = "its head isn't known to be Liftlock's own"
 	}
-	if why == "" || j.facts.PipelineErr != "" || len(j.facts.Problems) > 0 {
+	if why == "" || ev.facts.PipelineErr != "" || len(ev.facts.Problems) > 0 {
 		return false
 	}
 	if st.State == Diverged && own == nil && forced == nil {
 		return false
 	}
-	if !j.ensureComposed(e, st, release, name, forced) {
+	if !ev.ensureComposed(e, st, release, name, forced) {
 		_, known := e.composition(release)
 		return !known // refused or nothing to change: said in st; gates will show it stale
 	}
 	if release != p.Release {
-		j.finishCommand(own, false, "a newer release took its place")
+		ev.finishCommand(own, false, "a newer release took its place")
 	}
-	j.addAction(Replace{Environment: e.Name, Pull: p.Number, Head: p.Head, Release: release, Name: name, Tip: e.Tip, Why: why, Members: []Member{j.member(release, name, forced)}})
+	ev.addAction(Replace{Environment: e.Name, Pull: p.Number, Head: p.Head, Release: release, Name: name, Tip: e.Tip, Why: why, Members: []Member{ev.member(release, name, forced)}})
 	return true
 }
 
 // reasonNotToReplace says why an open promotion isn't replaced by a newer release of its
 // own accord; "" when it is. That it is approved doesn't keep what may not be merged.
-func (j *evaluator) reasonNotToReplace(e *Env, command *PendingCommand) string {
-	return j.reasonToStay(e, e.Open.isDeclared() && j.reasonNotToMerge(e, command).Text == "")
+func (ev *evaluator) reasonNotToReplace(e *Env, command *PendingCommand) string {
+	return ev.reasonToStay(e, e.Open.isDeclared() && ev.reasonNotToMerge(e, command).Text == "")
 }
 
 // reasonToStay says why people want an open promotion to stay as it is; "" when they don't.
-func (j *evaluator) reasonToStay(e *Env, approvalCounts bool) string {
+func (ev *evaluator) reasonToStay(e *Env, approvalCounts bool) string {
 	switch {
-	case approvalCounts && j.isApproved(e, e.Open) && !j.cannotSoak(e):
+	case approvalCounts && ev.isApproved(e, e.Open) && !ev.cannotSoak(e):
 		return "it is approved"
-	case j.isOnHold(e):
+	case ev.isOnHold(e):
 		return "it is on hold"
 	case e.Spec.Open == pipeline.Manual:
 		return fmt.Sprintf("open: manual; /liftlock promote %s brings the newer in", e.Name)
@@ -450,28 +450,28 @@ func (j *evaluator) reasonToStay(e *Env, approvalCounts bool) string {
 	return ""
 }
 
-func (j *evaluator) isOnHold(e *Env) bool { return e.Open.Held || len(j.listHolds(e)) > 0 }
+func (ev *evaluator) isOnHold(e *Env) bool { return e.Open.Held || len(ev.listHolds(e)) > 0 }
 
 // isApproved says whether anybody's approval counts for the pull request as it is: for one of the
 // environment's gates, where any asks for approvals.
-func (j *evaluator) isApproved(e *Env, p *Pull) bool {
+func (ev *evaluator) isApproved(e *Env, p *Pull) bool {
 	facts := p.Review
-	facts.Now = j.facts.Now
+	facts.Now = ev.facts.Now
 	return policies.IsApproved(slices.Concat(e.Gates, e.Floor), facts)
 }
 
 // listHolds lists the holds that cover an environment, for people.
-func (j *evaluator) listHolds(e *Env) []string {
-	return j.listHoldsOn(e, func(Hold) bool { return true })
+func (ev *evaluator) listHolds(e *Env) []string {
+	return ev.listHoldsOn(e, func(Hold) bool { return true })
 }
 
-func (j *evaluator) listHoldsOn(e *Env, counts func(Hold) bool) []string {
+func (ev *evaluator) listHoldsOn(e *Env, counts func(Hold) bool) []string {
 	var out []string
-	for _, h := range j.activeHolds() {
+	for _, h := range ev.activeHolds() {
 		if h.Scope == "environment" && h.Environment != e.Name || !counts(h) {
 			continue
 		}
-		s := fmt.Sprintf("%s is on hold by %s since %s%s", holdSubject(h, j.facts.Unit.Component), orSomebody(h.By), h.At.UTC().Format(time.RFC3339), untilText(h.Until))
+		s := fmt.Sprintf("%s is on hold by %s since %s%s", holdSubject(h, ev.facts.Unit.Component), orSomebody(h.By), h.At.UTC().Format(time.RFC3339), untilText(h.Until))
 		if h.Reason != "" {
 			s += ": " + h.Reason
 		}
@@ -481,12 +481,12 @@ func (j *evaluator) listHoldsOn(e *Env, counts func(Hold) bool) []string {
 }
 
 // activeHolds lists the holds that haven't come to their end.
-func (j *evaluator) activeHolds() []Hold {
+func (ev *evaluator) activeHolds() []Hold {
 	var out []Hold
-	for _, h := range j.facts.Holds.Value {
-		if !h.IsOver(j.facts.Now) {
+	for _, h := range ev.facts.Holds.Value {
+		if !h.IsOver(ev.facts.Now) {
 			out = append(out, h)
-			j.recheckAt(h.Until)
+			ev.recheckAt(h.Until)
 		}
 	}
 	return out

@@ -14,9 +14,9 @@ import (
 )
 
 // checkOnePullEach holds that there is at most one of each kind of pull request (2).
-func (w *simulation) checkOnePullEach(t *rapid.T) {
+func (si *simulation) checkOnePullEach(t *rapid.T) {
 	n := map[string]int{}
-	for _, p := range w.pulls {
+	for _, p := range si.pulls {
 		if p.open && p.ours {
 			key := fmt.Sprintf("%s revert=%t", p.env, p.revert)
 			if n[key]++; n[key] > 1 {
@@ -27,12 +27,12 @@ func (w *simulation) checkOnePullEach(t *rapid.T) {
 }
 
 // check holds a decision's actions to the invariants.
-func (w *simulation) check(t *rapid.T, f *ComponentFacts, d *ComponentDecision) {
+func (si *simulation) check(t *rapid.T, f *ComponentFacts, d *ComponentDecision) {
 	seen, forgiven := map[string]bool{}, 0
-	w.adopting = map[string]bool{}
+	si.adopting = map[string]bool{}
 	for _, a := range d.Actions {
 		if r, ok := a.(Record); ok && r.ByHand {
-			w.adopting[r.Commit] = true
+			si.adopting[r.Commit] = true
 		}
 	}
 	for _, a := range d.Actions {
@@ -53,28 +53,28 @@ func (w *simulation) check(t *rapid.T, f *ComponentFacts, d *ComponentDecision) 
 			if e := simEnv(f, a.Environment); e.Open != nil {
 				t.Fatalf("%s while #%d is open (2)", a.Describe(), e.Open.Number)
 			}
-			w.mayCome(t, f, a, a.Environment, a.Release)
-			w.notVetoed(t, a, a.Environment, a.Release, forgiven)
-			w.mayStart(t, f, a, a.Environment)
-			w.isWanted(t, f, a, a.Environment, a.Release)
+			si.mayCome(t, f, a, a.Environment, a.Release)
+			si.notVetoed(t, a, a.Environment, a.Release, forgiven)
+			si.mayStart(t, f, a, a.Environment)
+			si.isWanted(t, f, a, a.Environment, a.Release)
 		case Replace:
-			if a.Release == w.pull(a.Pull).declared {
+			if a.Release == si.pull(a.Pull).declared {
 				continue // what we put there, on a newer commit
 			}
-			w.mayCome(t, f, a, a.Environment, a.Release)
+			si.mayCome(t, f, a, a.Environment, a.Release)
 			if e := simEnv(f, a.Environment); a.Release != e.Open.Release {
-				w.notVetoed(t, a, a.Environment, a.Release, forgiven)
-				w.mayStart(t, f, a, a.Environment)
-				w.isWanted(t, f, a, a.Environment, a.Release)
+				si.notVetoed(t, a, a.Environment, a.Release, forgiven)
+				si.mayStart(t, f, a, a.Environment)
+				si.isWanted(t, f, a, a.Environment, a.Release)
 			}
 		case Merge:
-			w.mayMerge(t, f, a)
-			if release := w.pull(a.Pull).release; !a.Revert { // may merge = may be opened now (10)
-				w.notVetoed(t, a, a.Environment, release, forgiven)
-				w.isWanted(t, f, a, a.Environment, release)
+			si.mayMerge(t, f, a)
+			if release := si.pull(a.Pull).release; !a.Revert { // may merge = may be opened now (10)
+				si.notVetoed(t, a, a.Environment, release, forgiven)
+				si.isWanted(t, f, a, a.Environment, release)
 			}
 		case OpenRevert:
-			w.mayRevert(t, f, a, forgiven)
+			si.mayRevert(t, f, a, forgiven)
 		case LiftVeto:
 			if !slices.ContainsFunc(f.PendingCommands, func(k PendingCommand) bool { return k.Verb == "retry" && k.Environment == a.Environment }) {
 				t.Fatalf("%s: nobody asked (8)", a.Describe())
@@ -82,7 +82,7 @@ func (w *simulation) check(t *rapid.T, f *ComponentFacts, d *ComponentDecision) 
 			forgiven = a.Pull
 		}
 	}
-	for _, env := range w.sources(false) {
+	for _, env := range si.sources(false) {
 		e := simEnv(f, env)
 		if seen["promotion.Merge "+env] && (seen["promotion.OpenRevert "+env] || e.Revert != nil && !e.Source() && seen["promotion.Open "+env]) {
 			t.Fatalf("merges into %s and reverts it at once", env)
@@ -92,26 +92,26 @@ func (w *simulation) check(t *rapid.T, f *ComponentFacts, d *ComponentDecision) 
 
 // mayCome holds 1 and 6: verified by all before it, well and not quarantined in
 // any upstream, not brought back where it was reverted unless a person said so.
-func (w *simulation) mayCome(t *rapid.T, f *ComponentFacts, a Action, env, release string) {
+func (si *simulation) mayCome(t *rapid.T, f *ComponentFacts, a Action, env, release string) {
 	e := simEnv(f, env)
 	for _, u := range e.Spec.After {
-		if !w.truth.verified[u+"|"+release] {
+		if !si.truth.verified[u+"|"+release] {
 			t.Fatalf("%s: %s never verified it (1)", a.Describe(), u)
 		}
 	}
 	for _, name := range upstreamOf(f, env) {
 		u := simEnv(f, name)
-		if at := w.quarantinedAt(name, release); !at.IsZero() {
+		if at := si.quarantinedAt(name, release); !at.IsZero() {
 			t.Fatalf("%s: quarantined in %s since %s (1)", a.Describe(), name, at)
 		}
 		if u.Release.Value.ID == release && slices.ContainsFunc(u.Targets, func(t Target) bool { return t.Verdict.State == verification.Degraded }) {
 			t.Fatalf("%s: degraded in %s (1)", a.Describe(), name)
 		}
 	}
-	if at := w.quarantinedAt(env, release); !at.IsZero() && !w.truth.promotedAt[env].After(at) {
+	if at := si.quarantinedAt(env, release); !at.IsZero() && !si.truth.promotedAt[env].After(at) {
 		t.Fatalf("%s: it was reverted at %s and nobody asked for it since (6)", a.Describe(), at)
 	}
-	if l := e.Landed.Value; l.By == ByPerson && w.truth.promotedAt[env].Before(l.At) {
+	if l := e.Landed.Value; l.By == ByPerson && si.truth.promotedAt[env].Before(l.At) {
 		t.Fatalf("%s: over a person's change (6)", a.Describe())
 	}
 	if e.BranchState == BranchUnmanaged {
@@ -121,9 +121,9 @@ func (w *simulation) mayCome(t *rapid.T, f *ComponentFacts, a Action, env, relea
 
 // quarantinedAt is when a revert of the release was last opened or merged in env
 // and nothing brought it back since; zero when none was.
-func (w *simulation) quarantinedAt(env, release string) time.Time {
+func (si *simulation) quarantinedAt(env, release string) time.Time {
 	var open, reverted, back time.Time
-	for _, p := range w.pulls {
+	for _, p := range si.pulls {
 		if p.env != env || !p.ours || p.release != release {
 			continue
 		}
@@ -154,14 +154,14 @@ func upstreamOf(f *ComponentFacts, env string) []string {
 }
 
 // notVetoed holds 8 for what people closed.
-func (w *simulation) notVetoed(t *rapid.T, a Action, env, release string, forgiven int) {
+func (si *simulation) notVetoed(t *rapid.T, a Action, env, release string, forgiven int) {
 	var veto *simPull
-	for _, p := range w.pulls {
+	for _, p := range si.pulls {
 		switch {
 		case p.env != env || !p.ours || p.revert || p.open || p.release != release:
 		case p.merged:
 			veto = nil
-		case p.number != forgiven && !p.super && p.ended.After(w.truth.promotedAt[env]):
+		case p.number != forgiven && !p.super && p.ended.After(si.truth.promotedAt[env]):
 			veto = p
 		}
 	}
@@ -172,26 +172,26 @@ func (w *simulation) notVetoed(t *rapid.T, a Action, env, release string, forgiv
 
 // isWanted holds that what comes is newer than what is there, and that nobody took it back from an
 // environment before, as it really happened.
-func (w *simulation) isWanted(t *rapid.T, f *ComponentFacts, a Action, env, release string) {
+func (si *simulation) isWanted(t *rapid.T, f *ComponentFacts, a Action, env, release string) {
 	e := simEnv(f, env)
-	takesOver := e.Landed.Value.By == ByPerson && w.truth.promotedAt[env].After(e.Landed.Value.At)
-	if there := w.cameUpstream(f, env, e.Release.Value.ID, true); there >= w.cameUpstream(f, env, release, false) && there >= 0 && !takesOver {
-		t.Fatalf("%s: what is there, %.4s, came upstream later (10)\n%s", a.Describe(), e.Release.Value.ID, w.story())
+	takesOver := e.Landed.Value.By == ByPerson && si.truth.promotedAt[env].After(e.Landed.Value.At)
+	if there := si.cameUpstream(f, env, e.Release.Value.ID, true); there >= si.cameUpstream(f, env, release, false) && there >= 0 && !takesOver {
+		t.Fatalf("%s: what is there, %.4s, came upstream later (10)\n%s", a.Describe(), e.Release.Value.ID, si.story())
 	}
 	for _, name := range upstreamOf(f, env) {
-		if i := w.withdrawn(simEnv(f, name), release); i >= 0 {
-			t.Fatalf("%s: taken back from %s by %s (10)\n%s", a.Describe(), name, w.log[i].sha, w.story())
+		if i := si.withdrawn(simEnv(f, name), release); i >= 0 {
+			t.Fatalf("%s: taken back from %s by %s (10)\n%s", a.Describe(), name, si.log[i].sha, si.story())
 		}
 	}
 }
 
 // cameUpstream is when a release came last to an environment right before env, or, with seen, that it did
 // as far as somebody looked; -1: never.
-func (w *simulation) cameUpstream(f *ComponentFacts, env, release string, seen bool) int {
+func (si *simulation) cameUpstream(f *ComponentFacts, env, release string, seen bool) int {
 	last := -1
-	for i, c := range w.log {
+	for i, c := range si.log {
 		came := slices.Contains(simEnv(f, env).Spec.After, c.env) && c.after == release && (c.moves() || c.by == "")
-		if came && c.kind != KindRevert && (!seen || w.seen[c.sha]) {
+		if came && c.kind != KindRevert && (!seen || si.seen[c.sha]) {
 			last = i
 		}
 	}
@@ -201,22 +201,22 @@ func (w *simulation) cameUpstream(f *ComponentFacts, env, release string, seen b
 // withdrawn is the commit that took a release back from an environment where it hasn't been since: it
 // brought again what was there before the release, or is a person's in an environment that promotions
 // bring releases to. -1: none did, or what knew of it is lost.
-func (w *simulation) withdrawn(e *Env, release string) int {
+func (si *simulation) withdrawn(e *Env, release string) int {
 	came := -1
 	before := map[string]bool{}
-	for i, c := range w.log {
+	for i, c := range si.log {
 		if c.env == e.Name && (c.moves() || c.by == "") && c.after == release {
-			if came = i; !w.seen[c.sha] {
+			if came = i; !si.seen[c.sha] {
 				came = -1
 			}
 		}
 	}
-	for i, c := range w.log {
+	for i, c := range si.log {
 		switch {
-		case came < 0, c.env != e.Name, !c.moves() && c.by != "", !w.seen[c.sha]:
+		case came < 0, c.env != e.Name, !c.moves() && c.by != "", !si.seen[c.sha]:
 		case i <= came:
 			before[c.after] = true
-		case before[c.after], c.before == release && c.by == "person" && !e.Source() && !w.adopted[c.sha] && !w.adopting[c.sha]:
+		case before[c.after], c.before == release && c.by == "person" && !e.Source() && !si.adopted[c.sha] && !si.adopting[c.sha]:
 			return i
 		}
 	}
@@ -224,17 +224,17 @@ func (w *simulation) withdrawn(e *Env, release string) int {
 }
 
 // story lists what happened.
-func (w *simulation) story() string {
+func (si *simulation) story() string {
 	out := ""
-	for i, c := range w.log {
+	for i, c := range si.log {
 		if c.moves() || c.by == "" {
 			out += fmt.Sprintf("  %d %s: %.4s -> %.4s by %q %s\n", i, c.env, c.before, c.after, c.by, c.kind)
 		}
 	}
-	for _, p := range w.pulls {
+	for _, p := range si.pulls {
 		out += fmt.Sprintf("  #%d %s revert %t: %.4s, put %.4s, open %t merged %t ours closed %t\n", p.number, p.env, p.revert, p.release, p.declared, p.open, p.merged, p.super)
 	}
-	for env, arrivals := range w.store.history {
+	for env, arrivals := range si.store.history {
 		for _, a := range arrivals {
 			out += fmt.Sprintf("  %s has %d %.4s by %s, verified %t, taken back %t\n", env, a.Seq, a.Release, a.By, a.IsVerified(), !a.WithdrawnAt.IsZero())
 		}
@@ -243,7 +243,7 @@ func (w *simulation) story() string {
 }
 
 // mayStart holds what keeps a release from setting out.
-func (w *simulation) mayStart(t *rapid.T, f *ComponentFacts, a Action, env string) {
+func (si *simulation) mayStart(t *rapid.T, f *ComponentFacts, a Action, env string) {
 	e := simEnv(f, env)
 	requested := slices.ContainsFunc(f.PendingCommands, func(k PendingCommand) bool { return k.Verb == "promote" && k.Environment == env })
 	held := slices.ContainsFunc(f.Holds.Value, func(h Hold) bool { return h.Scope != "environment" || h.Environment == env })
@@ -253,8 +253,8 @@ func (w *simulation) mayStart(t *rapid.T, f *ComponentFacts, a Action, env strin
 }
 
 // mayMerge holds 4, and for a revert 5 and 6.
-func (w *simulation) mayMerge(t *rapid.T, f *ComponentFacts, a Merge) {
-	e, p := simEnv(f, a.Environment), w.pull(a.Pull)
+func (si *simulation) mayMerge(t *rapid.T, f *ComponentFacts, a Merge) {
+	e, p := simEnv(f, a.Environment), si.pull(a.Pull)
 	held := slices.ContainsFunc(f.Holds.Value, func(h Hold) bool {
 		return (h.Reverts || !a.Revert) && (h.Scope != "environment" || h.Environment == a.Environment)
 	})
@@ -265,7 +265,7 @@ func (w *simulation) mayMerge(t *rapid.T, f *ComponentFacts, a Merge) {
 	if a.Behind { // it is composed anew, and no more
 		mergeable = MergeBehind
 	}
-	if moved, any := w.changedSince(p.env, p.base); moved || any || a.Head != p.head || a.Tip != e.Tip || p.headModified != "" || w.mergeability(p) != mergeable || !p.ours || !p.open {
+	if moved, any := si.changedSince(p.env, p.base); moved || any || a.Head != p.head || a.Tip != e.Tip || p.headModified != "" || si.mergeability(p) != mergeable || !p.ours || !p.open {
 		t.Fatalf("%s: not what was judged: stale %t, spoilt %q, %s, ours %t, open %t (4)", a.Describe(), any, p.headModified, p.mergeable, p.ours, p.open)
 	}
 	l := e.Landed.Value
@@ -276,20 +276,20 @@ func (w *simulation) mayMerge(t *rapid.T, f *ComponentFacts, a Merge) {
 		if requested := slices.ContainsFunc(f.PendingCommands, func(k PendingCommand) bool { return k.Verb == "revert" && k.Environment == e.Name }); !requested && !degradedEnough(e) {
 			t.Fatalf("%s: with fewer degraded targets than the quorum %s of %d", a.Describe(), e.Spec.OnDegraded.Quorum, len(e.Targets))
 		}
-		if before := w.log[w.landed(e.Name)].before; before != p.back {
+		if before := si.log[si.landed(e.Name)].before; before != p.back {
 			t.Fatalf("%s: restores %s, before was %s (5)", a.Describe(), p.back, before)
 		}
 		return
 	}
-	w.mayCome(t, f, a, a.Environment, p.release)
+	si.mayCome(t, f, a, a.Environment, p.release)
 	if e.Spec.Merge != pipeline.Auto || e.Revert != nil {
 		t.Fatalf("%s: merge is %s, a revert is open: %t (4)", a.Describe(), e.Spec.Merge, e.Revert != nil)
 	}
 	for _, g := range e.Gates {
 		n := 0
 		if g.Settled != nil {
-			if tg := slices.IndexFunc(w.targets[e.Name], func(tg *simTarget) bool { return tg.drift != "" }); tg >= 0 && g.Settled.Drift == policies.DriftBlock {
-				t.Fatalf("%s: %s is %s (4)", a.Describe(), w.targets[e.Name][tg].name, w.targets[e.Name][tg].drift)
+			if tg := slices.IndexFunc(si.targets[e.Name], func(tg *simTarget) bool { return tg.drift != "" }); tg >= 0 && g.Settled.Drift == policies.DriftBlock {
+				t.Fatalf("%s: %s is %s (4)", a.Describe(), si.targets[e.Name][tg].name, si.targets[e.Name][tg].drift)
 			}
 			continue
 		}
@@ -305,7 +305,7 @@ func (w *simulation) mayMerge(t *rapid.T, f *ComponentFacts, a Merge) {
 }
 
 // mayRevert holds 5 and 6 for a revert that opens.
-func (w *simulation) mayRevert(t *rapid.T, f *ComponentFacts, a OpenRevert, forgiven int) {
+func (si *simulation) mayRevert(t *rapid.T, f *ComponentFacts, a OpenRevert, forgiven int) {
 	e := simEnv(f, a.Environment)
 	l := e.Landed.Value
 	if e.Revert != nil || l.By != ByPromotion || l.Pull != a.Pull || l.Commit != a.Commit || e.Release.Value.ID != a.Release {
@@ -314,7 +314,7 @@ func (w *simulation) mayRevert(t *rapid.T, f *ComponentFacts, a OpenRevert, forg
 	if a.Members[0].CommandID != 0 {
 		return
 	}
-	for _, p := range w.pulls {
+	for _, p := range si.pulls {
 		if p.number != forgiven && p.ours && p.revert && !p.open && !p.merged && !p.super && p.env == e.Name && p.release == a.Release && p.ended.After(l.At) {
 			t.Fatalf("%s: a person closed #%d (8)", a.Describe(), p.number)
 		}

@@ -24,12 +24,12 @@ func twoPromotedToQA() *ComponentFacts {
 }
 
 // pushed says that the release of the open promotion isn't known to be the one that we put there.
-func (f *ComponentFacts) pushed(env, put string) *ComponentFacts {
-	f.env(env).Open.DeclaredRelease = Known[string]{}
+func (c *ComponentFacts) pushed(env, put string) *ComponentFacts {
+	c.env(env).Open.DeclaredRelease = Known[string]{}
 	if put != "" {
-		f.env(env).Open.DeclaredRelease = Sure(id(put))
+		c.env(env).Open.DeclaredRelease = Sure(id(put))
 	}
-	return f
+	return c
 }
 
 // byHand has a person put a release into an environment.

@@ -24,8 +24,8 @@ type Member struct {
 }
 
 // String is the component with its release, for messages.
-func (p Member) String() string {
-	return p.Component + " " + cmp.Or(p.Name, wording.Short(p.Release))
+func (m Member) String() string {
+	return m.Component + " " + cmp.Or(m.Name, wording.Short(m.Release))
 }
 
 // BatchID is the identity of what moves together: sha256, 64 hex digits, over

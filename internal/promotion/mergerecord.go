@@ -61,17 +61,17 @@ func NewMergeRecord(f *ComponentFacts, d *ComponentDecision, m Merge, release st
 }
 
 // Describe says on one line what each gate answered, for the lists of the audit trail.
-func (r *MergeRecord) Describe() string {
+func (m *MergeRecord) Describe() string {
 	switch {
-	case r.Kind == KindRevert && len(r.Gates) == 0:
+	case m.Kind == KindRevert && len(m.Gates) == 0:
 		return "a revert, which has no gates"
-	case r.JudgedAt.IsZero():
+	case m.JudgedAt.IsZero():
 		return "nobody had looked at its gates"
-	case len(r.Gates) == 0:
+	case len(m.Gates) == 0:
 		return "it has no gates"
 	}
-	said := make([]string, len(r.Gates))
-	for i, g := range r.Gates {
+	said := make([]string, len(m.Gates))
+	for i, g := range m.Gates {
 		said[i] = g.Gate + " " + string(g.Outcome)
 		if g.SkippedBy != "" {
 			said[i] = g.Gate + " skipped by " + g.SkippedBy
@@ -81,9 +81,9 @@ func (r *MergeRecord) Describe() string {
 }
 
 // Outcome says on one line what came of it.
-func (r *MergeRecord) Outcome() string {
-	if r.Commit == "" {
+func (m *MergeRecord) Outcome() string {
+	if m.Commit == "" {
 		return "merged"
 	}
-	return "merged as " + wording.Short(r.Commit)
+	return "merged as " + wording.Short(m.Commit)
 }

@@ -10,32 +10,32 @@ import (
 )
 
 // findCommand finds a person's command that waits for this environment; the oldest first.
-func (j *evaluator) findCommand(verb, env string) *PendingCommand {
-	return j.findFirstCommand(func(a *PendingCommand) bool { return a.Verb == verb && a.Environment == env })
+func (ev *evaluator) findCommand(verb, env string) *PendingCommand {
+	return ev.findFirstCommand(func(a *PendingCommand) bool { return a.Verb == verb && a.Environment == env })
 }
 
 // findUnboundCommand is a command that is not about any release yet.
-func (j *evaluator) findUnboundCommand(verb, env string) *PendingCommand {
-	return j.findFirstCommand(func(a *PendingCommand) bool { return a.Verb == verb && a.Environment == env && a.Release == "" })
+func (ev *evaluator) findUnboundCommand(verb, env string) *PendingCommand {
+	return ev.findFirstCommand(func(a *PendingCommand) bool { return a.Verb == verb && a.Environment == env && a.Release == "" })
 }
 
 // findBoundCommand is a command that is in force for a release.
-func (j *evaluator) findBoundCommand(verb, env, release string) *PendingCommand {
-	return j.findFirstCommand(func(a *PendingCommand) bool {
+func (ev *evaluator) findBoundCommand(verb, env, release string) *PendingCommand {
+	return ev.findFirstCommand(func(a *PendingCommand) bool {
 		return a.Verb == verb && a.Environment == env && a.Release != "" && a.Release == release
 	})
 }
 
 // findOtherBoundCommand is a command that is in force for another release than this one.
-func (j *evaluator) findOtherBoundCommand(verb, env, release string) *PendingCommand {
-	return j.findFirstCommand(func(a *PendingCommand) bool {
+func (ev *evaluator) findOtherBoundCommand(verb, env, release string) *PendingCommand {
+	return ev.findFirstCommand(func(a *PendingCommand) bool {
 		return a.Verb == verb && a.Environment == env && a.Release != "" && a.Release != release
 	})
 }
 
-func (j *evaluator) findFirstCommand(is func(*PendingCommand) bool) *PendingCommand {
-	for i := range j.facts.PendingCommands {
-		if a := &j.facts.PendingCommands[i]; !j.finished[a.ID] && is(a) {
+func (ev *evaluator) findFirstCommand(is func(*PendingCommand) bool) *PendingCommand {
+	for i := range ev.facts.PendingCommands {
+		if a := &ev.facts.PendingCommands[i]; !ev.finished[a.ID] && is(a) {
 			return a
 		}
 	}
@@ -44,55 +44,55 @@ func (j *evaluator) findFirstCommand(is func(*PendingCommand) bool) *PendingComm
 
 // isOlderThan says that a command was written before something happened, so that it can't be
 // about that. One of which it isn't known when it was written, or none, isn't.
-func (a *PendingCommand) isOlderThan(happened time.Time) bool {
-	return a != nil && !a.At.IsZero() && a.At.Before(happened)
+func (p *PendingCommand) isOlderThan(happened time.Time) bool {
+	return p != nil && !p.At.IsZero() && p.At.Before(happened)
 }
 
 // finishCommand answers a command, if there is one.
-func (j *evaluator) finishCommand(a *PendingCommand, done bool, outcome string) {
+func (ev *evaluator) finishCommand(a *PendingCommand, done bool, outcome string) {
 	if a != nil {
-		j.finish(a, FinishCommand{Done: done, Outcome: outcome})
+		ev.finish(a, FinishCommand{Done: done, Outcome: outcome})
 	}
 }
 
 // finish answers a command with all that there is to say of how it ended.
-func (j *evaluator) finish(a *PendingCommand, end FinishCommand) {
-	j.finished[a.ID] = true
+func (ev *evaluator) finish(a *PendingCommand, end FinishCommand) {
+	ev.finished[a.ID] = true
 	end.Environment, end.ID = a.Environment, a.ID
-	j.addAction(end)
+	ev.addAction(end)
 }
 
 // bindCommand ties a command to a release, for the rest of this decision too.
-func (j *evaluator) bindCommand(a *PendingCommand, release string) {
-	j.addAction(BindCommand{Environment: a.Environment, ID: a.ID, Release: release})
+func (ev *evaluator) bindCommand(a *PendingCommand, release string) {
+	ev.addAction(BindCommand{Environment: a.Environment, ID: a.ID, Release: release})
 	a.Release = release
 }
 
 // finishLeftoverCommands answers commands that nothing else does: for environments that
 // the pipeline doesn't have, or into which nothing is promoted.
-func (j *evaluator) finishLeftoverCommands() {
-	for i := range j.facts.PendingCommands {
-		a := &j.facts.PendingCommands[i]
-		if j.finished[a.ID] {
+func (ev *evaluator) finishLeftoverCommands() {
+	for i := range ev.facts.PendingCommands {
+		a := &ev.facts.PendingCommands[i]
+		if ev.finished[a.ID] {
 			continue
 		}
-		e := j.facts.findEnv(a.Environment)
+		e := ev.facts.findEnv(a.Environment)
 		switch {
 		case e == nil:
-			j.finishCommand(a, false, "this component has no environment "+a.Environment)
+			ev.finishCommand(a, false, "this component has no environment "+a.Environment)
 		case a.Verb != "promote" && a.Verb != "revert" && a.Verb != "retry":
-			j.finishCommand(a, false, "there is no command "+a.Verb)
+			ev.finishCommand(a, false, "there is no command "+a.Verb)
 		case e.Source() && a.Verb != "retry":
-			j.finishCommand(a, false, a.Environment+" is a source environment: releases arrive there by commits, not by promotions")
+			ev.finishCommand(a, false, a.Environment+" is a source environment: releases arrive there by commits, not by promotions")
 		}
 	}
 }
 
 // Requesters are the accounts of those whose commands promote a release into an environment,
 // as far as the store has them, sorted.
-func (f *ComponentFacts) Requesters(env, release string) []policies.Account {
+func (c *ComponentFacts) Requesters(env, release string) []policies.Account {
 	var out []policies.Account
-	for _, k := range f.PendingCommands {
+	for _, k := range c.PendingCommands {
 		if k.Verb == "promote" && k.Environment == env && (k.Release == "" || k.Release == release) {
 			out = append(out, policies.Account{ID: k.ByID, Login: k.By})
 		}

@@ -62,11 +62,11 @@ func TestInvariants(t *testing.T) {
 }
 
 // decide judges the world, with its looks answered, and checks the decision.
-func (w *simulation) decide(t *rapid.T) (ComponentFacts, ComponentDecision) {
-	f := w.facts()
+func (si *simulation) decide(t *rapid.T) (ComponentFacts, ComponentDecision) {
+	f := si.facts()
 	for range 8 {
 		d := decideAlone(t, f)
-		if w.decisions++; w.decisions%pureEvery == 0 {
+		if si.decisions++; si.decisions%pureEvery == 0 {
 			isPure(t, Facts{Components: []ComponentFacts{f}})
 			observesOnly(t, f)
 			waitsOnDoubt(t, f)
@@ -78,11 +78,11 @@ func (w *simulation) decide(t *rapid.T) (ComponentFacts, ComponentDecision) {
 		for _, a := range d.Actions {
 			if l, ok := a.(FactRequest); ok {
 				looks++
-				w.answerRequest(&f, l)
+				si.answerRequest(&f, l)
 			}
 		}
 		if looks == 0 {
-			w.check(t, &f, &d)
+			si.check(t, &f, &d)
 			return f, d
 		}
 	}
@@ -93,10 +93,10 @@ func (w *simulation) decide(t *rapid.T) (ComponentFacts, ComponentDecision) {
 // run is one run of the engine; true when it did something that is news. With
 // faults the world may move on before the actions are done, and the process may
 // die in the middle of one.
-func (w *simulation) run(t *rapid.T, faults bool) bool {
-	f, d := w.decide(t)
+func (si *simulation) run(t *rapid.T, faults bool) bool {
+	f, d := si.decide(t)
 	if faults && rapid.IntRange(0, 5).Draw(t, "race") == 0 {
-		w.event(t)
+		si.event(t)
 	}
 	acted := false
 	for _, a := range d.Actions {
@@ -108,7 +108,7 @@ func (w *simulation) run(t *rapid.T, faults bool) bool {
 		if faults && rapid.IntRange(0, 15).Draw(t, "fails") == 0 {
 			return acted
 		}
-		err := w.do(&f, a, crash)
+		err := si.do(&f, a, crash)
 		if err != nil {
 			if !errors.Is(err, errStale) && !errors.Is(err, errCrash) {
 				t.Fatal(err)
@@ -116,107 +116,107 @@ func (w *simulation) run(t *rapid.T, faults bool) bool {
 			return true
 		}
 		acted = true
-		w.checkOnePullEach(t)
+		si.checkOnePullEach(t)
 	}
 	return acted
 }
 
 // comesToRest holds 9: with no news, few decisions until nothing is done any
 // more, and then few times at which to look again.
-func (w *simulation) comesToRest(t *rapid.T) {
-	w.rest, w.skew = true, 0
-	defer func() { w.rest = false }()
-	w.untilQuiet(t)
-	looks, end := 0, w.now.Add(4*time.Hour)
+func (si *simulation) comesToRest(t *rapid.T) {
+	si.rest, si.skew = true, 0
+	defer func() { si.rest = false }()
+	si.untilQuiet(t)
+	looks, end := 0, si.now.Add(4*time.Hour)
 	for {
-		_, d := w.decide(t)
+		_, d := si.decide(t)
 		if d.Next.IsZero() || d.Next.After(end) {
 			return
 		}
 		if looks++; looks > 120 {
-			t.Fatalf("looked %d times in %s without news; next %s, now %s", looks, 4*time.Hour-end.Sub(w.now), d.Next, w.now)
+			t.Fatalf("looked %d times in %s without news; next %s, now %s", looks, 4*time.Hour-end.Sub(si.now), d.Next, si.now)
 		}
-		w.now = d.Next
-		w.untilQuiet(t)
+		si.now = d.Next
+		si.untilQuiet(t)
 	}
 }
 
-func (w *simulation) untilQuiet(t *rapid.T) {
+func (si *simulation) untilQuiet(t *rapid.T) {
 	for range 40 {
-		w.now = w.now.Add(time.Millisecond)
-		if !w.run(t, false) {
+		si.now = si.now.Add(time.Millisecond)
+		if !si.run(t, false) {
 			return
 		}
 	}
-	_, d := w.decide(t)
+	_, d := si.decide(t)
 	t.Fatalf("doesn't come to rest: %s", asJSON(t, d))
 }
 
 // reachesEverywhere holds that no state is a trap: when what is broken is mended and all is
 // well, people get the next release everywhere by what Liftlock tells them.
-func (w *simulation) reachesEverywhere(t *rapid.T) {
-	w.broken, w.problems, w.holds, w.holdsErr, w.incidents, w.limits, w.refused = "", nil, nil, "", nil, Limits{}, map[string]bool{}
+func (si *simulation) reachesEverywhere(t *rapid.T) {
+	si.broken, si.problems, si.holds, si.holdsErr, si.incidents, si.limits, si.refused = "", nil, nil, "", nil, Limits{}, map[string]bool{}
 	next := id("rz")
-	for _, s := range w.sources(true) {
-		w.commit(s, next, "person")
+	for _, s := range si.sources(true) {
+		si.commit(s, next, "person")
 	}
 	for range 25 {
-		w.now = w.now.Add(10 * time.Minute)
+		si.now = si.now.Add(10 * time.Minute)
 		done := true
-		for _, s := range w.specs {
-			w.settle(s.Name, verification.Verified)
-			done = done && w.currentRelease(s.Name) == next
+		for _, s := range si.specs {
+			si.settle(s.Name, verification.Verified)
+			done = done && si.currentRelease(s.Name) == next
 		}
-		w.untilQuiet(t)
+		si.untilQuiet(t)
 		if done {
-			if len(w.store.pending) > 0 {
-				t.Fatalf("commands that nobody answers: %+v", w.store.pending)
+			if len(si.store.pending) > 0 {
+				t.Fatalf("commands that nobody answers: %+v", si.store.pending)
 			}
 			return
 		}
-		w.actAsPerson(t)
+		si.actAsPerson(t)
 	}
-	_, d := w.decide(t)
+	_, d := si.decide(t)
 	t.Fatalf("%s never gets everywhere: %s", wording.Short(next), asJSON(t, d))
 }
 
 // actAsPerson do what they are asked for.
-func (w *simulation) actAsPerson(t *rapid.T) {
-	for _, p := range w.pulls {
+func (si *simulation) actAsPerson(t *rapid.T) {
+	for _, p := range si.pulls {
 		switch {
 		case !p.open:
 		case !p.ours:
-			p.open, p.ended = false, w.now
+			p.open, p.ended = false, si.now
 		case p.revert && p.headModified == "":
-			p.open, p.ended = false, w.now // it is well: the revert isn't wanted
+			p.open, p.ended = false, si.now // it is well: the revert isn't wanted
 		}
 		p.held = false
 		if p.mergeable != "yes" {
 			p.mergeable = "yes"
 		}
 	}
-	f, d := w.decide(t)
+	f, d := si.decide(t)
 	for i := range d.Envs {
 		st, e := &d.Envs[i], simEnv(&f, d.Envs[i].Environment)
 		switch {
 		case hasReason(st, "foreign") || e.Revert != nil && e.Revert.HeadState == HeadModified:
-			w.giveCommand("retry", e.Name)
+			si.giveCommand("retry", e.Name)
 		case e.Open != nil:
-			p := w.pull(e.Open.Number)
+			p := si.pull(e.Open.Number)
 			switch {
 			case waitsFor(st.Gates, "settled"):
-				for _, tg := range w.targets[e.Name] {
+				for _, tg := range si.targets[e.Name] {
 					tg.drift = "" // synced, as the reason says
 				}
 			case waitsFor(st.Gates, "approvals"):
 				p.approvals["ada"], p.approvals["grace"] = p.release, p.release
 			case waitsFor(st.Gates, "diverged"), waitsFor(st.Gates, "closed"), waitsFor(st.Gates, "upstream") && hasReason(st, "newer-waits"):
-				w.giveCommand("promote", e.Name)
+				si.giveCommand("promote", e.Name)
 			case allPass(st.Gates):
-				w.merge(p, false, true)
+				si.merge(p, false, true)
 			}
 		case hasReason(st, "diverged") || hasReason(st, "manual"):
-			w.giveCommand("promote", e.Name)
+			si.giveCommand("promote", e.Name)
 		}
 	}
 }

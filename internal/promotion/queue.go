@@ -20,14 +20,14 @@ type LeaveQueue struct {
 	Members     []Member
 }
 
-func (a LeaveQueue) environment() string { return a.Environment }
+func (l LeaveQueue) environment() string { return l.Environment }
 
 // Subject is the pull request and whom it moves.
-func (a LeaveQueue) Subject() (int, []Member) { return a.Pull, a.Members }
+func (l LeaveQueue) Subject() (int, []Member) { return l.Pull, l.Members }
 
 // Describe says it in a few words.
-func (a LeaveQueue) Describe() string {
-	return fmt.Sprintf("take #%d out of the merge queue: %s", a.Pull, a.Why)
+func (l LeaveQueue) Describe() string {
+	return fmt.Sprintf("take #%d out of the merge queue: %s", l.Pull, l.Why)
 }
 
 // RejoinQueue lets an open pull request that the forge dropped from its merge queue join again.
@@ -36,11 +36,11 @@ type RejoinQueue struct {
 	Pull        int
 }
 
-func (a RejoinQueue) environment() string { return a.Environment }
+func (r RejoinQueue) environment() string { return r.Environment }
 
 // Describe says it in a few words.
-func (a RejoinQueue) Describe() string {
-	return fmt.Sprintf("let #%d join the merge queue again", a.Pull)
+func (r RejoinQueue) Describe() string {
+	return fmt.Sprintf("let #%d join the merge queue again", r.Pull)
 }
 
 // isDropped says that Liftlock had this head join the forge's merge queue, didn't take it out, and
@@ -135,9 +135,9 @@ func listQueued(f *Facts) []*queuedPull {
 }
 
 // isHeld says that a person holds an open pull request of an environment, or all that is about it.
-func (f *ComponentFacts) isHeld(e *Env, p *Pull) bool {
-	return p.Held || slices.ContainsFunc(f.Holds.Value, func(h Hold) bool {
-		return !h.IsOver(f.Now) && (h.Scope != "environment" || h.Environment == e.Name) && (p != e.Revert || h.Reverts)
+func (c *ComponentFacts) isHeld(e *Env, p *Pull) bool {
+	return p.Held || slices.ContainsFunc(c.Holds.Value, func(h Hold) bool {
+		return !h.IsOver(c.Now) && (h.Scope != "environment" || h.Environment == e.Name) && (p != e.Revert || h.Reverts)
 	})
 }
 

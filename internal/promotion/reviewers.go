@@ -7,21 +7,21 @@ import (
 )
 
 // requestReviewers has reviews of an open promotion requested from whom its gates name.
-func (j *evaluator) requestReviewers(e *Env, p *Pull) {
+func (ev *evaluator) requestReviewers(e *Env, p *Pull) {
 	release := p.Release
 	if p.Batch {
-		release = BatchID(j.membersOf(p))
+		release = BatchID(ev.membersOf(p))
 	}
-	gates, _ := j.listUnskippedGates(e, p)
+	gates, _ := ev.listUnskippedGates(e, p)
 	facts := p.Review
-	facts.Now = j.facts.Now
+	facts.Now = ev.facts.Now
 	for _, g := range gates {
 		if g.Approvals != nil {
 			facts.ApprovalGates = append(facts.ApprovalGates, g.Approvals)
 		}
 	}
 	if wanted := policies.WantedReviewers(gates, facts, release); !wanted.IsEmpty() {
-		j.addAction(RequestReviewers{Environment: e.Name, Pull: p.Number, Release: release, Reviewers: wanted})
+		ev.addAction(RequestReviewers{Environment: e.Name, Pull: p.Number, Release: release, Reviewers: wanted})
 	}
 }
 

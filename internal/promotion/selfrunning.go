@@ -33,7 +33,7 @@ func (t *Target) mayFailByItself() bool {
 // ruledOutSelfRunning finds out, where nothing but what runs by itself is degraded, whether
 // the promotion changed it: if it didn't, or that can't be told, a person decides. What
 // failed in the release's own sync is the release's, of whatever kind it is.
-func (j *evaluator) ruledOutSelfRunning(e *Env, st *EnvState) bool {
+func (ev *evaluator) ruledOutSelfRunning(e *Env, st *EnvState) bool {
 	degraded := e.degradedTargets()
 	if slices.ContainsFunc(degraded, func(t *Target) bool { return !t.mayFailByItself() }) {
 		return true
@@ -43,7 +43,7 @@ func (j *evaluator) ruledOutSelfRunning(e *Env, st *EnvState) bool {
 		bad := verification.Culprits(t.Unhealthy.Value)
 		switch {
 		case !t.ChangedObjects.OK && t.ChangedObjects.Err == "":
-			j.addAction(FactRequest{What: RequestChangedObjects, Environment: e.Name})
+			ev.addAction(FactRequest{What: RequestChangedObjects, Environment: e.Name})
 			return false
 		case !t.ChangedObjects.OK:
 			why = append(why, fmt.Sprintf("whether the promotion changed it can't be told: %s", t.ChangedObjects.Err))
@@ -56,11 +56,11 @@ func (j *evaluator) ruledOutSelfRunning(e *Env, st *EnvState) bool {
 		why[len(why)-1] = fmt.Sprintf("all that is degraded in %s (%s) also fails by itself, and %s", t.Name, formatResources(bad), why[len(why)-1])
 	}
 	if changed == nil {
-		j.holdDegradation(e, st, "hold", strings.Join(why[:min(len(why), maxEvidenceTargets)], "; ")+"; a person has to decide (/liftlock revert)", Unclear)
+		ev.holdDegradation(e, st, "hold", strings.Join(why[:min(len(why), maxEvidenceTargets)], "; ")+"; a person has to decide (/liftlock revert)", Unclear)
 		return false
 	}
 	for _, answer := range changed[:min(len(changed), maxEvidenceTargets)] {
-		j.ruleOut(e, CheckSelfRunning, "%s", answer)
+		ev.ruleOut(e, CheckSelfRunning, "%s", answer)
 	}
 	return true
 }

@@ -55,7 +55,7 @@ type simCommit struct {
 	at            time.Time
 }
 
-func (c *simCommit) moves() bool { return c.before != c.after }
+func (s *simCommit) moves() bool { return s.before != s.after }
 
 // simPull is a pull request on a branch named like ours.
 type simPull struct {
@@ -100,41 +100,41 @@ type simTruth struct {
 	promotedAt map[string]time.Time // by environment: when a person last asked
 }
 
-func (w *simulation) currentRelease(env string) string {
-	for i := len(w.log) - 1; i >= 0; i-- {
-		if w.log[i].env == env {
-			return w.log[i].after
+func (si *simulation) currentRelease(env string) string {
+	for i := len(si.log) - 1; i >= 0; i-- {
+		if si.log[i].env == env {
+			return si.log[i].after
 		}
 	}
 	panic("nothing in " + env)
 }
 
 // landed is the commit that brought env to where it is; index into the log.
-func (w *simulation) landed(env string) int {
-	for i := len(w.log) - 1; i >= 0; i-- {
-		if c := &w.log[i]; c.env == env && (c.moves() || c.by == "") {
+func (si *simulation) landed(env string) int {
+	for i := len(si.log) - 1; i >= 0; i-- {
+		if c := &si.log[i]; c.env == env && (c.moves() || c.by == "") {
 			return i
 		}
 	}
 	panic("nothing in " + env)
 }
 
-func (w *simulation) tip() string { return w.log[len(w.log)-1].sha }
+func (si *simulation) tip() string { return si.log[len(si.log)-1].sha }
 
 // commit puts a release into an environment; the targets have to take it.
-func (w *simulation) commit(env, release, by string) *simCommit {
-	c := simCommit{sha: fmt.Sprintf("%040d", len(w.log)+1), env: env, before: w.currentRelease(env), after: release, by: by, at: w.now}
-	w.log = append(w.log, c)
+func (si *simulation) commit(env, release, by string) *simCommit {
+	c := simCommit{sha: fmt.Sprintf("%040d", len(si.log)+1), env: env, before: si.currentRelease(env), after: release, by: by, at: si.now}
+	si.log = append(si.log, c)
 	if c.moves() {
-		for _, t := range w.targets[env] {
-			t.state, t.since, t.drift = verification.Arriving, w.now, ""
+		for _, t := range si.targets[env] {
+			t.state, t.since, t.drift = verification.Arriving, si.now, ""
 		}
 	}
-	return &w.log[len(w.log)-1]
+	return &si.log[len(si.log)-1]
 }
 
-func (w *simulation) changedSince(env string, since int) (moved, any bool) {
-	for _, c := range w.log[since:] {
+func (si *simulation) changedSince(env string, since int) (moved, any bool) {
+	for _, c := range si.log[since:] {
 		if c.env == env {
 			any = true
 			moved = moved || c.moves()
@@ -143,10 +143,10 @@ func (w *simulation) changedSince(env string, since int) (moved, any bool) {
 	return moved, any
 }
 
-func (w *simulation) pull(number int) *simPull { return w.pulls[number-1] }
+func (si *simulation) pull(number int) *simPull { return si.pulls[number-1] }
 
-func (w *simulation) openOurs(env string, revert bool) *simPull {
-	for _, p := range w.pulls {
+func (si *simulation) openOurs(env string, revert bool) *simPull {
+	for _, p := range si.pulls {
 		if p.open && p.ours && p.env == env && p.revert == revert {
 			return p
 		}
@@ -154,97 +154,97 @@ func (w *simulation) openOurs(env string, revert bool) *simPull {
 	return nil
 }
 
-func (w *simulation) newHead() string {
-	w.heads++
-	return fmt.Sprintf("h%039d", w.heads)
+func (si *simulation) newHead() string {
+	si.heads++
+	return fmt.Sprintf("h%039d", si.heads)
 }
 
 // create opens a pull request, or finds the one that is open on the same branch.
-func (w *simulation) create(p *simPull) *simPull {
-	for _, o := range w.pulls {
+func (si *simulation) create(p *simPull) *simPull {
+	for _, o := range si.pulls {
 		if o.open && o.env == p.env && o.revert == p.revert && (!p.revert || wording.Short(o.release) == wording.Short(p.release)) {
 			return o
 		}
 	}
-	p.number, p.open, p.made, p.changed, p.head = len(w.pulls)+1, true, w.now, w.now, w.newHead()
+	p.number, p.open, p.made, p.changed, p.head = len(si.pulls)+1, true, si.now, si.now, si.newHead()
 	p.mergeable, p.approvals = "yes", map[string]string{}
-	w.pulls = append(w.pulls, p)
+	si.pulls = append(si.pulls, p)
 	return p
 }
 
 // merge merges a pull request as it is; false when it conflicts.
-func (w *simulation) merge(p *simPull, byUs, trailers bool) bool {
-	if moved, _ := w.changedSince(p.env, p.base); moved || !p.open {
+func (si *simulation) merge(p *simPull, byUs, trailers bool) bool {
+	if moved, _ := si.changedSince(p.env, p.base); moved || !p.open {
 		return false
 	}
 	to := p.release
 	if p.revert {
 		to = p.back
 	}
-	c := w.commit(p.env, to, "ours")
+	c := si.commit(p.env, to, "ours")
 	if trailers {
 		c.kind, c.trailer = KindPromotion, wording.Short(p.release)
 		if p.revert {
 			c.kind = KindRevert
 		}
 	}
-	p.open, p.merged, p.commit, p.ended, p.byUs = false, true, c.sha, w.now, byUs
+	p.open, p.merged, p.commit, p.ended, p.byUs = false, true, c.sha, si.now, byUs
 	return true
 }
 
 // loseStore forgets everything that isn't in Git, on the forge or in Argo CD.
-func (w *simulation) loseStore() {
-	w.seen = map[string]bool{}
-	w.store = simStore{history: map[string][]Arrival{}, before: map[int]bool{}}
-	for _, ts := range w.targets {
+func (si *simulation) loseStore() {
+	si.seen = map[string]bool{}
+	si.store = simStore{history: map[string][]Arrival{}, before: map[int]bool{}}
+	for _, ts := range si.targets {
 		for _, t := range ts {
 			switch t.state {
 			case verification.Verified, verification.Soaking, verification.Degraded, verification.Failed:
-				t.state, t.since = verification.Refreshing, w.now
+				t.state, t.since = verification.Refreshing, si.now
 			}
 		}
 	}
 }
 
 // facts is what observe would gather.
-func (w *simulation) facts() ComponentFacts {
-	f := ComponentFacts{Now: w.clock(), Unit: Unit{Repo: "hub:acme/fleet", Pipeline: "shop", Component: "web"}, Pipeline: &pipeline.Pipeline{Spec: w.spec},
-		PipelineErr: w.broken, Problems: w.problems, Tip: w.tip(), Holds: Unsure[[]Hold](w.holdsErr), ClusterIncidents: w.incidents, PendingCommands: slices.Clone(w.store.pending)}
-	if w.holdsErr == "" {
-		f.Holds = Sure(slices.Clone(w.holds))
+func (si *simulation) facts() ComponentFacts {
+	f := ComponentFacts{Now: si.clock(), Unit: Unit{Repo: "hub:acme/fleet", Pipeline: "shop", Component: "web"}, Pipeline: &pipeline.Pipeline{Spec: si.spec},
+		PipelineErr: si.broken, Problems: si.problems, Tip: si.tip(), Holds: Unsure[[]Hold](si.holdsErr), ClusterIncidents: si.incidents, PendingCommands: slices.Clone(si.store.pending)}
+	if si.holdsErr == "" {
+		f.Holds = Sure(slices.Clone(si.holds))
 	}
-	f.Limits = w.limits
+	f.Limits = si.limits
 	f.Limits.RevertsByEnv = map[string]int{}
-	for _, p := range w.pulls {
-		if p.ours && p.revert && w.now.Sub(p.made) < 10*time.Minute {
+	for _, p := range si.pulls {
+		if p.ours && p.revert && si.now.Sub(p.made) < 10*time.Minute {
 			f.Limits.RevertsByEnv[p.env]++
 			if f.Limits.OldestRecentRevert.IsZero() || p.made.Before(f.Limits.OldestRecentRevert) {
 				f.Limits.OldestRecentRevert = p.made
 			}
 		}
-		if p.byUs && !p.revert && w.now.Sub(p.ended) < time.Hour {
+		if p.byUs && !p.revert && si.now.Sub(p.ended) < time.Hour {
 			f.Limits.MergesLastHour++
 			if f.Limits.OldestMerge.IsZero() {
 				f.Limits.OldestMerge = p.ended
 			}
 		}
 	}
-	for _, s := range w.specs {
-		f.Envs = append(f.Envs, w.env(s, f.Envs))
+	for _, s := range si.specs {
+		f.Envs = append(f.Envs, si.env(s, f.Envs))
 	}
 	return f
 }
 
-func (w *simulation) env(s pipeline.Environment, before []Env) Env {
-	i := w.landed(s.Name)
-	c := &w.log[i]
-	e := Env{Name: s.Name, Branch: "main", Tip: w.tip(), Spec: s, Gates: s.Gates, Release: Sure(Release{ID: c.after, Name: c.after[:4]}), Compositions: map[string]Composition{}}
-	w.seen[c.sha] = true
+func (si *simulation) env(s pipeline.Environment, before []Env) Env {
+	i := si.landed(s.Name)
+	c := &si.log[i]
+	e := Env{Name: s.Name, Branch: "main", Tip: si.tip(), Spec: s, Gates: s.Gates, Release: Sure(Release{ID: c.after, Name: c.after[:4]}), Compositions: map[string]Composition{}}
+	si.seen[c.sha] = true
 	l := Landed{Commit: c.sha, At: c.at, By: ByPerson, Author: "linus"}
 	if c.by == "" {
 		l.By = ByBaseline
 	}
-	for _, p := range w.pulls {
+	for _, p := range si.pulls {
 		if p.ours && p.merged && p.commit == c.sha {
 			l.By, l.Pull, l.At = ByPromotion, p.number, p.ended
 			if p.revert {
@@ -252,14 +252,14 @@ func (w *simulation) env(s pipeline.Environment, before []Env) Env {
 			}
 		}
 	}
-	if l.By == ByPerson && slices.ContainsFunc(w.store.history[s.Name], func(a Arrival) bool { return a.Commit == c.sha && a.By == ByHand }) {
+	if l.By == ByPerson && slices.ContainsFunc(si.store.history[s.Name], func(a Arrival) bool { return a.Commit == c.sha && a.By == ByHand }) {
 		l.By = ByHand
 	}
 	e.Landed = Sure(l)
-	w.recordArrival(&e)
-	e.History = slices.Clone(w.store.history[s.Name])
-	w.addPulls(&e, before)
-	for _, t := range w.targets[s.Name] {
+	si.recordArrival(&e)
+	e.History = slices.Clone(si.store.history[s.Name])
+	si.addPulls(&e, before)
+	for _, t := range si.targets[s.Name] {
 		v := Target{Name: t.name, Cluster: t.cluster, Verdict: verification.Verdict{State: t.state, Reason: string(t.state), Since: t.since}}
 		switch t.drift {
 		case "drifted":
@@ -270,13 +270,13 @@ func (w *simulation) env(s pipeline.Environment, before []Env) Env {
 			v.Verdict.InSync = true
 		}
 		switch {
-		case w.rest:
+		case si.rest:
 		case t.state == verification.Refreshing:
-			v.Verdict.Refresh, v.Verdict.Next = true, w.now.Add(time.Minute)
+			v.Verdict.Refresh, v.Verdict.Next = true, si.now.Add(time.Minute)
 		case t.state != verification.Verified:
-			v.Verdict.Next = w.now.Add(time.Minute)
+			v.Verdict.Next = si.now.Add(time.Minute)
 		}
-		if well, ok := w.store.before[l.Pull]; ok {
+		if well, ok := si.store.before[l.Pull]; ok {
 			v.HealthyBefore = Sure(well)
 		} else {
 			v.HealthyBefore = Unsure[bool]("the record is lost")
@@ -284,14 +284,14 @@ func (w *simulation) env(s pipeline.Environment, before []Env) Env {
 		e.Targets = append(e.Targets, v)
 	}
 	if e.Open != nil {
-		w.store.before[e.Open.Number] = w.all(s.Name, verification.Verified)
+		si.store.before[e.Open.Number] = si.all(s.Name, verification.Verified)
 	}
-	if w.all(s.Name, verification.Verified) {
-		w.truth.verified[s.Name+"|"+c.after] = true
+	if si.all(s.Name, verification.Verified) {
+		si.truth.verified[s.Name+"|"+c.after] = true
 	}
 	seen := map[string]bool{}
-	for j := len(w.log) - 1; j >= 0; j-- {
-		if c := &w.log[j]; c.env == s.Name && c.trailer != "" && !seen[c.trailer] {
+	for j := len(si.log) - 1; j >= 0; j-- {
+		if c := &si.log[j]; c.env == s.Name && c.trailer != "" && !seen[c.trailer] {
 			seen[c.trailer] = true
 			if c.kind == KindRevert {
 				e.RevertedReleases = append(e.RevertedReleases, c.trailer)
@@ -301,13 +301,13 @@ func (w *simulation) env(s pipeline.Environment, before []Env) Env {
 	return e
 }
 
-func (w *simulation) all(env string, s verification.State) bool {
-	return !slices.ContainsFunc(w.targets[env], func(t *simTarget) bool { return t.state != s })
+func (si *simulation) all(env string, s verification.State) bool {
+	return !slices.ContainsFunc(si.targets[env], func(t *simTarget) bool { return t.state != s })
 }
 
 // recordArrival writes down what is in the environment where that is new.
-func (w *simulation) recordArrival(e *Env) {
-	h := w.store.history[e.Name]
+func (si *simulation) recordArrival(e *Env) {
+	h := si.store.history[e.Name]
 	l := e.Landed.Value
 	for i := range h {
 		if h[i].Commit == l.Commit {
@@ -315,16 +315,16 @@ func (w *simulation) recordArrival(e *Env) {
 			return
 		}
 	}
-	w.store.seq++
-	w.store.history[e.Name] = append([]Arrival{{Seq: w.store.seq, Release: e.Release.Value.ID, Name: e.Release.Value.Name, Commit: l.Commit, By: l.By, At: w.now}}, h...)
-	arrived := Env{Spec: e.Spec, History: w.store.history[e.Name]}
+	si.store.seq++
+	si.store.history[e.Name] = append([]Arrival{{Seq: si.store.seq, Release: e.Release.Value.ID, Name: e.Release.Value.Name, Commit: l.Commit, By: l.By, At: si.now}}, h...)
+	arrived := Env{Spec: e.Spec, History: si.store.history[e.Name]}
 	for _, i := range arrived.ListWithdrawn() {
-		arrived.History[i].WithdrawnAt = w.now
+		arrived.History[i].WithdrawnAt = si.now
 	}
 }
 
-func (w *simulation) addPulls(e *Env, before []Env) {
-	for _, p := range w.pulls {
+func (si *simulation) addPulls(e *Env, before []Env) {
+	for _, p := range si.pulls {
 		switch {
 		case p.env != e.Name || !p.ours && !p.open:
 		case !p.ours && !p.revert:
@@ -335,9 +335,9 @@ func (w *simulation) addPulls(e *Env, before []Env) {
 			}
 		case p.open:
 			if p.revert {
-				e.Revert = w.openPull(p, e, before)
+				e.Revert = si.openPull(p, e, before)
 			} else {
-				e.Open = w.openPull(p, e, before)
+				e.Open = si.openPull(p, e, before)
 			}
 		default:
 			e.PastPulls = append(e.PastPulls, PastPull{Number: p.number, Revert: p.revert, Release: p.release, Merged: p.merged, Superseded: p.super, At: p.ended, Commit: p.commit})
@@ -348,21 +348,21 @@ func (w *simulation) addPulls(e *Env, before []Env) {
 }
 
 // mergeability is the forge's word on a pull request: what is composed on the tip isn't behind it.
-func (w *simulation) mergeability(p *simPull) MergeState {
-	if m := MergeState(p.mergeable); m != MergeBehind || p.base < len(w.log) {
+func (si *simulation) mergeability(p *simPull) MergeState {
+	if m := MergeState(p.mergeable); m != MergeBehind || p.base < len(si.log) {
 		return m
 	}
 	return MergeClean
 }
 
-func (w *simulation) openPull(p *simPull, e *Env, before []Env) *Pull {
+func (si *simulation) openPull(p *simPull, e *Env, before []Env) *Pull {
 	out := &Pull{Number: p.number, Head: p.head, Release: p.release, DeclaredRelease: Known[string]{Value: p.declared, OK: p.declared != ""}, Name: p.release[:4], CreatedAt: p.made, UpdatedAt: p.changed,
-		Held: p.held, Mergeable: w.mergeability(p)}
+		Held: p.held, Mergeable: si.mergeability(p)}
 	out.MarkModified(p.headModified)
 	if out.HeadState != HeadModified && !p.revert && p.declared != p.release && !VerifiedInAll(before, e.Spec.After, p.release) {
 		out.MarkModified("it carries another release")
 	}
-	moved, any := w.changedSince(p.env, p.base)
+	moved, any := si.changedSince(p.env, p.base)
 	out.Stale = any
 	if moved {
 		out.Mergeable = "dirty"
@@ -375,7 +375,7 @@ func (w *simulation) openPull(p *simPull, e *Env, before []Env) *Pull {
 }
 
 // answerRequest gathers what a Look asks for.
-func (w *simulation) answerRequest(f *ComponentFacts, l FactRequest) {
+func (si *simulation) answerRequest(f *ComponentFacts, l FactRequest) {
 	e := simEnv(f, l.Environment)
 	switch l.What {
 	case RequestComposition:
@@ -383,14 +383,14 @@ func (w *simulation) answerRequest(f *ComponentFacts, l FactRequest) {
 		if l.Release == e.Release.Value.ID {
 			c.State = EditEmpty
 		}
-		if w.refused[l.Environment+"|"+l.Release] {
+		if si.refused[l.Environment+"|"+l.Release] {
 			c.Refuse("base/kustomization.yaml is also read by others")
 		}
 		e.Compositions[l.Release] = c
 	case RequestRestore:
 		e.Restore = Sure(Composition{Tip: e.Tip})
 	case RequestBlame:
-		_, any := w.changedSince(e.Name, w.landed(e.Name)+1)
+		_, any := si.changedSince(e.Name, si.landed(e.Name)+1)
 		for i := range e.Targets {
 			var by []string
 			if any {
@@ -400,17 +400,17 @@ func (w *simulation) answerRequest(f *ComponentFacts, l FactRequest) {
 		}
 	case RequestCulprits:
 		for i := range e.Targets {
-			e.Targets[i].Unhealthy = w.unhealthyResources(e.Landed.Value.Commit)
+			e.Targets[i].Unhealthy = si.unhealthyResources(e.Landed.Value.Commit)
 		}
 	case RequestChangedObjects:
 		for i := range e.Targets {
-			e.Targets[i].ChangedObjects = w.changedObjects(e.Landed.Value.Commit)
+			e.Targets[i].ChangedObjects = si.changedObjects(e.Landed.Value.Commit)
 		}
 	}
 }
 
 // unhealthyResources is what is degraded, or that nobody says so.
-func (w *simulation) unhealthyResources(commit string) Known[[]verification.Resource] {
+func (si *simulation) unhealthyResources(commit string) Known[[]verification.Resource] {
 	if commit[len(commit)-1]%5 == 0 {
 		return Unsure[[]verification.Resource]("403 Forbidden")
 	}
@@ -419,7 +419,7 @@ func (w *simulation) unhealthyResources(commit string) Known[[]verification.Reso
 
 // changedObjects is what a commit changed of manifests: what is degraded, something
 // else, or nobody can tell.
-func (w *simulation) changedObjects(commit string) Known[[]Object] {
+func (si *simulation) changedObjects(commit string) Known[[]Object] {
 	switch commit[len(commit)-1] % 3 {
 	case 0:
 		return Sure([]Object{{Kind: "Deployment", Name: "web"}})
@@ -434,4 +434,4 @@ func simEnv(f *ComponentFacts, name string) *Env {
 }
 
 // clock is what the server that decides takes for the time.
-func (w *simulation) clock() time.Time { return w.now.Add(w.skew) }
+func (si *simulation) clock() time.Time { return si.now.Add(si.skew) }

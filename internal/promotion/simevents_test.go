@@ -53,9 +53,9 @@ func newSimulation(t *rapid.T) *simulation {
 	return w
 }
 
-func (w *simulation) sources(is bool) []string {
+func (si *simulation) sources(is bool) []string {
 	var out []string
-	for _, s := range w.specs {
+	for _, s := range si.specs {
 		if s.IsSource() == is {
 			out = append(out, s.Name)
 		}
@@ -64,11 +64,11 @@ func (w *simulation) sources(is bool) []string {
 }
 
 // giveCommand is a person's command.
-func (w *simulation) giveCommand(verb, env string) {
-	w.commands++
-	w.store.pending = append(w.store.pending, PendingCommand{ID: w.commands, Verb: verb, Environment: env, By: "ada", At: w.now})
+func (si *simulation) giveCommand(verb, env string) {
+	si.commands++
+	si.store.pending = append(si.store.pending, PendingCommand{ID: si.commands, Verb: verb, Environment: env, By: "ada", At: si.now})
 	if verb == "promote" {
-		w.truth.promotedAt[env] = w.now
+		si.truth.promotedAt[env] = si.now
 	}
 }
 
@@ -89,12 +89,12 @@ var simNext = map[verification.State][]verification.State{
 }
 
 // event lets something happen that is none of Liftlock's doing.
-func (w *simulation) event(t *rapid.T) {
-	env := func() string { return oneOf(t, append(w.sources(true), w.sources(false)...), "env") }
-	down := func() string { return oneOf(t, w.sources(false), "env") }
+func (si *simulation) event(t *rapid.T) {
+	env := func() string { return oneOf(t, append(si.sources(true), si.sources(false)...), "env") }
+	down := func() string { return oneOf(t, si.sources(false), "env") }
 	mine := func() *simPull {
 		var open []*simPull
-		for _, p := range w.pulls {
+		for _, p := range si.pulls {
 			if p.open && p.ours {
 				open = append(open, p)
 			}
@@ -106,9 +106,9 @@ func (w *simulation) event(t *rapid.T) {
 	}
 	release := func() string {
 		if rapid.Bool().Draw(t, "new") {
-			w.released++
+			si.released++
 		}
-		return id(fmt.Sprintf("r%d", max(0, w.released-rapid.IntRange(0, 3).Draw(t, "older"))))
+		return id(fmt.Sprintf("r%d", max(0, si.released-rapid.IntRange(0, 3).Draw(t, "older"))))
 	}
 	toggle := func(s *string, v string) {
 		if *s == "" {
@@ -117,39 +117,39 @@ func (w *simulation) event(t *rapid.T) {
 			*s = ""
 		}
 	}
-	w.now = w.now.Add(time.Duration(rapid.IntRange(1, 120).Draw(t, "seconds")) * time.Second)
+	si.now = si.now.Add(time.Duration(rapid.IntRange(1, 120).Draw(t, "seconds")) * time.Second)
 	if rapid.IntRange(0, 9).Draw(t, "another server decides") == 0 {
-		w.skew = time.Duration(rapid.IntRange(-90, 90).Draw(t, "its clock is off by")) * time.Second
+		si.skew = time.Duration(rapid.IntRange(-90, 90).Draw(t, "its clock is off by")) * time.Second
 	}
-	switch what := rapid.SampledFrom(w.likely).Draw(t, "event"); what {
+	switch what := rapid.SampledFrom(si.likely).Draw(t, "event"); what {
 	case "release":
 		r := release()
-		for _, s := range w.sources(true) {
-			w.commit(s, r, "person")
+		for _, s := range si.sources(true) {
+			si.commit(s, r, "person")
 		}
 	case "release one":
-		w.commit(oneOf(t, w.sources(true), "env"), release(), "person")
+		si.commit(oneOf(t, si.sources(true), "env"), release(), "person")
 	case "change by hand":
-		w.commit(down(), release(), "person")
+		si.commit(down(), release(), "person")
 	case "noise":
 		e := env()
-		w.commit(e, w.currentRelease(e), "person")
+		si.commit(e, si.currentRelease(e), "person")
 	case "verdict":
-		tg := rapid.SampledFrom(w.targets[env()]).Draw(t, "target")
-		tg.state, tg.since = rapid.SampledFrom(simNext[tg.state]).Draw(t, "state"), w.now
+		tg := rapid.SampledFrom(si.targets[env()]).Draw(t, "target")
+		tg.state, tg.since = rapid.SampledFrom(simNext[tg.state]).Draw(t, "state"), si.now
 	case "drift":
-		tg := rapid.SampledFrom(w.targets[down()]).Draw(t, "target")
+		tg := rapid.SampledFrom(si.targets[down()]).Draw(t, "target")
 		tg.drift = rapid.SampledFrom([]string{"", "drifted", "untold"}).Draw(t, "drift")
 	case "well":
-		w.settle(env(), verification.Verified)
+		si.settle(env(), verification.Verified)
 	case "bad":
 		e := down()
-		for _, s := range w.sources(false) {
-			if c := &w.log[w.landed(s)]; c.by == "ours" && w.now.Sub(c.at) < time.Hour {
+		for _, s := range si.sources(false) {
+			if c := &si.log[si.landed(s)]; c.by == "ours" && si.now.Sub(c.at) < time.Hour {
 				e = s
 			}
 		}
-		w.settle(e, verification.Degraded)
+		si.settle(e, verification.Degraded)
 	case "approve":
 		if p := mine(); p != nil && !p.revert {
 			p.approvals[rapid.SampledFrom([]string{"ada", "grace"}).Draw(t, "who")] = p.release
@@ -159,36 +159,36 @@ func (w *simulation) event(t *rapid.T) {
 			p.held = !p.held
 		}
 	case "hold":
-		h := Hold{Scope: rapid.SampledFrom([]string{"component", "environment", "pipeline"}).Draw(t, "scope"), By: "ada", At: w.now, Reverts: rapid.Bool().Draw(t, "reverts")}
+		h := Hold{Scope: rapid.SampledFrom([]string{"component", "environment", "pipeline"}).Draw(t, "scope"), By: "ada", At: si.now, Reverts: rapid.Bool().Draw(t, "reverts")}
 		if h.Scope == "environment" {
 			h.Environment = down()
 		}
-		if len(w.holds) > 0 {
-			w.holds = nil
+		if len(si.holds) > 0 {
+			si.holds = nil
 		} else {
-			w.holds = []Hold{h}
+			si.holds = []Hold{h}
 		}
 	case "holds unreadable":
-		toggle(&w.holdsErr, "the state branch can't be read")
+		toggle(&si.holdsErr, "the state branch can't be read")
 	case "pipeline file":
-		toggle(&w.broken, ".liftlock.yaml:3: unknown key")
+		toggle(&si.broken, ".liftlock.yaml:3: unknown key")
 	case "targets":
-		if w.problems == nil {
-			w.problems = []string{"argocd/shop.yaml: a template error"}
+		if si.problems == nil {
+			si.problems = []string{"argocd/shop.yaml: a template error"}
 		} else {
-			w.problems = nil
+			si.problems = nil
 		}
 	case "person closes":
 		if p := mine(); p != nil {
-			p.open, p.ended = false, w.now
+			p.open, p.ended = false, si.now
 		}
 	case "person merges":
 		if p := mine(); p != nil {
-			w.merge(p, false, rapid.Bool().Draw(t, "trailers"))
+			si.merge(p, false, rapid.Bool().Draw(t, "trailers"))
 		}
 	case "person pushes":
 		if p := mine(); p != nil {
-			p.head, p.changed = w.newHead(), w.now
+			p.head, p.changed = si.newHead(), si.now
 			if p.revert || rapid.Bool().Draw(t, "spoilt") {
 				p.headModified = "it changes base/kustomization.yaml"
 			} else {
@@ -197,58 +197,58 @@ func (w *simulation) event(t *rapid.T) {
 		}
 	case "stranger":
 		e, revert := down(), rapid.Bool().Draw(t, "revert")
-		if i := slices.IndexFunc(w.pulls, func(p *simPull) bool { return p.open && !p.ours }); i >= 0 {
-			w.pulls[i].open, w.pulls[i].ended = false, w.now
-		} else if w.openOurs(e, revert) == nil {
-			w.create(&simPull{env: e, revert: revert, release: w.currentRelease(e), base: len(w.log)})
+		if i := slices.IndexFunc(si.pulls, func(p *simPull) bool { return p.open && !p.ours }); i >= 0 {
+			si.pulls[i].open, si.pulls[i].ended = false, si.now
+		} else if si.openOurs(e, revert) == nil {
+			si.create(&simPull{env: e, revert: revert, release: si.currentRelease(e), base: len(si.log)})
 		}
 	case "promote", "revert", "retry":
-		w.giveCommand(what, env())
+		si.giveCommand(what, env())
 	case "store lost":
-		w.loseStore()
+		si.loseStore()
 	case "mergeable":
 		if p := mine(); p != nil {
-			p.mergeable, p.changed = rapid.SampledFrom([]string{"yes", "yes", "unknown", "blocked", "behind"}).Draw(t, "word"), w.now
+			p.mergeable, p.changed = rapid.SampledFrom([]string{"yes", "yes", "unknown", "blocked", "behind"}).Draw(t, "word"), si.now
 		}
 	case "weather":
-		if len(w.incidents) > 0 {
-			w.incidents = nil
+		if len(si.incidents) > 0 {
+			si.incidents = nil
 		} else {
-			w.incidents = []ClusterIncident{{Cluster: "c0", Target: "db", Since: w.now}}
+			si.incidents = []ClusterIncident{{Cluster: "c0", Target: "db", Since: si.now}}
 		}
 	case "places":
-		w.limits.OpenByOthers = map[string]int{down(): rapid.IntRange(0, 3).Draw(t, "open")}
+		si.limits.OpenByOthers = map[string]int{down(): rapid.IntRange(0, 3).Draw(t, "open")}
 	case "refused":
-		w.refused[down()+"|"+release()] = true
+		si.refused[down()+"|"+release()] = true
 	case "hours":
-		w.now = w.now.Add(time.Duration(rapid.IntRange(1, 5).Draw(t, "hours")) * time.Hour)
+		si.now = si.now.Add(time.Duration(rapid.IntRange(1, 5).Draw(t, "hours")) * time.Hour)
 	}
 }
 
 // smooth is a stretch in which things go as they should: releases are made, what
 // was to be known is known, what arrived is well, people approve and merge.
-func (w *simulation) smooth(t *rapid.T) {
-	w.now = w.now.Add(time.Minute)
+func (si *simulation) smooth(t *rapid.T) {
+	si.now = si.now.Add(time.Minute)
 	if oneOf(t, []bool{true, false, false}, "release") {
-		w.released++
-		for _, s := range w.sources(true) {
-			w.commit(s, id(fmt.Sprintf("r%d", w.released)), "person")
+		si.released++
+		for _, s := range si.sources(true) {
+			si.commit(s, id(fmt.Sprintf("r%d", si.released)), "person")
 		}
 	}
-	for _, s := range w.specs {
-		if !slices.ContainsFunc(w.targets[s.Name], func(tg *simTarget) bool { return tg.state == verification.Degraded || tg.state == verification.Failed }) {
-			w.settle(s.Name, verification.Verified)
+	for _, s := range si.specs {
+		if !slices.ContainsFunc(si.targets[s.Name], func(tg *simTarget) bool { return tg.state == verification.Degraded || tg.state == verification.Failed }) {
+			si.settle(s.Name, verification.Verified)
 		}
 	}
 	if rapid.Bool().Draw(t, "people") {
-		for _, p := range w.pulls {
+		for _, p := range si.pulls {
 			if p.open && p.ours && !p.revert && p.headModified == "" {
 				p.approvals["ada"], p.approvals["grace"] = p.release, p.release
 			}
 		}
 	}
 	for range 4 {
-		w.run(t, false)
+		si.run(t, false)
 	}
 }
 
@@ -270,8 +270,8 @@ func oneOf[T any](t *rapid.T, of []T, label string) T {
 	return of[n*len(of)/256]
 }
 
-func (w *simulation) settle(env string, s verification.State) {
-	for _, t := range w.targets[env] {
-		t.state, t.since = s, w.now
+func (si *simulation) settle(env string, s verification.State) {
+	for _, t := range si.targets[env] {
+		t.state, t.since = s, si.now
 	}
 }

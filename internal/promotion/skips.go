@@ -51,15 +51,15 @@ func (s *Skip) Replaces(older *Skip) bool {
 
 // findSkip finds the skip of a gate that counts now; nil when none does. why says of one
 // that doesn't why not.
-func (j *evaluator) findSkip(p *Pull, gate string) (skip *Skip, why string) {
-	b := j.spec.BreakGlass
+func (ev *evaluator) findSkip(p *Pull, gate string) (skip *Skip, why string) {
+	b := ev.spec.BreakGlass
 	for i := range p.Skips {
 		s := &p.Skips[i]
 		giver, known := s.Giver()
 		second := known && !(b != nil && b.AllowSelf) // it takes a second person
 		switch {
-		case s.Gate != gate || !j.facts.Now.Before(s.Until):
-		case s.At.After(j.facts.Now.Add(policies.MaxClockAhead)):
+		case s.Gate != gate || !ev.facts.Now.Before(s.Until):
+		case s.At.After(ev.facts.Now.Add(policies.MaxClockAhead)):
 			why = "it was given at " + s.At.UTC().Format(time.RFC3339) + ", by a clock that was ahead"
 		case s.Err != "":
 			why = s.Err
@@ -68,7 +68,7 @@ func (j *evaluator) findSkip(p *Pull, gate string) (skip *Skip, why string) {
 		case second && p.Review.AuthorsErr != "":
 			why = "it takes a second person, and who made the release can't be told: " + p.Review.AuthorsErr
 		default:
-			j.recheckAt(s.Until)
+			ev.recheckAt(s.Until)
 			return s, ""
 		}
 	}
@@ -83,10 +83,10 @@ type skipFound struct {
 
 // listUnskippedGates lists the gates that nobody skipped, and what was found of skips by
 // the gate's kind. Of a gate that is skipped the floor's part stays.
-func (j *evaluator) listUnskippedGates(e *Env, p *Pull) ([]policies.Gate, map[string]skipFound) {
+func (ev *evaluator) listUnskippedGates(e *Env, p *Pull) ([]policies.Gate, map[string]skipFound) {
 	skips := map[string]skipFound{}
 	for _, s := range p.Skips {
-		if found, why := j.findSkip(p, s.Gate); found != nil || why != "" {
+		if found, why := ev.findSkip(p, s.Gate); found != nil || why != "" {
 			skips[s.Gate] = skipFound{skip: found, why: why}
 		}
 	}
@@ -106,8 +106,8 @@ func (j *evaluator) listUnskippedGates(e *Env, p *Pull) ([]policies.Gate, map[st
 
 // evaluatePipelineGates evaluates the gates of the pipeline file and of the server's
 // floor. A skip passes those of its kind that the pipeline asks for, and none of the floor.
-func (j *evaluator) evaluatePipelineGates(e *Env, p *Pull, facts policies.Facts) []policies.Result {
-	gates, skips := j.listUnskippedGates(e, p)
+func (ev *evaluator) evaluatePipelineGates(e *Env, p *Pull, facts policies.Facts) []policies.Result {
+	gates, skips := ev.listUnskippedGates(e, p)
 	for _, g := range gates {
 		if g.Approvals != nil {
 			facts.ApprovalGates = append(facts.ApprovalGates, g.Approvals)
@@ -119,8 +119,8 @@ func (j *evaluator) evaluatePipelineGates(e *Env, p *Pull, facts policies.Facts)
 		if why := skips[g.Name()].why; why != "" && r.Outcome != policies.Pass {
 			r.Reason += "; the skip doesn't count: " + why
 		}
-		j.recheckAt(r.Until)
-		j.recheckAt(r.Next)
+		ev.recheckAt(r.Until)
+		ev.recheckAt(r.Next)
 		out = append(out, r)
 	}
 	for _, g := range e.Spec.Gates {
@@ -129,8 +129,8 @@ func (j *evaluator) evaluatePipelineGates(e *Env, p *Pull, facts policies.Facts)
 			continue
 		}
 		r := g.Evaluate(facts)
-		j.recheckAt(r.Until)
-		j.recheckAt(r.Next)
+		ev.recheckAt(r.Until)
+		ev.recheckAt(r.Next)
 		if r.Outcome != policies.Pass {
 			r = policies.Result{Gate: r.Gate, Outcome: policies.Pass, SkippedBy: cmp.Or(s.By, "somebody"), Until: s.Until,
 				Reason: fmt.Sprintf("skipped by %s until %s: %s (without that: %s)", orSomebody(s.By), s.Until.UTC().Format(time.RFC3339), s.Reason, r.Reason)}

@@ -98,9 +98,9 @@ func (e *Env) soakStateOf(a *Arrival) soakState {
 
 // listSoaked says for how long a release was verified without a break in the environments
 // before e. One that is being, or was, reverted there counts for nothing.
-func (j *evaluator) listSoaked(e *Env, release string) []policies.Soaked {
+func (ev *evaluator) listSoaked(e *Env, release string) []policies.Soaked {
 	var out []policies.Soaked
-	for _, u := range j.listUpstream(e) {
+	for _, u := range ev.listUpstream(e) {
 		s := policies.Soaked{Environment: u.Name, Direct: slices.Contains(e.Spec.After, u.Name)}
 		for i := range u.History {
 			a := &u.History[i]
@@ -111,13 +111,13 @@ func (j *evaluator) listSoaked(e *Env, release string) []policies.Soaked {
 			if a == u.currentArrival() && !a.Soak.Seen.IsZero() {
 				s.Running, s.Goes = a.Soak.Served, !a.Soak.Paused
 				if a.Soak.Paused {
-					s.Err = j.rollups[u.Name].reason
+					s.Err = ev.rollups[u.Name].reason
 				}
 			} else {
 				s.Longest = max(s.Longest, a.Soak.Served)
 			}
 		}
-		if why, _ := j.quarantineReason(u, release); why != "" {
+		if why, _ := ev.quarantineReason(u, release); why != "" {
 			s.Running, s.Longest, s.Goes, s.Err = 0, 0, false, "it "+why
 		}
 		out = append(out, s)
@@ -127,13 +127,13 @@ func (j *evaluator) listSoaked(e *Env, release string) []policies.Soaked {
 
 // cannotSoak says that a soak keeps an open promotion for good: its release has left an
 // environment before it had been verified there for long enough.
-func (j *evaluator) cannotSoak(e *Env) bool {
-	skip, _ := j.findSkip(e.Open, "soak")
-	soaked := j.listSoaked(e, e.Open.Release)
+func (ev *evaluator) cannotSoak(e *Env) bool {
+	skip, _ := ev.findSkip(e.Open, "soak")
+	soaked := ev.listSoaked(e, e.Open.Release)
 	return skip == nil && slices.ContainsFunc(e.Gates, func(g policies.Gate) bool {
 		return g.Soak != nil && slices.ContainsFunc(soaked, func(s policies.Soaked) bool {
 			of := g.Soak.Environment == s.Environment || g.Soak.Environment == "" && s.Direct
-			u := j.facts.findEnv(s.Environment)
+			u := ev.facts.findEnv(s.Environment)
 			return of && s.Longest < g.Soak.For && u != nil && u.Release.OK && u.Release.Value.ID != e.Open.Release
 		})
 	})

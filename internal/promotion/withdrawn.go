@@ -65,8 +65,8 @@ func (e *Env) withdrawnAt(release string) time.Time {
 // reasonWithdrawn says why what people did in an environment before e keeps a release from going on;
 // "" when nothing does. That environments before e had the release is known, if only because
 // Liftlock put it on its way; one that has no record of it any more tells by what it has instead.
-func (j *evaluator) reasonWithdrawn(e *Env, release, name string) string {
-	for _, u := range j.listUpstream(e) {
+func (ev *evaluator) reasonWithdrawn(e *Env, release, name string) string {
+	for _, u := range ev.listUpstream(e) {
 		if at := u.withdrawnAt(release); !at.IsZero() {
 			return fmt.Sprintf("%s was taken back from %s at %s; it goes on once it is there again and verified", name, u.Name, at.UTC().Format(time.RFC3339))
 		}
@@ -85,13 +85,13 @@ func (j *evaluator) reasonWithdrawn(e *Env, release, name string) string {
 
 // reasonOutdated says why a release is no newer for e than what is there; "" when it is. What the
 // environments before e have no record of any more is older than what they have one of.
-func (j *evaluator) reasonOutdated(e *Env, release, name string) string {
-	there := j.releaseRank(e, e.Release.Value.ID)
-	if there == 0 || j.releaseRank(e, release) > there {
+func (ev *evaluator) reasonOutdated(e *Env, release, name string) string {
+	there := ev.releaseRank(e, e.Release.Value.ID)
+	if there == 0 || ev.releaseRank(e, release) > there {
 		return ""
 	}
 	if slices.ContainsFunc(e.Spec.After, func(name string) bool {
-		u := j.facts.findEnv(name)
+		u := ev.facts.findEnv(name)
 		return u != nil && u.Release.OK && u.Release.Value.ID == e.Release.Value.ID
 	}) {
 		return fmt.Sprintf("%s went back to %s, which %s carries", strings.Join(e.Spec.After, ", "), e.Release.Value, e.Name)
@@ -102,21 +102,21 @@ func (j *evaluator) reasonOutdated(e *Env, release, name string) string {
 // adoptByHand takes what a person put into e by hand for what a promotion would have brought, where it
 // is what would be promoted there now: the newest release that all before it have verified, with
 // nothing against it, and no older than anything that was there. Then nothing has diverged.
-func (j *evaluator) adoptByHand(e *Env) {
+func (ev *evaluator) adoptByHand(e *Env) {
 	if e.Source() || !e.Release.OK || !e.Landed.OK || e.Landed.Value.By != ByPerson || e.Revert != nil {
 		return
 	}
-	a, all := e.currentArrival(), j.listCandidates(e, false)
-	if a == nil || len(all) == 0 || all[0].Release != a.Release || j.facts.PipelineErr != "" || len(j.facts.Problems) > 0 {
+	a, all := e.currentArrival(), ev.listCandidates(e, false)
+	if a == nil || len(all) == 0 || all[0].Release != a.Release || ev.facts.PipelineErr != "" || len(ev.facts.Problems) > 0 {
 		return
 	}
-	if why, _ := j.reasonNotToCome(e, &all[0], nil); why.Text != "" {
+	if why, _ := ev.reasonNotToCome(e, &all[0], nil); why.Text != "" {
 		return
 	}
-	rank := j.releaseRank(e, a.Release)
-	if slices.ContainsFunc(e.History, func(was Arrival) bool { return j.releaseRank(e, was.Release) > rank }) {
+	rank := ev.releaseRank(e, a.Release)
+	if slices.ContainsFunc(e.History, func(was Arrival) bool { return ev.releaseRank(e, was.Release) > rank }) {
 		return // what was newer may be well again in a moment
 	}
 	a.By, e.Landed.Value.By = ByHand, ByHand
-	j.addAction(Record{Environment: e.Name, Release: a.Release, Commit: a.Commit, ByHand: true})
+	ev.addAction(Record{Environment: e.Name, Release: a.Release, Commit: a.Commit, ByHand: true})
 }

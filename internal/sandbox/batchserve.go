@@ -58,21 +58,21 @@ type batchWorker struct {
 	handlers map[string]ItemHandler
 }
 
-func (w *batchWorker) serve(ctx context.Context) error {
+func (b *batchWorker) serve(ctx context.Context) error {
 	for {
 		select {
-		case payload := <-w.conn.batches:
-			if err := w.runBatch(ctx, payload); err != nil {
+		case payload := <-b.conn.batches:
+			if err := b.runBatch(ctx, payload); err != nil {
 				return err
 			}
-		case <-w.conn.closed:
+		case <-b.conn.closed:
 			return nil // the reader says why
 		}
 	}
 }
 
 // runBatch answers every item of a batch.
-func (w *batchWorker) runBatch(ctx context.Context, payload []byte) error {
+func (b *batchWorker) runBatch(ctx context.Context, payload []byte) error {
 	r := &payloadReader{rest: payload}
 	kind, cpu, count := r.readString(), time.Duration(r.readNumber()), r.readNumber()
 	for range count {
@@ -83,31 +83,31 @@ func (w *batchWorker) runBatch(ctx context.Context, payload []byte) error {
 		if err := limitCPU(cpu); err != nil {
 			return fmt.Errorf("limiting the CPU time of an item: %w", err)
 		}
-		answer := w.runItem(ctx, kind, []byte(item))
-		if err := w.conn.sendFinal(answer.letter, answer.payload); err != nil {
+		answer := b.runItem(ctx, kind, []byte(item))
+		if err := b.conn.sendFinal(answer.letter, answer.payload); err != nil {
 			return err
 		}
 		if answer.letter == framePanic {
 			return nil // what it left half done is not to be used
 		}
-		w.contents.forget()
+		b.contents.forget()
 	}
-	return w.conn.sendFinal(frameBatchEnd, binary.AppendUvarint(binary.AppendUvarint(nil, heapBytes()), uint64(cpuTime())))
+	return b.conn.sendFinal(frameBatchEnd, binary.AppendUvarint(binary.AppendUvarint(nil, heapBytes()), uint64(cpuTime())))
 }
 
 // runItem runs one item to its end, whatever end that is.
-func (w *batchWorker) runItem(ctx context.Context, kind string, item []byte) (v finalFrame) {
+func (b *batchWorker) runItem(ctx context.Context, kind string, item []byte) (v finalFrame) {
 	defer func() {
 		if p := recover(); p != nil {
 			words := appendString(nil, wording.Clip(fmt.Sprint(p), maxErrorText))
 			v = finalFrame{framePanic, append(words, wording.Clip(string(debug.Stack()), maxPanic-len(words))...)}
 		}
 	}()
-	handler, ok := w.handlers[kind]
+	handler, ok := b.handlers[kind]
 	if !ok {
 		return finalFrame{frameRefused, []byte(wording.Clip(fmt.Sprintf("this program has no task %q: parent and child are of different versions", kind), maxErrorText))}
 	}
-	output, err := handler(ctx, w.contents.Tree, item)
+	output, err := handler(ctx, b.contents.Tree, item)
 	if err != nil {
 		return finalFrame{frameRefused, []byte(wording.Clip(err.Error(), maxErrorText))}
 	}

@@ -17,7 +17,7 @@ const maxInFlight = 64
 // List calls do for every file, symbolic link and submodule (an irregular
 // file) of the tree, sorted by path byte by byte. The id is for ReadBlobs, and
 // stands for one path of one tree. An error of do ends the listing.
-func (t *remoteTree) List(ctx context.Context, do func(path string, mode fs.FileMode, id string) error) error {
+func (r *remoteTree) List(ctx context.Context, do func(path string, mode fs.FileMode, id string) error) error {
 	type file struct {
 		path string
 		mode fs.FileMode
@@ -27,7 +27,7 @@ func (t *remoteTree) List(ctx context.Context, do func(path string, mode fs.File
 	for len(folders) > 0 {
 		dir := folders[len(folders)-1]
 		folders = folders[:len(folders)-1]
-		entries, err := t.listFolder(dir)
+		entries, err := r.listFolder(dir)
 		if err != nil {
 			return pathError("list", dir, err)
 		}
@@ -60,7 +60,7 @@ func (t *remoteTree) List(ctx context.Context, do func(path string, mode fs.File
 // each in that order, with the bytes or with why there are none: a file that
 // can't be read, or has more than limit bytes. Many are asked for at once. An
 // error of do ends the reading.
-func (t *remoteTree) ReadBlobs(ctx context.Context, ids []string, limit int64, do func(i int, data []byte, err error) error) error {
+func (r *remoteTree) ReadBlobs(ctx context.Context, ids []string, limit int64, do func(i int, data []byte, err error) error) error {
 	inFlight := make([]<-chan reply, 0, maxInFlight)
 	next := 0
 	for i := range ids {
@@ -69,7 +69,7 @@ func (t *remoteTree) ReadBlobs(ctx context.Context, ids []string, limit int64, d
 			if id == "" || id[0] != frameFile && id[0] != frameLink || !validName(id[1:]) {
 				return fmt.Errorf("reading files: %q is no id of a listing", wording.Clip(id, 80))
 			}
-			answer, err := t.conn.startRequest(id[0], t.tree, id[1:])
+			answer, err := r.conn.startRequest(id[0], r.tree, id[1:])
 			if err != nil {
 				return err
 			}
@@ -78,7 +78,7 @@ func (t *remoteTree) ReadBlobs(ctx context.Context, ids []string, limit int64, d
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		data, err := t.conn.awaitReply(inFlight[0])
+		data, err := r.conn.awaitReply(inFlight[0])
 		inFlight = inFlight[1:]
 		switch {
 		case errors.Is(err, errParentExited), errors.Is(err, errProtocol):

@@ -60,21 +60,21 @@ func newContentStore(c *conn) *contentStore {
 }
 
 // forget makes room. It is called between two items.
-func (s *contentStore) forget() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.entries > maxWorkerEntries {
-		clear(s.folders)
-		s.entries = 0
+func (c *contentStore) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.entries > maxWorkerEntries {
+		clear(c.folders)
+		c.entries = 0
 	}
-	if s.fileSize > maxWorkerContents {
-		clear(s.files)
-		s.fileSize = 0
+	if c.fileSize > maxWorkerContents {
+		clear(c.files)
+		c.fileSize = 0
 	}
 }
 
 // Tree is the parent's tree with that identity.
-func (s *contentStore) Tree(root string) fs.FS { return &contentTree{store: s, root: root} }
+func (c *contentStore) Tree(root string) fs.FS { return &contentTree{store: c, root: root} }
 
 // contentTree is a parent's tree as a worker that lives on sees it: fs.ReadFileFS,
 // fs.ReadDirFS, fs.StatFS and fs.ReadLinkFS, safe for concurrent use. Links are not
@@ -92,15 +92,15 @@ var (
 )
 
 // listFolder gives the entries of a folder whose identity is known.
-func (t *contentTree) listFolder(id, name string) ([]contentEntry, error) {
-	s := t.store
+func (c *contentTree) listFolder(id, name string) ([]contentEntry, error) {
+	s := c.store
 	s.mu.Lock()
 	entries, ok := s.folders[id]
 	s.mu.Unlock()
 	if ok {
 		return entries, nil
 	}
-	payload, err := s.conn.roundTrip(frameContents, t.root, name)
+	payload, err := s.conn.roundTrip(frameContents, c.root, name)
 	if err != nil {
 		return nil, err
 	}
@@ -116,9 +116,9 @@ func (t *contentTree) listFolder(id, name string) ([]contentEntry, error) {
 }
 
 // take keeps what the parent sent.
-func (s *contentStore) take(payload []byte) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (c *contentStore) take(payload []byte) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	r := &payloadReader{rest: payload}
 	for len(r.rest) > 0 && r.err == nil {
 		letter := r.rest[0]
@@ -137,12 +137,12 @@ func (s *contentStore) take(payload []byte) error {
 				e.id = r.readString()
 				entries = append(entries, e)
 			}
-			s.entries += len(entries)
-			s.folders[id] = entries
+			c.entries += len(entries)
+			c.folders[id] = entries
 		case recordFile:
 			data := []byte(r.readString())
-			s.fileSize += len(data) - len(s.files[id])
-			s.files[id] = data
+			c.fileSize += len(data) - len(c.files[id])
+			c.files[id] = data
 		default:
 			r.fail("an unknown record")
 		}
@@ -151,8 +151,8 @@ func (s *contentStore) take(payload []byte) error {
 }
 
 // find walks from the root to a name.
-func (t *contentTree) find(name string) (contentEntry, error) {
-	at := contentEntry{folderEntry{".", fs.ModeDir}, t.root}
+func (c *contentTree) find(name string) (contentEntry, error) {
+	at := contentEntry{folderEntry{".", fs.ModeDir}, c.root}
 	if !validName(name) {
 		return at, fs.ErrInvalid
 	}
@@ -165,7 +165,7 @@ func (t *contentTree) find(name string) (contentEntry, error) {
 		if part, rest, more = strings.Cut(rest, "/"); at.mode != fs.ModeDir {
 			return at, fs.ErrNotExist
 		}
-		entries, err := t.listFolder(at.id, dir)
+		entries, err := c.listFolder(at.id, dir)
 		if err != nil {
 			return at, err
 		}
@@ -179,15 +179,15 @@ func (t *contentTree) find(name string) (contentEntry, error) {
 }
 
 // readContent gives a file's bytes, which are shared, or a link's text.
-func (t *contentTree) readContent(letter byte, name string, e contentEntry) ([]byte, error) {
-	s := t.store
+func (c *contentTree) readContent(letter byte, name string, e contentEntry) ([]byte, error) {
+	s := c.store
 	s.mu.Lock()
 	data, ok := s.files[e.id]
 	s.mu.Unlock()
 	if ok {
 		return data, nil
 	}
-	data, err := s.conn.roundTrip(letter, t.root, name)
+	data, err := s.conn.roundTrip(letter, c.root, name)
 	if err != nil {
 		return nil, err
 	}
@@ -199,34 +199,34 @@ func (t *contentTree) readContent(letter byte, name string, e contentEntry) ([]b
 }
 
 // Stat describes a file or folder; a link describes itself.
-func (t *contentTree) Stat(name string) (fs.FileInfo, error) { return t.statAs("stat", name) }
+func (c *contentTree) Stat(name string) (fs.FileInfo, error) { return c.statAs("stat", name) }
 
 // Lstat is Stat: links are never followed.
-func (t *contentTree) Lstat(name string) (fs.FileInfo, error) { return t.statAs("lstat", name) }
+func (c *contentTree) Lstat(name string) (fs.FileInfo, error) { return c.statAs("lstat", name) }
 
-func (t *contentTree) statAs(op, name string) (fs.FileInfo, error) {
-	e, err := t.find(name)
+func (c *contentTree) statAs(op, name string) (fs.FileInfo, error) {
+	e, err := c.find(name)
 	if err != nil {
 		return nil, pathError(op, name, err)
 	}
-	return t.describe(name, e), nil
+	return c.describe(name, e), nil
 }
 
 // describe gives an entry's type; its size is looked up when asked for.
-func (t *contentTree) describe(name string, e contentEntry) *fileInfo {
+func (c *contentTree) describe(name string, e contentEntry) *fileInfo {
 	i := &fileInfo{name: path.Base(name), mode: e.mode}
 	if !e.mode.IsRegular() {
 		return i
 	}
 	i.loadSize = sync.OnceValue(func() int64 {
-		s := t.store
+		s := c.store
 		s.mu.Lock()
 		data, ok := s.files[e.id]
 		s.mu.Unlock()
 		if ok {
 			return int64(len(data))
 		}
-		payload, err := s.conn.roundTrip(frameStat, t.root, name)
+		payload, err := s.conn.roundTrip(frameStat, c.root, name)
 		if err != nil {
 			return 0 // reading says why
 		}
@@ -246,15 +246,15 @@ func (t *contentTree) describe(name string, e contentEntry) *fileInfo {
 }
 
 // ReadLink is a symbolic link's text.
-func (t *contentTree) ReadLink(name string) (string, error) {
-	e, err := t.find(name)
+func (c *contentTree) ReadLink(name string) (string, error) {
+	e, err := c.find(name)
 	if err == nil && e.mode != fs.ModeSymlink {
 		err = fs.ErrInvalid
 	}
 	if err != nil {
 		return "", pathError("readlink", name, err)
 	}
-	data, err := t.readContent(frameLink, name, e)
+	data, err := c.readContent(frameLink, name, e)
 	if err != nil {
 		return "", pathError("readlink", name, err)
 	}
@@ -262,60 +262,60 @@ func (t *contentTree) ReadLink(name string) (string, error) {
 }
 
 // ReadFile reads a file; the bytes are the caller's.
-func (t *contentTree) ReadFile(name string) ([]byte, error) {
-	data, err := t.readShared(name)
+func (c *contentTree) ReadFile(name string) ([]byte, error) {
+	data, err := c.readShared(name)
 	if err != nil {
 		return nil, pathError("read", name, err)
 	}
 	return bytes.Clone(data), nil
 }
 
-func (t *contentTree) readShared(name string) ([]byte, error) {
-	e, err := t.find(name)
+func (c *contentTree) readShared(name string) ([]byte, error) {
+	e, err := c.find(name)
 	if err == nil && !e.mode.IsRegular() {
 		err = errors.New("is not a file")
 	}
 	if err != nil {
 		return nil, err
 	}
-	return t.readContent(frameFile, name, e)
+	return c.readContent(frameFile, name, e)
 }
 
 // ReadDir lists a folder, sorted by name.
-func (t *contentTree) ReadDir(name string) ([]fs.DirEntry, error) {
-	e, err := t.find(name)
+func (c *contentTree) ReadDir(name string) ([]fs.DirEntry, error) {
+	e, err := c.find(name)
 	if err == nil && e.mode != fs.ModeDir {
 		err = errors.New("is not a folder")
 	}
 	if err != nil {
 		return nil, pathError("readdir", name, err)
 	}
-	entries, err := t.listFolder(e.id, name)
+	entries, err := c.listFolder(e.id, name)
 	if err != nil {
 		return nil, pathError("readdir", name, err)
 	}
 	out := make([]fs.DirEntry, len(entries))
 	for i, e := range entries {
-		out[i] = contentDirEntry{tree: t, dir: name, contentEntry: e}
+		out[i] = contentDirEntry{tree: c, dir: name, contentEntry: e}
 	}
 	return out, nil
 }
 
 // Open opens a file, read whole, or a folder.
-func (t *contentTree) Open(name string) (fs.File, error) {
-	e, err := t.find(name)
+func (c *contentTree) Open(name string) (fs.File, error) {
+	e, err := c.find(name)
 	if err != nil {
 		return nil, pathError("open", name, err)
 	}
-	i := t.describe(name, e)
+	i := c.describe(name, e)
 	if e.mode == fs.ModeDir {
-		entries, err := t.ReadDir(name)
+		entries, err := c.ReadDir(name)
 		if err != nil {
 			return nil, err
 		}
 		return &openDir{info: i, entries: entries}, nil
 	}
-	data, err := t.readShared(name)
+	data, err := c.readShared(name)
 	if err != nil {
 		return nil, pathError("open", name, err)
 	}
@@ -328,13 +328,13 @@ type contentDirEntry struct {
 	contentEntry
 }
 
-func (d contentDirEntry) Name() string      { return d.name }
-func (d contentDirEntry) IsDir() bool       { return d.mode == fs.ModeDir }
-func (d contentDirEntry) Type() fs.FileMode { return d.mode }
-func (d contentDirEntry) String() string    { return fs.FormatDirEntry(d) }
+func (c contentDirEntry) Name() string      { return c.name }
+func (c contentDirEntry) IsDir() bool       { return c.mode == fs.ModeDir }
+func (c contentDirEntry) Type() fs.FileMode { return c.mode }
+func (c contentDirEntry) String() string    { return fs.FormatDirEntry(c) }
 
-func (d contentDirEntry) Info() (fs.FileInfo, error) {
-	return d.tree.describe(joinName(d.dir, d.name), d.contentEntry), nil
+func (c contentDirEntry) Info() (fs.FileInfo, error) {
+	return c.tree.describe(joinName(c.dir, c.name), c.contentEntry), nil
 }
 
 // contentHost answers a worker's questions about the trees of one batch. It remembers for
@@ -347,7 +347,7 @@ type contentHost struct {
 }
 
 // handleRequest answers one question, as host.handleRequest does.
-func (h *contentHost) handleRequest(_ context.Context, letter byte, question []byte) (byte, []byte, error) {
+func (c *contentHost) handleRequest(_ context.Context, letter byte, question []byte) (byte, []byte, error) {
 	r := &payloadReader{rest: question}
 	root, name := r.readString(), string(r.rest)
 	if r.err != nil {
@@ -356,14 +356,14 @@ func (h *contentHost) handleRequest(_ context.Context, letter byte, question []b
 	if !validName(name) {
 		return 0, nil, fmt.Errorf("%w: it asked for %q, outside of the tree", errProtocol, wording.Clip(name, 80))
 	}
-	tree, known := h.trees[root]
+	tree, known := c.trees[root]
 	if !known {
 		return 0, nil, fmt.Errorf("%w: it asked for a tree that its task doesn't name", errProtocol)
 	}
 	var payload []byte
 	var err error
 	if letter == frameContents {
-		payload, err = h.listContents(tree, name)
+		payload, err = c.listContents(tree, name)
 	} else {
 		payload, err = (&servedTree{FS: tree.FS}).serveRequest(letter, name)
 	}
@@ -375,7 +375,7 @@ func (h *contentHost) handleRequest(_ context.Context, letter byte, question []b
 	default:
 		letter = frameOK
 	}
-	if h.bytesLeft -= requestCost + int64(len(payload)); h.bytesLeft < 0 {
+	if c.bytesLeft -= requestCost + int64(len(payload)); c.bytesLeft < 0 {
 		return 0, nil, errReads
 	}
 	return letter, payload, nil
@@ -383,12 +383,12 @@ func (h *contentHost) handleRequest(_ context.Context, letter byte, question []b
 
 // listContents lists a folder. What is in it and below it goes along while there is room,
 // which grows with each question: folders, and files that are small.
-func (h *contentHost) listContents(tree ContentTree, name string) ([]byte, error) {
-	h.budget = min(max(2*h.budget, minListingSize), maxListingSize)
+func (c *contentHost) listContents(tree ContentTree, name string) ([]byte, error) {
+	c.budget = min(max(2*c.budget, minListingSize), maxListingSize)
 	var out []byte
-	for at, folders := 0, []string{name}; at < len(folders) && (at == 0 || len(out) < h.budget); at++ {
+	for at, folders := 0, []string{name}; at < len(folders) && (at == 0 || len(out) < c.budget); at++ {
 		dir := folders[at]
-		entries, id, err := h.listOne(tree, dir, at == 0)
+		entries, id, err := c.listOne(tree, dir, at == 0)
 		if err != nil && at == 0 {
 			return nil, err
 		}
@@ -398,13 +398,13 @@ func (h *contentHost) listContents(tree ContentTree, name string) ([]byte, error
 		if out = appendContentFolder(out, id, entries); len(out) > maxFile {
 			return nil, fmt.Errorf("the folder has %d entries, too many to list", len(entries))
 		}
-		h.sent[id] = true
+		c.sent[id] = true
 		for _, e := range entries {
 			switch {
-			case e.mode == fs.ModeDir && !h.sent[e.id]:
+			case e.mode == fs.ModeDir && !c.sent[e.id]:
 				folders = append(folders, joinName(dir, e.name))
-			case e.mode.IsRegular() && dir != "." && !h.sent[e.id] && len(out) < h.budget:
-				out = h.appendSmallFile(out, tree, joinName(dir, e.name), e.id)
+			case e.mode.IsRegular() && dir != "." && !c.sent[e.id] && len(out) < c.budget:
+				out = c.appendSmallFile(out, tree, joinName(dir, e.name), e.id)
 			}
 		}
 	}
@@ -413,9 +413,9 @@ func (h *contentHost) listContents(tree ContentTree, name string) ([]byte, error
 
 // listOne lists one folder with the identities of what is in it; nil where the worker has it
 // already and didn't ask for it.
-func (h *contentHost) listOne(tree ContentTree, dir string, wanted bool) ([]contentEntry, string, error) {
+func (c *contentHost) listOne(tree ContentTree, dir string, wanted bool) ([]contentEntry, string, error) {
 	id, err := tree.Identity(dir)
-	if err != nil || !wanted && h.sent[id] {
+	if err != nil || !wanted && c.sent[id] {
 		return nil, "", err
 	}
 	list, err := fs.ReadDir(tree.FS, dir)
@@ -438,7 +438,7 @@ func (h *contentHost) listOne(tree ContentTree, dir string, wanted bool) ([]cont
 // maxAlongFile is the largest file that goes along with its folder.
 const maxAlongFile = 16 << 10
 
-func (h *contentHost) appendSmallFile(out []byte, tree ContentTree, name, id string) []byte {
+func (c *contentHost) appendSmallFile(out []byte, tree ContentTree, name, id string) []byte {
 	i, err := fs.Stat(tree.FS, name)
 	if err != nil || i.Size() > maxAlongFile {
 		return out
@@ -447,7 +447,7 @@ func (h *contentHost) appendSmallFile(out []byte, tree ContentTree, name, id str
 	if err != nil || len(data) > maxAlongFile {
 		return out
 	}
-	h.sent[id] = true
+	c.sent[id] = true
 	out = appendString(append(out, recordFile), id)
 	return append(binary.AppendUvarint(out, uint64(len(data))), data...)
 }

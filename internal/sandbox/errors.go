@@ -47,7 +47,7 @@ type HandlerError struct {
 }
 
 // Error is the handler's message.
-func (e *HandlerError) Error() string { return e.Message }
+func (h *HandlerError) Error() string { return h.Message }
 
 // outOfMemoryPattern are the Go runtime's last words when the system gives it no
 // more memory, in the heap, for a thread, or for itself. Its garbage collector

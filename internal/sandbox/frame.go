@@ -98,11 +98,11 @@ type oversizeError struct {
 	size, max int64
 }
 
-func (e *oversizeError) Error() string {
-	return fmt.Sprintf("a frame %q of %d bytes, of at most %d", e.letter, e.size, e.max)
+func (o *oversizeError) Error() string {
+	return fmt.Sprintf("a frame %q of %d bytes, of at most %d", o.letter, o.size, o.max)
 }
 
-func (e *oversizeError) Unwrap() error { return errProtocol }
+func (o *oversizeError) Unwrap() error { return errProtocol }
 
 // maxFromParent bounds the frames that a child accepts.
 func maxFromParent(letter byte) int64 {

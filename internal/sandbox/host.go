@@ -107,19 +107,19 @@ func (h *host) openNamedTree(ctx context.Context, name string) (*servedTree, err
 	return t, nil
 }
 
-func (t *servedTree) serveRequest(letter byte, name string) ([]byte, error) {
-	if t.err != nil {
-		return nil, t.err
+func (s *servedTree) serveRequest(letter byte, name string) ([]byte, error) {
+	if s.err != nil {
+		return nil, s.err
 	}
 	switch letter {
 	case frameList:
-		return t.listFolders(name)
+		return s.listFolders(name)
 	case frameStat:
-		return t.statFile(name)
+		return s.statFile(name)
 	case frameFile:
-		return t.readFile(name)
+		return s.readFile(name)
 	case frameLink:
-		to, err := fs.ReadLink(t.FS, name)
+		to, err := fs.ReadLink(s.FS, name)
 		return []byte(to), err
 	}
 	return nil, fmt.Errorf("%w: no question begins with %q", errProtocol, letter)
@@ -127,31 +127,31 @@ func (t *servedTree) serveRequest(letter byte, name string) ([]byte, error) {
 
 // listFolders lists a folder, and folders that weren't listed yet while there is
 // room: those below it first.
-func (t *servedTree) listFolders(name string) ([]byte, error) {
-	entries, err := fs.ReadDir(t.FS, name)
+func (s *servedTree) listFolders(name string) ([]byte, error) {
+	entries, err := fs.ReadDir(s.FS, name)
 	if err != nil {
 		return nil, err
 	}
-	t.noteListed(name)
+	s.noteListed(name)
 	out := appendFolder(nil, name, entries)
 	if len(out) > maxFile {
 		return nil, fmt.Errorf("the folder has %d entries, too many to list", len(entries))
 	}
-	t.listingSize = min(max(2*t.listingSize, minListingSize), maxListingSize)
+	s.listingSize = min(max(2*s.listingSize, minListingSize), maxListingSize)
 	next := appendSubfolders(nil, name, entries)
-	for len(out) < t.listingSize && t.host.listed < maxListedFolders {
+	for len(out) < s.listingSize && s.host.listed < maxListedFolders {
 		if len(next) == 0 {
-			next, t.pending = t.pending, nil
+			next, s.pending = s.pending, nil
 		}
 		if len(next) == 0 {
 			break
 		}
 		below := next[0]
 		next = next[1:]
-		if t.listed[below] {
+		if s.listed[below] {
 			continue
 		}
-		entries, err := fs.ReadDir(t.FS, below)
+		entries, err := fs.ReadDir(s.FS, below)
 		if err != nil {
 			continue // whoever asks for it gets the error
 		}
@@ -160,20 +160,20 @@ func (t *servedTree) listFolders(name string) ([]byte, error) {
 			break
 		}
 		out = more
-		t.noteListed(below)
+		s.noteListed(below)
 		next = appendSubfolders(next, below, entries)
 	}
-	if t.pending = append(next, t.pending...); len(t.pending) > maxPendingFolders {
-		t.pending = t.pending[:maxPendingFolders]
+	if s.pending = append(next, s.pending...); len(s.pending) > maxPendingFolders {
+		s.pending = s.pending[:maxPendingFolders]
 	}
 	return out, nil
 }
 
 // noteListed remembers that a folder was listed, while there is room.
-func (t *servedTree) noteListed(name string) {
-	if !t.listed[name] && t.host.listed < maxListedFolders {
-		t.listed[name] = true
-		t.host.listed++
+func (s *servedTree) noteListed(name string) {
+	if !s.listed[name] && s.host.listed < maxListedFolders {
+		s.listed[name] = true
+		s.host.listed++
 	}
 }
 
@@ -186,8 +186,8 @@ func appendSubfolders(list []string, dir string, entries []fs.DirEntry) []string
 	return list
 }
 
-func (t *servedTree) statFile(name string) ([]byte, error) {
-	i, err := fs.Stat(t.FS, name)
+func (s *servedTree) statFile(name string) ([]byte, error) {
+	i, err := fs.Stat(s.FS, name)
 	if err != nil {
 		return nil, err
 	}
@@ -195,15 +195,15 @@ func (t *servedTree) statFile(name string) ([]byte, error) {
 	if i.Mode().IsRegular() && i.Size() <= maxPrefetchFile {
 		// A file that can be described but not read is read again when asked
 		// for, and says why.
-		if data, err := fs.ReadFile(t.FS, name); err == nil && len(data) <= maxPrefetchFile {
+		if data, err := fs.ReadFile(s.FS, name); err == nil && len(data) <= maxPrefetchFile {
 			f.data, f.hasData, f.size = data, true, int64(len(data))
 		}
 	}
 	return f.appendTo(nil), nil
 }
 
-func (t *servedTree) readFile(name string) ([]byte, error) {
-	i, err := fs.Stat(t.FS, name)
+func (s *servedTree) readFile(name string) ([]byte, error) {
+	i, err := fs.Stat(s.FS, name)
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +215,7 @@ func (t *servedTree) readFile(name string) ([]byte, error) {
 	case i.Size() > maxFile:
 		return nil, tooLarge(i.Size())
 	}
-	data, err := fs.ReadFile(t.FS, name)
+	data, err := fs.ReadFile(s.FS, name)
 	if err == nil && len(data) > maxFile {
 		err = tooLarge(int64(len(data)))
 	}

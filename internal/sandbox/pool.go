@@ -103,11 +103,11 @@ type poolWorker struct {
 	expiry  *time.Timer // while it is idle
 }
 
-func (w *poolWorker) end() {
-	if w.expiry != nil {
-		w.expiry.Stop()
+func (p *poolWorker) end() {
+	if p.expiry != nil {
+		p.expiry.Stop()
 	}
-	w.process.End()
+	p.process.End()
 }
 
 // Batch is what is asked for at once.
@@ -292,7 +292,7 @@ func (p *Pool) runOn(ctx context.Context, w *poolWorker, b Batch, next int) (don
 }
 
 // sendBatch writes the items that are left.
-func (w *poolWorker) sendBatch(task string, cpu time.Duration, items [][]byte) error {
+func (p *poolWorker) sendBatch(task string, cpu time.Duration, items [][]byte) error {
 	head := binary.AppendUvarint(appendString(nil, task), uint64(cpu))
 	parts := [][]byte{binary.AppendUvarint(head, uint64(len(items)))}
 	size := 0
@@ -303,17 +303,17 @@ func (w *poolWorker) sendBatch(task string, cpu time.Duration, items [][]byte) e
 	if size > maxTask {
 		return &oversizeError{letter: frameBatch, size: int64(size), max: maxTask}
 	}
-	if writeFrame(w.out, frameBatch, parts...) != nil || w.out.Flush() != nil {
+	if writeFrame(p.out, frameBatch, parts...) != nil || p.out.Flush() != nil {
 		return errNoAnswer
 	}
 	return nil
 }
 
 // nextFrame answers questions until the worker says something of an item.
-func (w *poolWorker) nextFrame(ctx context.Context, maxAnswer int64) (byte, []byte, error) {
+func (p *poolWorker) nextFrame(ctx context.Context, maxAnswer int64) (byte, []byte, error) {
 	most := maxFromWorker(maxAnswer)
 	for {
-		letter, payload, err := readFrame(w.in, most)
+		letter, payload, err := readFrame(p.in, most)
 		if err != nil && !errors.Is(err, errProtocol) {
 			err = errNoAnswer
 		}
@@ -324,10 +324,10 @@ func (w *poolWorker) nextFrame(ctx context.Context, maxAnswer int64) (byte, []by
 		case frameAnswer, frameRefused, framePanic, frameCPU, frameBatchEnd:
 			return letter, payload, nil
 		}
-		if letter, payload, err = w.host.handleRequest(ctx, letter, payload); err != nil {
+		if letter, payload, err = p.host.handleRequest(ctx, letter, payload); err != nil {
 			return letter, nil, err
 		}
-		if writeFrame(w.out, letter, payload) != nil || w.out.Flush() != nil {
+		if writeFrame(p.out, letter, payload) != nil || p.out.Flush() != nil {
 			continue // it is gone, and what it said before is still to be read
 		}
 	}

@@ -92,13 +92,13 @@ type nonUTF8Tree struct{ tree fstest.MapFS }
 
 func (nonUTF8Tree) real(name string) string { return strings.ReplaceAll(name, "\xff", "?") }
 
-func (r nonUTF8Tree) Open(name string) (fs.File, error)      { return r.tree.Open(r.real(name)) }
-func (r nonUTF8Tree) ReadFile(name string) ([]byte, error)   { return r.tree.ReadFile(r.real(name)) }
-func (r nonUTF8Tree) Stat(name string) (fs.FileInfo, error)  { return r.tree.Stat(r.real(name)) }
-func (r nonUTF8Tree) Lstat(name string) (fs.FileInfo, error) { return r.tree.Lstat(r.real(name)) }
-func (r nonUTF8Tree) ReadLink(name string) (string, error)   { return r.tree.ReadLink(r.real(name)) }
-func (r nonUTF8Tree) ReadDir(name string) ([]fs.DirEntry, error) {
-	entries, err := r.tree.ReadDir(r.real(name))
+func (n nonUTF8Tree) Open(name string) (fs.File, error)      { return n.tree.Open(n.real(name)) }
+func (n nonUTF8Tree) ReadFile(name string) ([]byte, error)   { return n.tree.ReadFile(n.real(name)) }
+func (n nonUTF8Tree) Stat(name string) (fs.FileInfo, error)  { return n.tree.Stat(n.real(name)) }
+func (n nonUTF8Tree) Lstat(name string) (fs.FileInfo, error) { return n.tree.Lstat(n.real(name)) }
+func (n nonUTF8Tree) ReadLink(name string) (string, error)   { return n.tree.ReadLink(n.real(name)) }
+func (n nonUTF8Tree) ReadDir(name string) ([]fs.DirEntry, error) {
+	entries, err := n.tree.ReadDir(n.real(name))
 	for i, e := range entries {
 		entries[i] = nonUTF8Entry{e}
 	}
@@ -107,7 +107,7 @@ func (r nonUTF8Tree) ReadDir(name string) ([]fs.DirEntry, error) {
 
 type nonUTF8Entry struct{ fs.DirEntry }
 
-func (e nonUTF8Entry) Name() string { return strings.ReplaceAll(e.DirEntry.Name(), "?", "\xff") }
+func (n nonUTF8Entry) Name() string { return strings.ReplaceAll(n.DirEntry.Name(), "?", "\xff") }
 
 func TestBulk(t *testing.T) {
 	t.Parallel()

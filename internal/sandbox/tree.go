@@ -67,13 +67,13 @@ func pathError(op, name string, err error) error {
 
 // listFolder is a folder's entries. The parent sends folders below it along, as many
 // as fit, so that a walk doesn't ask for each.
-func (t *remoteTree) listFolder(name string) ([]folderEntry, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if entries, ok := t.folders[name]; ok {
+func (r *remoteTree) listFolder(name string) ([]folderEntry, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if entries, ok := r.folders[name]; ok {
 		return entries, nil
 	}
-	payload, err := t.conn.roundTrip(frameList, t.tree, name)
+	payload, err := r.conn.roundTrip(frameList, r.tree, name)
 	if err != nil {
 		return nil, err
 	}
@@ -82,9 +82,9 @@ func (t *remoteTree) listFolder(name string) ([]folderEntry, error) {
 		return nil, err
 	}
 	for _, f := range folders {
-		t.folders[f.name] = f.entries
+		r.folders[f.name] = f.entries
 	}
-	entries, ok := t.folders[name]
+	entries, ok := r.folders[name]
 	if !ok {
 		return nil, fmt.Errorf("%w: asked for the folder %q, got another", errProtocol, wording.Clip(name, 80))
 	}
@@ -96,13 +96,13 @@ func (t *remoteTree) listFolder(name string) ([]folderEntry, error) {
 var errTypeUnknown = errors.New("not told by listings")
 
 // lookupMode looks a name up in the listings of the folders above it.
-func (t *remoteTree) lookupMode(name string) (fs.FileMode, error) {
+func (r *remoteTree) lookupMode(name string) (fs.FileMode, error) {
 	if name == "." {
 		return fs.ModeDir, nil
 	}
 	dir, rest := ".", name
 	for {
-		entries, err := t.listFolder(dir)
+		entries, err := r.listFolder(dir)
 		if err != nil {
 			return 0, err
 		}
@@ -121,8 +121,8 @@ func (t *remoteTree) lookupMode(name string) (fs.FileMode, error) {
 }
 
 // requestStat asks what is at a name, and keeps its bytes if they come along.
-func (t *remoteTree) requestStat(name string) (statReply, error) {
-	payload, err := t.conn.roundTrip(frameStat, t.tree, name)
+func (r *remoteTree) requestStat(name string) (statReply, error) {
+	payload, err := r.conn.roundTrip(frameStat, r.tree, name)
 	if err != nil {
 		return statReply{}, err
 	}
@@ -130,32 +130,32 @@ func (t *remoteTree) requestStat(name string) (statReply, error) {
 	if err != nil || !f.hasData {
 		return f, err
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.prefetchedSize += len(f.data); t.prefetchedSize > maxPrefetched {
-		clear(t.prefetched)
-		t.prefetchedSize = len(f.data)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.prefetchedSize += len(f.data); r.prefetchedSize > maxPrefetched {
+		clear(r.prefetched)
+		r.prefetchedSize = len(f.data)
 	}
-	t.prefetchedSize -= len(t.prefetched[name])
-	t.prefetched[name] = f.data
+	r.prefetchedSize -= len(r.prefetched[name])
+	r.prefetched[name] = f.data
 	return f, nil
 }
 
 // Stat describes what is at a name, as the parent's tree does.
-func (t *remoteTree) Stat(name string) (fs.FileInfo, error) {
-	return t.statAs("stat", name)
+func (r *remoteTree) Stat(name string) (fs.FileInfo, error) {
+	return r.statAs("stat", name)
 }
 
-func (t *remoteTree) statAs(op, name string) (fs.FileInfo, error) {
+func (r *remoteTree) statAs(op, name string) (fs.FileInfo, error) {
 	if !validName(name) {
 		return nil, pathError(op, name, fs.ErrInvalid)
 	}
-	if mode, err := t.lookupMode(name); err == nil && mode == fs.ModeDir {
+	if mode, err := r.lookupMode(name); err == nil && mode == fs.ModeDir {
 		return &fileInfo{name: path.Base(name), mode: mode}, nil
 	} else if errors.Is(err, fs.ErrNotExist) {
 		return nil, pathError(op, name, fs.ErrNotExist)
 	}
-	f, err := t.requestStat(name)
+	f, err := r.requestStat(name)
 	if err != nil {
 		return nil, pathError(op, name, err)
 	}
@@ -164,26 +164,26 @@ func (t *remoteTree) statAs(op, name string) (fs.FileInfo, error) {
 
 // Lstat describes what is at a name without following it. The size is asked
 // for when it is; one that can't be had is 0, and reading says why.
-func (t *remoteTree) Lstat(name string) (fs.FileInfo, error) {
+func (r *remoteTree) Lstat(name string) (fs.FileInfo, error) {
 	if !validName(name) {
 		return nil, pathError("lstat", name, fs.ErrInvalid)
 	}
-	mode, err := t.lookupMode(name)
+	mode, err := r.lookupMode(name)
 	if errors.Is(err, errTypeUnknown) {
-		return t.statAs("lstat", name)
+		return r.statAs("lstat", name)
 	}
 	if err != nil {
 		return nil, pathError("lstat", name, err)
 	}
-	return t.newLazyInfo(name, mode), nil
+	return r.newLazyInfo(name, mode), nil
 }
 
 // newLazyInfo describes an entry whose type is known and whose size isn't yet.
-func (t *remoteTree) newLazyInfo(name string, mode fs.FileMode) *fileInfo {
+func (r *remoteTree) newLazyInfo(name string, mode fs.FileMode) *fileInfo {
 	i := &fileInfo{name: path.Base(name), mode: mode}
 	if mode.IsRegular() {
 		i.loadSize = sync.OnceValue(func() int64 {
-			f, err := t.requestStat(name)
+			f, err := r.requestStat(name)
 			if err != nil {
 				return 0
 			}
@@ -194,11 +194,11 @@ func (t *remoteTree) newLazyInfo(name string, mode fs.FileMode) *fileInfo {
 }
 
 // ReadLink is a symbolic link's text.
-func (t *remoteTree) ReadLink(name string) (string, error) {
+func (r *remoteTree) ReadLink(name string) (string, error) {
 	if !validName(name) {
 		return "", pathError("readlink", name, fs.ErrInvalid)
 	}
-	payload, err := t.conn.roundTrip(frameLink, t.tree, name)
+	payload, err := r.conn.roundTrip(frameLink, r.tree, name)
 	if err != nil {
 		return "", pathError("readlink", name, err)
 	}
@@ -206,26 +206,26 @@ func (t *remoteTree) ReadLink(name string) (string, error) {
 }
 
 // ReadFile reads a file; the bytes are the caller's.
-func (t *remoteTree) ReadFile(name string) ([]byte, error) {
-	return t.readFile("read", name)
+func (r *remoteTree) ReadFile(name string) ([]byte, error) {
+	return r.readFile("read", name)
 }
 
-func (t *remoteTree) readFile(op, name string) ([]byte, error) {
+func (r *remoteTree) readFile(op, name string) ([]byte, error) {
 	if !validName(name) {
 		return nil, pathError(op, name, fs.ErrInvalid)
 	}
-	t.mu.Lock()
-	data, ok := t.prefetched[name]
-	delete(t.prefetched, name)
-	t.prefetchedSize -= len(data)
-	t.mu.Unlock()
+	r.mu.Lock()
+	data, ok := r.prefetched[name]
+	delete(r.prefetched, name)
+	r.prefetchedSize -= len(data)
+	r.mu.Unlock()
 	if ok {
 		return data, nil
 	}
-	if _, err := t.lookupMode(name); errors.Is(err, fs.ErrNotExist) {
+	if _, err := r.lookupMode(name); errors.Is(err, fs.ErrNotExist) {
 		return nil, pathError(op, name, fs.ErrNotExist)
 	}
-	data, err := t.conn.roundTrip(frameFile, t.tree, name)
+	data, err := r.conn.roundTrip(frameFile, r.tree, name)
 	if err != nil {
 		return nil, pathError(op, name, err)
 	}
@@ -233,35 +233,35 @@ func (t *remoteTree) readFile(op, name string) ([]byte, error) {
 }
 
 // ReadDir lists a folder, sorted by name.
-func (t *remoteTree) ReadDir(name string) ([]fs.DirEntry, error) {
+func (r *remoteTree) ReadDir(name string) ([]fs.DirEntry, error) {
 	if !validName(name) {
 		return nil, pathError("readdir", name, fs.ErrInvalid)
 	}
-	entries, err := t.listFolder(name)
+	entries, err := r.listFolder(name)
 	if err != nil {
 		return nil, pathError("readdir", name, err)
 	}
 	out := make([]fs.DirEntry, len(entries))
 	for i, e := range entries {
-		out[i] = dirEntry{tree: t, dir: name, folderEntry: e}
+		out[i] = dirEntry{tree: r, dir: name, folderEntry: e}
 	}
 	return out, nil
 }
 
 // Open opens a file, read whole, or a folder.
-func (t *remoteTree) Open(name string) (fs.File, error) {
-	i, err := t.statAs("open", name)
+func (r *remoteTree) Open(name string) (fs.File, error) {
+	i, err := r.statAs("open", name)
 	if err != nil {
 		return nil, err
 	}
 	if i.IsDir() {
-		entries, err := t.ReadDir(name)
+		entries, err := r.ReadDir(name)
 		if err != nil {
 			return nil, err
 		}
 		return &openDir{info: i, entries: entries}, nil
 	}
-	data, err := t.readFile("open", name)
+	data, err := r.readFile("open", name)
 	if err != nil {
 		return nil, err
 	}
@@ -276,25 +276,25 @@ type fileInfo struct {
 	loadSize func() int64 // for a size that isn't known yet; nil when it is
 }
 
-func (i *fileInfo) Name() string { return i.name }
+func (f *fileInfo) Name() string { return f.name }
 
-func (i *fileInfo) Size() int64 {
-	if i.loadSize != nil {
-		return i.loadSize()
+func (f *fileInfo) Size() int64 {
+	if f.loadSize != nil {
+		return f.loadSize()
 	}
-	return i.size
+	return f.size
 }
 
-func (i *fileInfo) Mode() fs.FileMode {
-	if i.IsDir() {
-		return i.mode | 0o555
+func (f *fileInfo) Mode() fs.FileMode {
+	if f.IsDir() {
+		return f.mode | 0o555
 	}
-	return i.mode | 0o444
+	return f.mode | 0o444
 }
 
-func (i *fileInfo) ModTime() time.Time { return time.Time{} }
-func (i *fileInfo) IsDir() bool        { return i.mode.IsDir() }
-func (i *fileInfo) Sys() any           { return nil }
+func (f *fileInfo) ModTime() time.Time { return time.Time{} }
+func (f *fileInfo) IsDir() bool        { return f.mode.IsDir() }
+func (f *fileInfo) Sys() any           { return nil }
 
 type dirEntry struct {
 	tree *remoteTree
@@ -316,32 +316,32 @@ type openFile struct {
 	info fs.FileInfo
 }
 
-func (f *openFile) Stat() (fs.FileInfo, error) { return f.info, nil }
-func (f *openFile) Close() error               { return nil }
+func (o *openFile) Stat() (fs.FileInfo, error) { return o.info, nil }
+func (o *openFile) Close() error               { return nil }
 
 type openDir struct {
 	info    fs.FileInfo
 	entries []fs.DirEntry
 }
 
-func (d *openDir) Stat() (fs.FileInfo, error) { return d.info, nil }
-func (d *openDir) Close() error               { return nil }
+func (o *openDir) Stat() (fs.FileInfo, error) { return o.info, nil }
+func (o *openDir) Close() error               { return nil }
 
-func (d *openDir) Read([]byte) (int, error) {
-	return 0, pathError("read", d.info.Name(), errors.New("is a folder"))
+func (o *openDir) Read([]byte) (int, error) {
+	return 0, pathError("read", o.info.Name(), errors.New("is a folder"))
 }
 
-func (d *openDir) ReadDir(n int) ([]fs.DirEntry, error) {
+func (o *openDir) ReadDir(n int) ([]fs.DirEntry, error) {
 	if n <= 0 {
-		out := d.entries
-		d.entries = nil
+		out := o.entries
+		o.entries = nil
 		return out, nil
 	}
-	if len(d.entries) == 0 {
+	if len(o.entries) == 0 {
 		return nil, io.EOF
 	}
-	n = min(n, len(d.entries))
-	out := d.entries[:n:n]
-	d.entries = d.entries[n:]
+	n = min(n, len(o.entries))
+	out := o.entries[:n:n]
+	o.entries = o.entries[n:]
 	return out, nil
 }

@@ -39,32 +39,32 @@ type payloadReader struct {
 	err  error
 }
 
-func (r *payloadReader) readNumber() uint64 {
-	n, used := binary.Uvarint(r.rest)
+func (p *payloadReader) readNumber() uint64 {
+	n, used := binary.Uvarint(p.rest)
 	if used <= 0 {
-		r.fail("a number is cut off")
+		p.fail("a number is cut off")
 		return 0
 	}
-	r.rest = r.rest[used:]
+	p.rest = p.rest[used:]
 	return n
 }
 
-func (r *payloadReader) readString() string {
-	n := r.readNumber()
-	if n > uint64(len(r.rest)) {
-		r.fail("a string is cut off")
+func (p *payloadReader) readString() string {
+	n := p.readNumber()
+	if n > uint64(len(p.rest)) {
+		p.fail("a string is cut off")
 		return ""
 	}
-	s := string(r.rest[:n])
-	r.rest = r.rest[n:]
+	s := string(p.rest[:n])
+	p.rest = p.rest[n:]
 	return s
 }
 
-func (r *payloadReader) fail(why string) {
-	if r.err == nil {
-		r.err = fmt.Errorf("%w: %s", errProtocol, why)
+func (p *payloadReader) fail(why string) {
+	if p.err == nil {
+		p.err = fmt.Errorf("%w: %s", errProtocol, why)
 	}
-	r.rest = nil
+	p.rest = nil
 }
 
 // folderEntry is one name in a folder.
@@ -132,11 +132,11 @@ type statReply struct {
 	hasData bool
 }
 
-func (f statReply) appendTo(b []byte) []byte {
-	b = binary.AppendUvarint(b, uint64(f.mode&typeBits))
-	b = binary.AppendUvarint(b, uint64(max(f.size, 0)))
-	if f.hasData {
-		return append(append(b, 1), f.data...)
+func (s statReply) appendTo(b []byte) []byte {
+	b = binary.AppendUvarint(b, uint64(s.mode&typeBits))
+	b = binary.AppendUvarint(b, uint64(max(s.size, 0)))
+	if s.hasData {
+		return append(append(b, 1), s.data...)
 	}
 	return append(b, 0)
 }
@@ -195,8 +195,8 @@ type treeError struct {
 	kind  error
 }
 
-func (e *treeError) Error() string { return e.words }
-func (e *treeError) Unwrap() error { return e.kind }
+func (t *treeError) Error() string { return t.words }
+func (t *treeError) Unwrap() error { return t.kind }
 
 // joinName is path.Join for a folder and a name in it.
 func joinName(dir, name string) string {

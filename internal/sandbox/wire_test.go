@@ -176,15 +176,15 @@ type confinedTree struct {
 	t *testing.T
 }
 
-func (i *confinedTree) Open(name string) (fs.File, error) {
+func (c *confinedTree) Open(name string) (fs.File, error) {
 	if name != "." {
 		for part := range strings.SplitSeq(name, "/") {
 			if part == "" || part == "." || part == ".." {
-				i.t.Errorf("%q got through", name)
+				c.t.Errorf("%q got through", name)
 			}
 		}
 	}
-	return i.FS.Open(name)
+	return c.FS.Open(name)
 }
 
 // FuzzTalk: whatever a child writes, the parent ends with an answer or an
@@ -246,16 +246,16 @@ type safeBuffer struct {
 	buf bytes.Buffer
 }
 
-func (w *safeBuffer) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.buf.Write(p)
+func (s *safeBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.buf.Write(p)
 }
 
-func (w *safeBuffer) reader() io.Reader {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return bytes.NewReader(bytes.Clone(w.buf.Bytes()))
+func (s *safeBuffer) reader() io.Reader {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return bytes.NewReader(bytes.Clone(s.buf.Bytes()))
 }
 
 // The child's tree and the parent's, without processes between them, agree

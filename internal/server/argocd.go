@@ -168,11 +168,11 @@ type argocdCollector map[string]func() error
 var argocdReachable = prometheus.NewDesc("liftlock_argocd_reachable", "Whether what an Argo CD says of its Applications is heard: 1, or 0 while it can't be reached.", []string{"argocd"}, nil)
 
 // Describe implements prometheus.Collector.
-func (c argocdCollector) Describe(ch chan<- *prometheus.Desc) { ch <- argocdReachable }
+func (a argocdCollector) Describe(ch chan<- *prometheus.Desc) { ch <- argocdReachable }
 
 // Collect implements prometheus.Collector.
-func (c argocdCollector) Collect(ch chan<- prometheus.Metric) {
-	for name, ready := range c {
+func (a argocdCollector) Collect(ch chan<- prometheus.Metric) {
+	for name, ready := range a {
 		value := 0.0
 		if ready() == nil {
 			value = 1

@@ -63,27 +63,27 @@ func startAtOnce(t *testing.T, components int, o harnessOptions) *harness {
 // promoteAtOnce releases all components in one commit and waits until each is verified in qa, by one
 // pull request of its own. The clock goes on in steps, after each of which the server comes to rest.
 // It gives how long that took by the clock.
-func (s *harness) promoteAtOnce(step time.Duration, rest func()) (took time.Duration) {
-	s.t.Helper()
+func (ha *harness) promoteAtOnce(step time.Duration, rest func()) (took time.Duration) {
+	ha.t.Helper()
 	released := map[string]string{}
-	for _, c := range s.opts.components {
-		released[overlayPath(c, "dev")+"/kustomization.yaml"] = newTag.ReplaceAllString(s.overlayText(c, "dev"), "newTag: 1.1.0")
+	for _, c := range ha.opts.components {
+		released[overlayPath(c, "dev")+"/kustomization.yaml"] = newTag.ReplaceAllString(ha.overlayText(c, "dev"), "newTag: 1.1.0")
 	}
-	s.Forge.ResetCalls()
-	clock, promotions := s.opts.clock, len(s.opts.components)
+	ha.Forge.ResetCalls()
+	clock, promotions := ha.opts.clock, len(ha.opts.components)
 	began := clock.Now()
-	s.commitFiles("linus", "main", "Release everything", released)
+	ha.commitFiles("linus", "main", "Release everything", released)
 	verified := 0
 	for deadline := time.Now().Add(patience); verified < promotions; {
 		if time.Now().After(deadline) {
-			s.t.Fatalf("%d of %d promotions have ended after %s", verified, promotions, took)
+			ha.t.Fatalf("%d of %d promotions have ended after %s", verified, promotions, took)
 		}
 		clock.Step(step)
 		rest()
 		took = clock.Now().Sub(began)
 		var shop api.Pipeline // all of it at once: each component by itself would be most of what the test does
-		if _, err := s.getJSON("/api/v1/pipelines/shop", &shop); err != nil {
-			s.t.Fatal(err)
+		if _, err := ha.getJSON("/api/v1/pipelines/shop", &shop); err != nil {
+			ha.t.Fatal(err)
 		}
 		verified = 0
 		for _, c := range shop.Components {
@@ -94,51 +94,51 @@ func (s *harness) promoteAtOnce(step time.Duration, rest func()) (took time.Dura
 			}
 		}
 	}
-	all, err := s.ownPulls()
-	s.must("list the pull requests", err)
+	all, err := ha.ownPulls()
+	ha.must("list the pull requests", err)
 	for _, p := range all {
 		if !p.Merged {
-			s.t.Errorf("#%d %q is not merged", p.Number, p.Title)
+			ha.t.Errorf("#%d %q is not merged", p.Number, p.Title)
 		}
 	}
 	if len(all) != promotions {
-		s.t.Errorf("%d pull requests for %d promotions", len(all), promotions)
+		ha.t.Errorf("%d pull requests for %d promotions", len(all), promotions)
 	}
-	s.t.Logf("%d promotions ended within %s; %d calls were refused; calls:\n%s", promotions, took, s.Forge.Limited(), formatCalls(s.Forge.Calls()))
+	ha.t.Logf("%d promotions ended within %s; %d calls were refused; calls:\n%s", promotions, took, ha.Forge.Limited(), formatCalls(ha.Forge.Calls()))
 	return took
 }
 
 // awaitNothingDue waits until no key is due or running and no webhook is under way, twice in a row:
 // Argo CD looks in between. The clock goes on only for runs that wait for it: where keys are given one
 // turn after the other for hours, there would always be one that is due.
-func (s *harness) awaitNothingDue() {
-	s.t.Helper()
-	tick := time.NewTicker(2 * s.opts.timings.Tick)
+func (ha *harness) awaitNothingDue() {
+	ha.t.Helper()
+	tick := time.NewTicker(2 * ha.opts.timings.Tick)
 	defer tick.Stop()
 	for rest, deadline := 0, time.Now().Add(patience); rest < 2; {
 		<-tick.C
-		s.must("wait for the webhooks", s.Forge.WaitIdle(s.t.Context()))
-		_, page := s.getText("/metrics")
+		ha.must("wait for the webhooks", ha.Forge.WaitIdle(ha.t.Context()))
+		_, page := ha.getText("/metrics")
 		due, running := findMetric(page, `liftlock_queue_keys{state="due"}`), findMetric(page, `liftlock_queue_keys{state="running"}`)
 		rest++
 		if due != "0" || running != "0" {
 			rest = 0
 		}
 		if due == "0" && running != "0" {
-			s.opts.clock.Step(pollInterval)
+			ha.opts.clock.Step(pollInterval)
 		}
 		if time.Now().After(deadline) {
-			s.t.Fatalf("keys are due all the time: due %s, running %s", due, running)
+			ha.t.Fatalf("keys are due all the time: due %s, running %s", due, running)
 		}
 	}
 }
 
 // overlayText is what an overlay says on its branch.
-func (s *harness) overlayText(component, env string) string {
-	s.t.Helper()
-	text, ok, err := s.Forge.File(repoName, s.branchOf(env), s.overlayDir(component, env)+"/kustomization.yaml")
+func (ha *harness) overlayText(component, env string) string {
+	ha.t.Helper()
+	text, ok, err := ha.Forge.File(repoName, ha.branchOf(env), ha.overlayDir(component, env)+"/kustomization.yaml")
 	if err != nil || !ok {
-		s.t.Fatalf("read the overlay of %s in %s: %t %v", component, env, ok, err)
+		ha.t.Fatalf("read the overlay of %s in %s: %t %v", component, env, ok, err)
 	}
 	return text
 }

@@ -13,22 +13,22 @@ const approvedByAnybody = "name: prod\nafter: [qa]\nmerge: auto\ngates:\n  - app
 
 // commitUnder pushes a release into a branch as one person, and says in the commit that it
 // is another's.
-func (s *harness) commitUnder(login, email, branch, tag, message string) string {
-	s.t.Helper()
-	file := s.overlayDir("web", "dev") + "/kustomization.yaml"
-	text, ok, err := s.Forge.File(repoName, "main", file)
+func (ha *harness) commitUnder(login, email, branch, tag, message string) string {
+	ha.t.Helper()
+	file := ha.overlayDir("web", "dev") + "/kustomization.yaml"
+	text, ok, err := ha.Forge.File(repoName, "main", file)
 	if err != nil || !ok {
-		s.t.Fatalf("read %s: %t %v", file, ok, err)
+		ha.t.Fatalf("read %s: %t %v", file, ok, err)
 	}
-	sha, err := s.Forge.CommitUnder(repoName, login, branch, email, message, map[string]string{file: newTag.ReplaceAllString(text, "newTag: "+tag)})
-	s.must("commit", err)
+	sha, err := ha.Forge.CommitUnder(repoName, login, branch, email, message, map[string]string{file: newTag.ReplaceAllString(text, "newTag: "+tag)})
+	ha.must("commit", err)
 	return sha
 }
 
 // awaitGate waits until the gate of the promotion to prod says something.
-func (s *harness) awaitGate(text string) (reason string) {
-	s.t.Helper()
-	s.awaitEnvironment("web", "prod", "has a gate that says "+text, func(e *api.EnvironmentWhy) bool {
+func (ha *harness) awaitGate(text string) (reason string) {
+	ha.t.Helper()
+	ha.awaitEnvironment("web", "prod", "has a gate that says "+text, func(e *api.EnvironmentWhy) bool {
 		if e.Incoming == nil || len(e.Incoming.Gates) != 1 {
 			return false
 		}
@@ -39,32 +39,32 @@ func (s *harness) awaitGate(text string) (reason string) {
 }
 
 // mergeAs opens a pull request as one person and merges it as another.
-func (s *harness) mergeAs(opener, merger, branch, method string) {
-	s.t.Helper()
-	number, err := s.Forge.OpenPull(repoName, opener, branch, "main", "Release", "")
-	s.must("open a pull request", err)
-	_, err = s.Forge.MergePull(repoName, number, merger, method)
-	s.must("merge", err)
+func (ha *harness) mergeAs(opener, merger, branch, method string) {
+	ha.t.Helper()
+	number, err := ha.Forge.OpenPull(repoName, opener, branch, "main", "Release", "")
+	ha.must("open a pull request", err)
+	_, err = ha.Forge.MergePull(repoName, number, merger, method)
+	ha.must("merge", err)
 }
 
 // awaitUncounted approves a release in prod as authors of it, none of whom counts, and then
 // as somebody else, with whom it merges.
-func (s *harness) awaitUncounted(tag, somebodyElse string, authors ...string) {
-	s.t.Helper()
-	p := s.awaitPromotion("web", "prod", tag)
+func (ha *harness) awaitUncounted(tag, somebodyElse string, authors ...string) {
+	ha.t.Helper()
+	p := ha.awaitPromotion("web", "prod", tag)
 	for _, login := range authors {
-		s.approve(p.Number, login)
-		s.awaitGate(login)
+		ha.approve(p.Number, login)
+		ha.awaitGate(login)
 	}
-	if reason := s.awaitGate("authors of the release don't count"); !strings.Contains(reason, "0 of 1 approval") {
-		s.t.Fatalf("%s: the gate says %s", tag, reason)
+	if reason := ha.awaitGate("authors of the release don't count"); !strings.Contains(reason, "0 of 1 approval") {
+		ha.t.Fatalf("%s: the gate says %s", tag, reason)
 	}
-	if s.readPull(p.Number).Merged {
-		s.t.Fatalf("%s was merged with the approvals of %v, who made it", tag, authors)
+	if ha.readPull(p.Number).Merged {
+		ha.t.Fatalf("%s was merged with the approvals of %v, who made it", tag, authors)
 	}
-	s.approve(p.Number, somebodyElse)
-	s.awaitMerged(p.Number)
-	s.awaitVerified("web", "prod", tag)
+	ha.approve(p.Number, somebodyElse)
+	ha.awaitMerged(p.Number)
+	ha.awaitVerified("web", "prod", tag)
 }
 
 // TestAuthorsDontCount lets nobody approve a release in whose making the forge saw him,

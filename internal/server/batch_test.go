@@ -27,39 +27,39 @@ func batchPipeline(environments ...string) string {
 
 // commitReleases is one build job's commit of several components into dev: a component
 // and its tag each.
-func (s *harness) commitReleases(pairs ...string) {
-	s.t.Helper()
+func (ha *harness) commitReleases(pairs ...string) {
+	ha.t.Helper()
 	files := map[string]string{}
 	for i := 0; i < len(pairs); i += 2 {
 		files[overlayPath(pairs[i], "dev")+"/kustomization.yaml"] = strings.NewReplacer("NAME", pairs[i], "TAG", pairs[i+1]).Replace(kustomizationTemplate)
 	}
-	s.commitFiles("linus", "main", "Release "+strings.Join(pairs, " "), files)
+	ha.commitFiles("linus", "main", "Release "+strings.Join(pairs, " "), files)
 }
 
 // awaitBatchPull waits for the open pull request of several into an environment whose
 // title has all of the texts and whose head is another than before.
-func (s *harness) awaitBatchPull(env, before string, texts ...string) emulator.PullRequest {
-	s.t.Helper()
+func (ha *harness) awaitBatchPull(env, before string, texts ...string) emulator.PullRequest {
+	ha.t.Helper()
 	var found emulator.PullRequest
-	s.waitFor("a pull request into "+env+" moves "+strings.Join(texts, ", "), func() (bool, string) {
+	ha.waitFor("a pull request into "+env+" moves "+strings.Join(texts, ", "), func() (bool, string) {
 		seen := ""
-		for _, p := range s.listPulls(batchName, env) {
+		for _, p := range ha.listPulls(batchName, env) {
 			seen += p.Title + "; "
 			if p.Open && p.Head != before && !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(p.Title, text) }) {
 				found = p
 				return true, ""
 			}
 		}
-		_, why := s.readEnvironment(s.opts.components[0], env)
+		_, why := ha.readEnvironment(ha.opts.components[0], env)
 		return false, seen + why
 	})
 	return found
 }
 
-func (s *harness) readTree() map[string]string {
-	s.t.Helper()
-	tree, err := s.Forge.Tree(repoName, "main")
-	s.must("list the tree", err)
+func (ha *harness) readTree() map[string]string {
+	ha.t.Helper()
+	tree, err := ha.Forge.Tree(repoName, "main")
+	ha.must("list the tree", err)
 	return tree
 }
 

@@ -29,57 +29,57 @@ func withBranches(text string, branches map[string]string) string {
 }
 
 // branchOf is where an environment lives.
-func (s *harness) branchOf(env string) string {
-	if b := s.opts.branches[env]; b != "" {
+func (ha *harness) branchOf(env string) string {
+	if b := ha.opts.branches[env]; b != "" {
 		return b
 	}
 	return "main"
 }
 
 // overlayDir is the folder of a component's overlay there: the same on every branch.
-func (s *harness) overlayDir(component, env string) string {
-	if s.opts.branches != nil {
+func (ha *harness) overlayDir(component, env string) string {
+	if ha.opts.branches != nil {
 		return "apps/" + component
 	}
 	return overlayPath(component, env)
 }
 
 // applicationDir is the folder of its Application.
-func (s *harness) applicationDir(component, env string) string {
-	if s.opts.folder != nil {
-		return s.opts.folder(component, env)
+func (ha *harness) applicationDir(component, env string) string {
+	if ha.opts.folder != nil {
+		return ha.opts.folder(component, env)
 	}
-	return s.overlayDir(component, env)
+	return ha.overlayDir(component, env)
 }
 
 // branchFiles are the first files of a branch; the rules are on main.
-func (s *harness) branchFiles(branch string) map[string]string {
+func (ha *harness) branchFiles(branch string) map[string]string {
 	out := map[string]string{}
 	if branch == "main" {
 		var elements strings.Builder
-		for _, c := range s.opts.components {
-			for _, env := range s.environmentNames() {
-				elements.WriteString("          - {component: " + c + ", env: " + env + ", branch: " + s.branchOf(env) + "}\n")
+		for _, c := range ha.opts.components {
+			for _, env := range ha.environmentNames() {
+				elements.WriteString("          - {component: " + c + ", env: " + env + ", branch: " + ha.branchOf(env) + "}\n")
 			}
 		}
-		out["argocd/shop.yaml"] = strings.NewReplacer("REPO", s.Forge.URL()+"/"+repoName+".git", "ELEMENTS", elements.String()).Replace(branchSet)
-		out[".liftlock.yaml"] = s.opts.pipeline
+		out["argocd/shop.yaml"] = strings.NewReplacer("REPO", ha.Forge.URL()+"/"+repoName+".git", "ELEMENTS", elements.String()).Replace(branchSet)
+		out[".liftlock.yaml"] = ha.opts.pipeline
 	}
-	for _, env := range s.environmentNames() {
-		if s.branchOf(env) != branch {
+	for _, env := range ha.environmentNames() {
+		if ha.branchOf(env) != branch {
 			continue
 		}
-		for _, c := range s.opts.components {
-			dir := s.overlayDir(c, env)
+		for _, c := range ha.opts.components {
+			dir := ha.overlayDir(c, env)
 			out[dir+"/deployment.yaml"] = strings.ReplaceAll(deploymentTemplate, "NAME", c)
 			out[dir+"/replicas-of-"+env+".txt"] = "what is " + env + "'s own\n"
-			out[dir+"/kustomization.yaml"] = "namePrefix: " + env + "-\n" + strings.NewReplacer("../../base", "deployment.yaml", "NAME", c, "TAG", s.opts.tag(c, env)).Replace(kustomizationTemplate)
+			out[dir+"/kustomization.yaml"] = "namePrefix: " + env + "-\n" + strings.NewReplacer("../../base", "deployment.yaml", "NAME", c, "TAG", ha.opts.tag(c, env)).Replace(kustomizationTemplate)
 		}
 	}
-	for name, text := range s.opts.files {
+	for name, text := range ha.opts.files {
 		if env, file, of := strings.Cut(name, ":"); !of && branch == "main" {
 			out[name] = text
-		} else if of && s.branchOf(env) == branch {
+		} else if of && ha.branchOf(env) == branch {
 			out[file] = text
 		}
 	}
@@ -87,23 +87,23 @@ func (s *harness) branchFiles(branch string) map[string]string {
 }
 
 // createBranches makes the environments' branches, but main.
-func (s *harness) createBranches() {
-	s.t.Helper()
-	main, err := s.Forge.Tree(repoName, "main")
-	s.must("list main", err)
+func (ha *harness) createBranches() {
+	ha.t.Helper()
+	main, err := ha.Forge.Tree(repoName, "main")
+	ha.must("list main", err)
 	var stale []string
 	for name := range main {
 		stale = append(stale, name)
 	}
 	slices.Sort(stale)
-	for _, env := range s.environmentNames() {
-		if s.opts.branches == nil || s.branchOf(env) == "main" {
+	for _, env := range ha.environmentNames() {
+		if ha.opts.branches == nil || ha.branchOf(env) == "main" {
 			continue
 		}
-		files := s.branchFiles(s.branchOf(env))
-		_, err := s.Forge.CommitAs(repoName, "linus", s.branchOf(env), "Environment "+env, files,
+		files := ha.branchFiles(ha.branchOf(env))
+		_, err := ha.Forge.CommitAs(repoName, "linus", ha.branchOf(env), "Environment "+env, files,
 			slices.DeleteFunc(slices.Clone(stale), func(name string) bool { _, kept := files[name]; return kept })...)
-		s.must("make the branch of "+env, err)
+		ha.must("make the branch of "+env, err)
 	}
 }
 

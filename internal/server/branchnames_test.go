@@ -44,17 +44,17 @@ func TestForksBranchOfOurName(t *testing.T) {
 }
 
 // pushRef pushes a commit to any ref, as an account.
-func (s *harness) pushRef(login, commit, ref string) {
-	s.t.Helper()
-	to, err := url.Parse(s.Forge.CloneURL(repoName))
-	s.must("read the forge's address", err)
+func (ha *harness) pushRef(login, commit, ref string) {
+	ha.t.Helper()
+	to, err := url.Parse(ha.Forge.CloneURL(repoName))
+	ha.must("read the forge's address", err)
 	to.User = url.UserPassword(login, "token-of-"+login)
-	dir, err := s.Forge.GitDir(repoName)
-	s.must("find the repository", err)
+	dir, err := ha.Forge.GitDir(repoName)
+	ha.must("find the repository", err)
 	cmd := exec.Command("git", "push", "-q", to.String(), commit+":"+ref)
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
-		s.t.Fatalf("push %s: %v\n%s", ref, err, out)
+		ha.t.Fatalf("push %s: %v\n%s", ref, err, out)
 	}
 }
 

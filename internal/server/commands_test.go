@@ -24,12 +24,12 @@ import (
 const operatorToken = "a-token-of-an-operator"
 
 // releaseToProd brings a release to where it waits in prod for approvals.
-func (s *harness) releaseToProd(tag string) emulator.PullRequest {
-	s.t.Helper()
-	s.awaitJudged()
-	s.commitRelease("web", tag)
-	p := s.awaitPromotion("web", "prod", tag)
-	return s.awaitPull(p.Number, "waits for approvals", func(p *emulator.PullRequest) bool { return liftlockStatus(p.Statuses).State == "pending" })
+func (ha *harness) releaseToProd(tag string) emulator.PullRequest {
+	ha.t.Helper()
+	ha.awaitJudged()
+	ha.commitRelease("web", tag)
+	p := ha.awaitPromotion("web", "prod", tag)
+	return ha.awaitPull(p.Number, "waits for approvals", func(p *emulator.PullRequest) bool { return liftlockStatus(p.Statuses).State == "pending" })
 }
 
 // TestQuestions asks in comments; every question is answered once, and what is
@@ -176,10 +176,10 @@ func TestHoldsOutliveTheDatabase(t *testing.T) {
 }
 
 // awaitFile waits until a file on a branch has a text.
-func (s *harness) awaitFile(branch, name, text string) {
-	s.t.Helper()
-	s.waitFor(name+" on "+branch+" has "+text, func() (bool, string) {
-		got, ok, err := s.Forge.File(repoName, branch, name)
+func (ha *harness) awaitFile(branch, name, text string) {
+	ha.t.Helper()
+	ha.waitFor(name+" on "+branch+" has "+text, func() (bool, string) {
+		got, ok, err := ha.Forge.File(repoName, branch, name)
 		return err == nil && ok && strings.Contains(got, text), got
 	})
 }
@@ -222,12 +222,12 @@ func TestManualOpening(t *testing.T) {
 
 // readAudit reads the audit trail, "actor via verb outcome" each; the server must be
 // stopped.
-func (s *harness) readAudit() []string {
-	s.t.Helper()
-	db, err := store.Open(context.Background(), "sqlite://"+filepath.Join(s.dir, "data", "liftlock.db"), store.Options{})
-	s.must("open the database", err)
+func (ha *harness) readAudit() []string {
+	ha.t.Helper()
+	db, err := store.Open(context.Background(), "sqlite://"+filepath.Join(ha.dir, "data", "liftlock.db"), store.Options{})
+	ha.must("open the database", err)
 	rows, err := db.AuditTrail(context.Background(), store.AuditFilter{}, 100)
-	s.must("read the audit trail", errors.Join(err, db.Close()))
+	ha.must("read the audit trail", errors.Join(err, db.Close()))
 	var out []string
 	for _, a := range rows {
 		outcome, _, _ := strings.Cut(a.Outcome, ":")
@@ -359,9 +359,9 @@ type hookedForge struct {
 	do func(number int)
 }
 
-func (b *hookedForge) Comments(ctx context.Context, repo forge.Repo, number int, since time.Time) ([]forge.Comment, error) {
-	b.do(number)
-	return b.Forge.Comments(ctx, repo, number, since)
+func (h *hookedForge) Comments(ctx context.Context, repo forge.Repo, number int, since time.Time) ([]forge.Comment, error) {
+	h.do(number)
+	return h.Forge.Comments(ctx, repo, number, since)
 }
 
 // TestRetryRightAfterClosing: a command is about what its author saw, not about

@@ -209,43 +209,43 @@ func (l *limitedListener) stopWaiting(c *limitedConn) {
 }
 
 // Close implements net.Conn.
-func (c *limitedConn) Close() error {
-	c.listener.mu.Lock()
-	c.listener.leave(c)
-	c.listener.mu.Unlock()
-	return c.Conn.Close()
+func (l *limitedConn) Close() error {
+	l.listener.mu.Lock()
+	l.listener.leave(l)
+	l.listener.mu.Unlock()
+	return l.Conn.Close()
 }
 
 // beginRequest says that the connection's request has come: it waits anew from now
 // on, or, if it is being answered, not at all.
-func (c *limitedConn) beginRequest(answering bool) {
-	c.listener.mu.Lock()
-	defer c.listener.mu.Unlock()
-	if c.isClosed {
+func (l *limitedConn) beginRequest(answering bool) {
+	l.listener.mu.Lock()
+	defer l.listener.mu.Unlock()
+	if l.isClosed {
 		return
 	}
-	c.listener.stopWaiting(c)
+	l.listener.stopWaiting(l)
 	if answering {
-		c.requests++
+		l.requests++
 	}
-	if c.requests == 0 {
-		c.listener.startWaiting(c)
+	if l.requests == 0 {
+		l.listener.startWaiting(l)
 	}
 }
 
 // endRequest says that a request was answered.
-func (c *limitedConn) endRequest(answering bool) {
-	c.listener.mu.Lock()
-	defer c.listener.mu.Unlock()
-	if c.isClosed {
+func (l *limitedConn) endRequest(answering bool) {
+	l.listener.mu.Lock()
+	defer l.listener.mu.Unlock()
+	if l.isClosed {
 		return
 	}
 	if answering {
-		c.requests--
+		l.requests--
 	}
-	c.listener.stopWaiting(c)
-	if c.requests == 0 {
-		c.listener.startWaiting(c)
+	l.listener.stopWaiting(l)
+	if l.requests == 0 {
+		l.listener.startWaiting(l)
 	}
 }
 

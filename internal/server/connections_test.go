@@ -22,12 +22,12 @@ type fakeConn struct {
 	closed bool
 }
 
-func (c *fakeConn) RemoteAddr() net.Addr {
-	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(c.from), 4711))
+func (f *fakeConn) RemoteAddr() net.Addr {
+	return net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(f.from), 4711))
 }
 
-func (c *fakeConn) Close() error {
-	c.closed = true
+func (f *fakeConn) Close() error {
+	f.closed = true
 	return nil
 }
 

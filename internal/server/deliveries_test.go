@@ -28,13 +28,13 @@ type testDelivery struct {
 	body           []byte
 }
 
-func (s *harness) postDelivery(d testDelivery) (int, http.Header) {
-	s.t.Helper()
-	req, err := http.NewRequest(http.MethodPost, s.url+"/webhooks/hub", bytes.NewReader(d.body))
-	s.must("make a request", err)
+func (ha *harness) postDelivery(d testDelivery) (int, http.Header) {
+	ha.t.Helper()
+	req, err := http.NewRequest(http.MethodPost, ha.url+"/webhooks/hub", bytes.NewReader(d.body))
+	ha.must("make a request", err)
 	req.Header.Set("Content-Type", "application/json")
 	switch {
-	case s.Forge.Face() == emulator.GitLab:
+	case ha.Forge.Face() == emulator.GitLab:
 		req.Header.Set("X-Gitlab-Event", d.event)
 		req.Header.Set("Idempotency-Key", d.id)
 		req.Header.Set("X-Gitlab-Token", d.key)
@@ -48,24 +48,24 @@ func (s *harness) postDelivery(d testDelivery) (int, http.Header) {
 		}
 	}
 	res, err := http.DefaultClient.Do(req)
-	s.must("deliver", err)
+	ha.must("deliver", err)
 	defer res.Body.Close() // only its head matters
 	return res.StatusCode, res.Header
 }
 
 // countDeliveries counts the deliveries in the database; the server must be stopped.
-func (s *harness) countDeliveries() int {
-	s.t.Helper()
-	db, err := store.Open(context.Background(), "sqlite://"+filepath.Join(s.dir, "data", "liftlock.db"), store.Options{})
-	s.must("open the database", err)
+func (ha *harness) countDeliveries() int {
+	ha.t.Helper()
+	db, err := store.Open(context.Background(), "sqlite://"+filepath.Join(ha.dir, "data", "liftlock.db"), store.Options{})
+	ha.must("open the database", err)
 	n, err := db.PruneDeliveries(context.Background(), time.Now().Add(time.Hour))
-	s.must("count the deliveries", errors.Join(err, db.Close()))
+	ha.must("count the deliveries", errors.Join(err, db.Close()))
 	return n
 }
 
 // pushPayload is what the forge sends of a push to main.
-func (s *harness) pushPayload(repo string) []byte {
-	if s.Forge.Face() == emulator.GitLab {
+func (ha *harness) pushPayload(repo string) []byte {
+	if ha.Forge.Face() == emulator.GitLab {
 		return []byte(fmt.Sprintf(`{"object_kind":"push","ref":"refs/heads/main","before":"%040d","after":"%040d","project":{"path_with_namespace":%q},"user_username":"linus"}`, 1, 2, repo))
 	}
 	return []byte(fmt.Sprintf(`{"ref":"refs/heads/main","before":"%040d","after":"%040d","repository":{"full_name":%q},"sender":{"login":"linus"}}`, 1, 2, repo))
@@ -183,26 +183,26 @@ func TestHookIsManaged(t *testing.T) {
 }
 
 // hookIsGood says whether the server is sent what happens in the repository, by one webhook.
-func (s *harness) hookIsGood() (bool, string) {
-	hooks, err := s.Forge.Hooks(repoName)
-	s.must("list the hooks", err)
-	address := s.url + "/webhooks/hub"
-	if s.isApp() {
-		url, err := s.Forge.AppHookURL(story.AppSlug)
-		s.must("read the App's hook", err)
+func (ha *harness) hookIsGood() (bool, string) {
+	hooks, err := ha.Forge.Hooks(repoName)
+	ha.must("list the hooks", err)
+	address := ha.url + "/webhooks/hub"
+	if ha.isApp() {
+		url, err := ha.Forge.AppHookURL(story.AppSlug)
+		ha.must("read the App's hook", err)
 		return url == address && len(hooks) == 0, fmt.Sprintf("%s, and %+v", url, hooks)
 	}
 	return len(hooks) == 1 && hooks[0].Active && len(hooks[0].Events) > 3 && hooks[0].URL == address, fmt.Sprintf("%+v", hooks)
 }
 
 // spoilHook changes the webhook as an administrator can by mistake.
-func (s *harness) spoilHook() {
-	s.t.Helper()
-	if s.isApp() {
-		s.must("spoil the App's hook", s.Forge.SetAppHook(story.AppSlug, "http://127.0.0.1:9/webhooks/hub", secret))
+func (ha *harness) spoilHook() {
+	ha.t.Helper()
+	if ha.isApp() {
+		ha.must("spoil the App's hook", ha.Forge.SetAppHook(story.AppSlug, "http://127.0.0.1:9/webhooks/hub", secret))
 		return
 	}
-	s.must("spoil the hook", s.Forge.SetHookEvents(repoName, s.url+"/webhooks/hub", map[emulator.Face]string{emulator.GitHub: "push", emulator.GitLab: "push_events"}[s.Forge.Face()]))
+	ha.must("spoil the hook", ha.Forge.SetHookEvents(repoName, ha.url+"/webhooks/hub", map[emulator.Face]string{emulator.GitHub: "push", emulator.GitLab: "push_events"}[ha.Forge.Face()]))
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }

@@ -29,12 +29,12 @@ func newSignedDelivery(event, body string) signedDelivery {
 	return signedDelivery{event: event, signature: "sha256=" + hex.EncodeToString(mac.Sum(nil)), body: []byte(body)}
 }
 
-func (d signedDelivery) send(h http.Handler, id int64) int {
-	req := httptest.NewRequest(http.MethodPost, "/webhooks/hub", bytes.NewReader(d.body))
+func (s signedDelivery) send(h http.Handler, id int64) int {
+	req := httptest.NewRequest(http.MethodPost, "/webhooks/hub", bytes.NewReader(s.body))
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("X-GitHub-Event", d.event)
+	req.Header.Set("X-GitHub-Event", s.event)
 	req.Header.Set("X-GitHub-Delivery", fmt.Sprint(id))
-	req.Header.Set("X-Hub-Signature-256", d.signature)
+	req.Header.Set("X-Hub-Signature-256", s.signature)
 	rec := httptest.NewRecorder()
 	h.ServeHTTP(rec, req)
 	return rec.Code

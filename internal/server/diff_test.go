@@ -16,17 +16,17 @@ import (
 var wholeLink = regexp.MustCompile(`\[The whole difference\]\(http://server\.example(/diff\?[^)]+)\)`)
 
 // getDiff asks for the rendered difference of a pull request.
-func (s *harness) getDiff(pull int) (*api.RenderedDiff, error) {
-	s.t.Helper()
+func (ha *harness) getDiff(pull int) (*api.RenderedDiff, error) {
+	ha.t.Helper()
 	var page api.Promotions
-	if _, err := s.getJSON("/api/v1/promotions?"+url.Values{"repository": {"hub:" + repoName}, "pull": {itoa(pull)}}.Encode(), &page); err != nil {
+	if _, err := ha.getJSON("/api/v1/promotions?"+url.Values{"repository": {"hub:" + repoName}, "pull": {itoa(pull)}}.Encode(), &page); err != nil {
 		return nil, err
 	}
 	if len(page.Promotions) != 1 {
 		return nil, fmt.Errorf("%d promotions of #%d", len(page.Promotions), pull)
 	}
 	var d api.RenderedDiff
-	_, err := s.getJSON(fmt.Sprintf("/api/v1/promotions/%d/diff", page.Promotions[0].ID), &d)
+	_, err := ha.getJSON(fmt.Sprintf("/api/v1/promotions/%d/diff", page.Promotions[0].ID), &d)
 	return &d, err
 }
 
@@ -96,11 +96,11 @@ func TestTheWholeDifference(t *testing.T) {
 }
 
 // releaseAndApprove releases a tag and approves it for prod; its pull request's number there.
-func (s *harness) releaseAndApprove(tag string) int {
-	s.t.Helper()
-	s.commitRelease("web", tag)
-	p := s.awaitPromotion("web", "prod", tag)
-	s.approve(p.Number, "ada")
-	s.approve(p.Number, "grace")
+func (ha *harness) releaseAndApprove(tag string) int {
+	ha.t.Helper()
+	ha.commitRelease("web", tag)
+	p := ha.awaitPromotion("web", "prod", tag)
+	ha.approve(p.Number, "ada")
+	ha.approve(p.Number, "grace")
 	return p.Number
 }

@@ -62,6 +62,6 @@ func Doctor(ctx context.Context, o Options, probe bool) (*doctor.Report, error) 
 type inspectedArgoCD struct{ options argocd.Options }
 
 // Inspect implements doctor.ArgoCD.
-func (a inspectedArgoCD) Inspect(ctx context.Context, now time.Time) (*argocd.Inspection, error) {
-	return argocd.Inspect(ctx, a.options, now)
+func (i inspectedArgoCD) Inspect(ctx context.Context, now time.Time) (*argocd.Inspection, error) {
+	return argocd.Inspect(ctx, i.options, now)
 }

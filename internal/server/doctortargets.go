@@ -29,8 +29,8 @@ func newDoctorTargets(c *config.Config, now func() time.Time) *doctorTargets {
 }
 
 // Resolve implements doctor.Targets. It may be called concurrently.
-func (t *doctorTargets) Resolve(ctx context.Context, of *doctor.Checkout, all []*doctor.Checkout) ([]doctor.PipelineTargets, error) {
-	t.once.Do(func() { t.listArgoCDs(ctx) })
+func (d *doctorTargets) Resolve(ctx context.Context, of *doctor.Checkout, all []*doctor.Checkout) ([]doctor.PipelineTargets, error) {
+	d.once.Do(func() { d.listArgoCDs(ctx) })
 	var repos []*facts.Repository
 	var own *facts.Repository
 	for _, c := range all {
@@ -40,7 +40,7 @@ func (t *doctorTargets) Resolve(ctx context.Context, of *doctor.Checkout, all []
 			own = r
 		}
 	}
-	gatherer := facts.New(facts.Options{Resolver: t.resolver, ArgoCDs: t.argocds, MainArgoCD: t.mainName(), Generators: appset.Generators(t.config.Generators), Repos: repos, Now: t.now})
+	gatherer := facts.New(facts.Options{Resolver: d.resolver, ArgoCDs: d.argocds, MainArgoCD: d.mainName(), Generators: appset.Generators(d.config.Generators), Repos: repos, Now: d.now})
 	s, err := gatherer.Snapshot(ctx, own)
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (t *doctorTargets) Resolve(ctx context.Context, of *doctor.Checkout, all []
 	for _, p := range s.Pipelines {
 		found := doctor.PipelineTargets{Pipeline: p.Name(), Targets: len(p.TargetSet.Targets), Components: len(p.Units), Problems: p.Problems}
 		for _, name := range gatherer.NamesOf(p.Pipeline) {
-			if err := t.unread[name]; err != nil {
+			if err := d.unread[name]; err != nil {
 				found.Unread = err
 			}
 		}
@@ -58,28 +58,28 @@ func (t *doctorTargets) Resolve(ctx context.Context, of *doctor.Checkout, all []
 	return out, nil
 }
 
-func (t *doctorTargets) mainName() string { return t.config.ArgoCDByName("").Name }
+func (d *doctorTargets) mainName() string { return d.config.ArgoCDByName("").Name }
 
 // listingShare is what the time for resolving is divided by for the Argo CDs to answer in: one that
 // never does leaves the rest for what needs none, and for saying which one it was.
 const listingShare = 2
 
 // listArgoCDs reads what targets depend on of each Argo CD of the server's file, side by side.
-func (t *doctorTargets) listArgoCDs(ctx context.Context) {
+func (d *doctorTargets) listArgoCDs(ctx context.Context) {
 	if end, limited := ctx.Deadline(); limited {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/listingShare)
 		defer cancel()
 	}
-	t.argocds, t.unread = map[string]facts.ArgoCD{}, map[string]error{}
+	d.argocds, d.unread = map[string]facts.ArgoCD{}, map[string]error{}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	for _, a := range t.config.ArgoCD {
+	for _, a := range d.config.ArgoCD {
 		wg.Go(func() {
 			known, err := listArgoCD(ctx, a)
 			mu.Lock()
 			defer mu.Unlock()
-			t.argocds[a.Name], t.unread[a.Name] = known, err
+			d.argocds[a.Name], d.unread[a.Name] = known, err
 		})
 	}
 	wg.Wait()

@@ -10,15 +10,15 @@ import (
 )
 
 // commentEditedAtOnce has somebody comment, and somebody else edit that before the forge's clock shows it.
-func (s *harness) commentEditedAtOnce(number int, author, editor, body string) int64 {
-	s.t.Helper()
+func (ha *harness) commentEditedAtOnce(number int, author, editor, body string) int64 {
+	ha.t.Helper()
 	var id int64
-	s.waitFor("an edit that the comment's times don't show", func() (bool, string) {
-		id = s.addComment(number, author, "looks good")
-		s.must("edit a comment", s.Forge.EditComment(repoName, editor, id, body))
-		p := s.readPull(number)
+	ha.waitFor("an edit that the comment's times don't show", func() (bool, string) {
+		id = ha.addComment(number, author, "looks good")
+		ha.must("edit a comment", ha.Forge.EditComment(repoName, editor, id, body))
+		p := ha.readPull(number)
 		i := slices.IndexFunc(p.Comments, func(c emulator.Comment) bool { return c.ID == id })
-		return s.Forge.Face() == emulator.GitLab || p.Comments[i].Updated.Equal(p.Comments[i].Created), "the second was over"
+		return ha.Forge.Face() == emulator.GitLab || p.Comments[i].Updated.Equal(p.Comments[i].Created), "the second was over"
 	})
 	return id
 }

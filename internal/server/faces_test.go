@@ -39,31 +39,31 @@ func skipOnGitLab(t *testing.T, why string) {
 }
 
 // isApp says whether the server works as a GitHub App, which is installed in acme.
-func (s *harness) isApp() bool { return s.opts.face == emulator.GitHubApp }
+func (ha *harness) isApp() bool { return ha.opts.face == emulator.GitHubApp }
 
 // addBot makes the account that the server works as.
-func (s *harness) addBot() {
-	s.t.Helper()
-	if s.isApp() {
-		as, err := story.NewAppIdentity(s.Forge, s.dir, "acme", s.opts.manageHook)
-		s.must("register the App", err)
-		s.bot, s.auth = as.Login, as.Auth
+func (ha *harness) addBot() {
+	ha.t.Helper()
+	if ha.isApp() {
+		as, err := story.NewAppIdentity(ha.Forge, ha.dir, "acme", ha.opts.manageHook)
+		ha.must("register the App", err)
+		ha.bot, ha.auth = as.Login, as.Auth
 		return
 	}
-	s.bot, s.auth = "liftlock-bot", "{token: "+botToken+"}"
-	s.must("add the bot", s.Forge.AddUser(s.bot, botToken, emulator.UserOptions{}))
+	ha.bot, ha.auth = "liftlock-bot", "{token: "+botToken+"}"
+	ha.must("add the bot", ha.Forge.AddUser(ha.bot, botToken, emulator.UserOptions{}))
 }
 
 // makeHook points a webhook at the server by hand: the repository's, or the App's, which is one
 // for all repositories.
-func (s *harness) makeHook() {
-	s.t.Helper()
-	h := emulator.Hook{URL: s.url + "/webhooks/hub", Secret: secret, Active: true}
-	if s.isApp() {
-		s.must("point the App's hook at the server", s.Forge.SetAppHook(story.AppSlug, h.URL, h.Secret))
+func (ha *harness) makeHook() {
+	ha.t.Helper()
+	h := emulator.Hook{URL: ha.url + "/webhooks/hub", Secret: secret, Active: true}
+	if ha.isApp() {
+		ha.must("point the App's hook at the server", ha.Forge.SetAppHook(story.AppSlug, h.URL, h.Secret))
 		return
 	}
-	s.must("make a hook", s.Forge.AddHook(repoName, "linus", h))
+	ha.must("make a hook", ha.Forge.AddHook(repoName, "linus", h))
 }
 
 // TestOtherFaces tells a few of the stories on the other faces too. make stories FORGE=github-app

@@ -99,12 +99,12 @@ func TestPromoteAndRevertEveryCarry(t *testing.T) {
 	}
 }
 
-func (s *harness) promoteAndRevert(kinds map[string]carryCase, method string) {
-	s.t.Helper()
+func (ha *harness) promoteAndRevert(kinds map[string]carryCase, method string) {
+	ha.t.Helper()
 	write, remove := map[string]string{}, []string{}
 	for c, k := range kinds {
 		for name, text := range k.released {
-			file := s.overlayDir(c, "dev") + "/" + name
+			file := ha.overlayDir(c, "dev") + "/" + name
 			if text == "" {
 				remove = append(remove, file)
 			} else {
@@ -112,59 +112,59 @@ func (s *harness) promoteAndRevert(kinds map[string]carryCase, method string) {
 			}
 		}
 	}
-	_, err := s.Forge.LandAs(repoName, "linus", s.branchOf("dev"), "A release of everything", write, remove...)
-	s.must("release", err)
+	_, err := ha.Forge.LandAs(repoName, "linus", ha.branchOf("dev"), "A release of everything", write, remove...)
+	ha.must("release", err)
 	promotions := map[string]emulator.PullRequest{}
-	for _, c := range s.opts.components {
-		s.waitFor(c+" opens in qa", func() (bool, string) {
-			all := s.listPulls(c, "qa")
+	for _, c := range ha.opts.components {
+		ha.waitFor(c+" opens in qa", func() (bool, string) {
+			all := ha.listPulls(c, "qa")
 			if len(all) == 1 {
 				promotions[c] = all[0]
 			}
-			_, why := s.readEnvironment(c, "qa")
+			_, why := ha.readEnvironment(c, "qa")
 			return len(all) == 1, why
 		})
 	}
-	before, err := s.Forge.Tree(repoName, s.branchOf("qa"))
-	s.must("list the tree", err)
-	for _, c := range s.opts.components {
-		_, err := s.Forge.MergePull(repoName, promotions[c].Number, "linus", method)
-		s.must("merge the promotion of "+c, err)
+	before, err := ha.Forge.Tree(repoName, ha.branchOf("qa"))
+	ha.must("list the tree", err)
+	for _, c := range ha.opts.components {
+		_, err := ha.Forge.MergePull(repoName, promotions[c].Number, "linus", method)
+		ha.must("merge the promotion of "+c, err)
 	}
-	s.checkQA(kinds, before)
-	for _, c := range s.opts.components {
+	ha.checkQA(kinds, before)
+	for _, c := range ha.opts.components {
 		n := promotions[c].Number
-		s.awaitReaction(n, s.addComment(n, "linus", "/liftlock revert wrong"), "+1")
+		ha.awaitReaction(n, ha.addComment(n, "linus", "/liftlock revert wrong"), "+1")
 	}
-	for _, c := range s.opts.components {
-		s.waitFor("the revert of "+c+" is merged", func() (bool, string) {
-			_, why := s.readEnvironment(c, "qa")
-			all := s.listReverts(c, "qa")
+	for _, c := range ha.opts.components {
+		ha.waitFor("the revert of "+c+" is merged", func() (bool, string) {
+			_, why := ha.readEnvironment(c, "qa")
+			all := ha.listReverts(c, "qa")
 			return len(all) == 1 && all[0].Merged, why
 		})
 	}
-	after, err := s.Forge.Tree(repoName, s.branchOf("qa"))
-	s.must("list the tree", err)
+	after, err := ha.Forge.Tree(repoName, ha.branchOf("qa"))
+	ha.must("list the tree", err)
 	if d := cmp.Diff(before, after); d != "" {
-		s.t.Errorf("the way back (-want +got):\n%s", d)
+		ha.t.Errorf("the way back (-want +got):\n%s", d)
 	}
 }
 
 // checkQA holds that each component in qa is as a promotion has to make it, and that
 // nothing else of the branch has changed.
-func (s *harness) checkQA(kinds map[string]carryCase, before map[string]string) {
-	s.t.Helper()
-	now, err := s.Forge.Tree(repoName, s.branchOf("qa"))
-	s.must("list the tree", err)
+func (ha *harness) checkQA(kinds map[string]carryCase, before map[string]string) {
+	ha.t.Helper()
+	now, err := ha.Forge.Tree(repoName, ha.branchOf("qa"))
+	ha.must("list the tree", err)
 	promoted := map[string]bool{}
 	for c, k := range kinds {
 		for name, want := range k.promoted {
-			file := s.overlayDir(c, "qa") + "/" + name
+			file := ha.overlayDir(c, "qa") + "/" + name
 			promoted[file] = true
-			text, there, err := s.Forge.File(repoName, s.branchOf("qa"), file)
-			s.must("read "+file, err)
+			text, there, err := ha.Forge.File(repoName, ha.branchOf("qa"), file)
+			ha.must("read "+file, err)
 			if text != want || there != (want != "") {
-				s.t.Errorf("%s is %q after the promotion, want %q", file, text, want)
+				ha.t.Errorf("%s is %q after the promotion, want %q", file, text, want)
 			}
 		}
 	}
@@ -173,7 +173,7 @@ func (s *harness) checkQA(kinds map[string]carryCase, before map[string]string) 
 	}
 	for file := range before {
 		if now[file] != before[file] && !promoted[file] && !folder(file) {
-			s.t.Errorf("%s changed with the promotion", file)
+			ha.t.Errorf("%s changed with the promotion", file)
 		}
 	}
 }

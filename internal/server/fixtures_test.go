@@ -15,9 +15,9 @@ import (
 func overlayPath(component, env string) string { return "apps/" + component + "/overlays/" + env }
 
 // environmentNames are those of the scene's pipeline file, in its order.
-func (s *harness) environmentNames() []string {
+func (ha *harness) environmentNames() []string {
 	var out []string
-	for line := range strings.Lines(s.opts.pipeline) {
+	for line := range strings.Lines(ha.opts.pipeline) {
 		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "- name: "); ok {
 			out = append(out, name)
 		}
@@ -26,20 +26,20 @@ func (s *harness) environmentNames() []string {
 }
 
 // repositoryFiles are the repository's first commit.
-func (s *harness) repositoryFiles() map[string]string {
-	if s.opts.branches != nil {
-		return s.branchFiles("main")
+func (ha *harness) repositoryFiles() map[string]string {
+	if ha.opts.branches != nil {
+		return ha.branchFiles("main")
 	}
 	out := map[string]string{
-		"argocd/shop.yaml": strings.NewReplacer("REPO", s.Forge.URL()+"/"+repoName+".git", inCluster, cmp.Or(s.opts.destination, inCluster)).Replace(applicationSetTemplate),
-		".liftlock.yaml":   s.opts.pipeline,
+		"argocd/shop.yaml": strings.NewReplacer("REPO", ha.Forge.URL()+"/"+repoName+".git", inCluster, cmp.Or(ha.opts.destination, inCluster)).Replace(applicationSetTemplate),
+		".liftlock.yaml":   ha.opts.pipeline,
 	}
-	if s.opts.plugin != "" {
+	if ha.opts.plugin != "" {
 		const folder = "        path: '{{ .path.path }}'\n"
-		out["argocd/shop.yaml"] = strings.Replace(out["argocd/shop.yaml"], folder, folder+"        plugin: {name: "+s.opts.plugin+"}\n", 1)
+		out["argocd/shop.yaml"] = strings.Replace(out["argocd/shop.yaml"], folder, folder+"        plugin: {name: "+ha.opts.plugin+"}\n", 1)
 	}
-	s.addComponentFiles(out, s.opts.components)
-	for name, text := range s.opts.files {
+	ha.addComponentFiles(out, ha.opts.components)
+	for name, text := range ha.opts.files {
 		out[name] = text
 	}
 	return out
@@ -54,12 +54,12 @@ func pluginOptions(name string) map[string]any {
 }
 
 // addComponentFiles adds the bases and overlays of components.
-func (s *harness) addComponentFiles(files map[string]string, components []string) {
+func (ha *harness) addComponentFiles(files map[string]string, components []string) {
 	for _, c := range components {
 		files["apps/"+c+"/base/kustomization.yaml"] = "resources:\n  - deployment.yaml\n"
 		files["apps/"+c+"/base/deployment.yaml"] = strings.ReplaceAll(deploymentTemplate, "NAME", c)
-		for _, env := range s.environmentNames() {
-			files[overlayPath(c, env)+"/kustomization.yaml"] = strings.NewReplacer("NAME", c, "TAG", s.opts.tag(c, env)).Replace(kustomizationTemplate)
+		for _, env := range ha.environmentNames() {
+			files[overlayPath(c, env)+"/kustomization.yaml"] = strings.NewReplacer("NAME", c, "TAG", ha.opts.tag(c, env)).Replace(kustomizationTemplate)
 		}
 	}
 }
@@ -182,9 +182,9 @@ func newSteppedClock() *steppedClock {
 }
 
 // NewTimer implements clock.Clock.
-func (c *steppedClock) NewTimer(d time.Duration) clock.Timer {
+func (s *steppedClock) NewTimer(d time.Duration) clock.Timer {
 	if d > 0 {
-		return c.FakeClock.NewTimer(d)
+		return s.FakeClock.NewTimer(d)
 	}
 	return clock.RealClock{}.NewTimer(0)
 }

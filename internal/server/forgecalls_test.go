@@ -71,8 +71,8 @@ func TestForgeCallsOfAPromotion(t *testing.T) {
 
 // checkForgeCalls compares the calls that were made of the forge's API with those that there
 // is a reason for, and gives how many of these there are.
-func (s *harness) checkForgeCalls(calls []forgeCall, another map[string]int) int {
-	s.t.Helper()
+func (ha *harness) checkForgeCalls(calls []forgeCall, another map[string]int) int {
+	ha.t.Helper()
 	most, sum := maps.Clone(another), 0
 	if most == nil {
 		most = map[string]int{}
@@ -81,13 +81,13 @@ func (s *harness) checkForgeCalls(calls []forgeCall, another map[string]int) int
 		most[c.route] += c.most
 		sum += c.most
 	}
-	got := s.Forge.Calls()
+	got := ha.Forge.Calls()
 	if n := got["POST /{owner}/{repo}.git/git-receive-pack"]; n == 0 || n > 2 { // its branch; and that it is deleted
-		s.t.Errorf("%d pushes", n)
+		ha.t.Errorf("%d pushes", n)
 	}
 	for _, route := range slices.Sorted(maps.Keys(got)) {
 		if n := got[route]; !strings.Contains(route, ".git/") && n > most[route] {
-			s.t.Errorf("%d times %s, of which %d have a reason", n, route, most[route])
+			ha.t.Errorf("%d times %s, of which %d have a reason", n, route, most[route])
 		}
 	}
 	return sum

@@ -16,18 +16,18 @@ func releaseID(component, tag string) string {
 
 // forgeHead pushes over an open promotion, as somebody who may write can: another
 // release, composed just as we would, and a body that names it.
-func (s *harness) forgeHead(p *emulator.PullRequest, tag string) {
-	s.t.Helper()
-	body := s.readPull(p.Number).Body
+func (ha *harness) forgeHead(p *emulator.PullRequest, tag string) {
+	ha.t.Helper()
+	body := ha.readPull(p.Number).Body
 	if !strings.Contains(body, "release="+releaseID("web", "1.1.0")) {
-		s.t.Fatalf("the body's mark is of another form than this test forges:\n%s", body)
+		ha.t.Fatalf("the body's mark is of another form than this test forges:\n%s", body)
 	}
-	head := s.editTagOn("grace", "somewhere-else", "web", "prod", tag)
-	s.must("push over a branch of ours", s.Forge.SetBranch(repoName, "grace", p.Branch, head))
-	s.must("write it anew", s.Forge.EditPull(repoName, p.Number, "grace", strings.ReplaceAll(p.Title, "1.1.0", tag),
+	head := ha.editTagOn("grace", "somewhere-else", "web", "prod", tag)
+	ha.must("push over a branch of ours", ha.Forge.SetBranch(repoName, "grace", p.Branch, head))
+	ha.must("write it anew", ha.Forge.EditPull(repoName, p.Number, "grace", strings.ReplaceAll(p.Title, "1.1.0", tag),
 		strings.ReplaceAll(body, releaseID("web", "1.1.0"), releaseID("web", tag))))
-	s.approve(p.Number, "ada")
-	s.approve(p.Number, "grace")
+	ha.approve(p.Number, "ada")
+	ha.approve(p.Number, "grace")
 }
 
 // TestForgedRelease never merges a release that nobody verified, however well its

@@ -67,10 +67,10 @@ func (s *Server) handlers(t testing.TB) (main, hooks http.Handler) {
 // frontRequest is a request of a test; without a token where that is empty.
 type frontRequest struct{ method, path, host, token string }
 
-func (r frontRequest) send(h http.Handler) *httptest.ResponseRecorder {
-	req := httptest.NewRequest(r.method, "http://"+r.host+r.path, nil)
-	if r.token != "" {
-		req.Header.Set("Authorization", "Bearer "+r.token)
+func (f frontRequest) send(h http.Handler) *httptest.ResponseRecorder {
+	req := httptest.NewRequest(f.method, "http://"+f.host+f.path, nil)
+	if f.token != "" {
+		req.Header.Set("Authorization", "Bearer "+f.token)
 	}
 	rec := httptest.NewRecorder()
 	h.ServeHTTP(rec, req)

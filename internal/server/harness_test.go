@@ -100,9 +100,9 @@ type harnessOptions struct {
 }
 
 // project is the repository as a project of GitLab's, where how it is merged is the project's choice.
-func (p *harnessOptions) project() emulator.GitLabProject {
-	o := p.gitlab
-	if strings.Contains(p.pipeline, "merge: {method: rebase}") {
+func (h *harnessOptions) project() emulator.GitLabProject {
+	o := h.gitlab
+	if strings.Contains(h.pipeline, "merge: {method: rebase}") {
 		o.MergeMethod = "ff"
 	}
 	return o
@@ -128,24 +128,24 @@ var accounts = map[string]emulator.Permission{
 }
 
 // mention is how people write a pull request's number.
-func (s *harness) mention(number int) string {
-	if s.Forge.Face() == emulator.GitLab {
+func (ha *harness) mention(number int) string {
+	if ha.Forge.Face() == emulator.GitLab {
 		return "!" + itoa(number)
 	}
 	return "#" + itoa(number)
 }
 
 // pullPage is the end of the address of a pull request's page.
-func (s *harness) pullPage(number int) string {
-	if s.Forge.Face() == emulator.GitLab {
+func (ha *harness) pullPage(number int) string {
+	if ha.Forge.Face() == emulator.GitLab {
 		return "/" + repoName + "/-/merge_requests/" + itoa(number)
 	}
 	return "/" + repoName + "/pull/" + itoa(number)
 }
 
 // ownPulls are the repository's pull requests, without those that only bring people's changes.
-func (s *harness) ownPulls() ([]emulator.PullRequest, error) {
-	all, err := s.Forge.Pulls(repoName)
+func (ha *harness) ownPulls() ([]emulator.PullRequest, error) {
+	all, err := ha.Forge.Pulls(repoName)
 	return slices.DeleteFunc(all, func(p emulator.PullRequest) bool { return p.IsLanding() }), err
 }
 
@@ -231,45 +231,45 @@ func startHarness(t testing.TB, p harnessOptions) *harness {
 }
 
 // awaitJudged waits until the server has judged every component.
-func (s *harness) awaitJudged() {
-	s.t.Helper()
-	for _, c := range s.opts.components {
-		s.waitFor("the server looks at "+c, func() (bool, string) {
-			e, seen := s.readEnvironment(c, s.environmentNames()[0])
+func (ha *harness) awaitJudged() {
+	ha.t.Helper()
+	for _, c := range ha.opts.components {
+		ha.waitFor("the server looks at "+c, func() (bool, string) {
+			e, seen := ha.readEnvironment(c, ha.environmentNames()[0])
 			return e != nil, seen
 		})
 	}
 }
 
 // start runs a server over the scene's data until stop, or the test's end.
-func (s *harness) start() {
-	s.t.Helper()
-	if s.stop != nil {
-		s.t.Fatal("a server runs already")
+func (ha *harness) start() {
+	ha.t.Helper()
+	if ha.stop != nil {
+		ha.t.Fatal("a server runs already")
 	}
 	core, logs := observer.New(zapcore.InfoLevel)
-	s.logs = logs
-	srv, err := server.New(context.Background(), s.serverOptions(core))
-	s.must("build the server", err)
-	first := s.url == ""
-	s.url = srv.URL()
-	if first && !s.opts.noHook && !s.opts.manageHook {
-		s.makeHook()
+	ha.logs = logs
+	srv, err := server.New(context.Background(), ha.serverOptions(core))
+	ha.must("build the server", err)
+	first := ha.url == ""
+	ha.url = srv.URL()
+	if first && !ha.opts.noHook && !ha.opts.manageHook {
+		ha.makeHook()
 	}
-	end := s.run(srv)
+	end := ha.run(srv)
 	ended := false
-	s.stop = func() {
+	ha.stop = func() {
 		if ended {
 			return
 		}
-		ended, s.stop = true, nil
+		ended, ha.stop = true, nil
 		end()
 	}
-	s.t.Cleanup(s.stop)
+	ha.t.Cleanup(ha.stop)
 }
 
 // run runs a server; end ends it.
-func (s *harness) run(srv *server.Server) (end func()) {
+func (ha *harness) run(srv *server.Server) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- srv.Run(ctx) }()
@@ -278,22 +278,22 @@ func (s *harness) run(srv *server.Server) (end func()) {
 		select {
 		case err := <-done:
 			if err != nil {
-				s.t.Errorf("the server ended: %v", err)
+				ha.t.Errorf("the server ended: %v", err)
 			}
 		case <-time.After(patience):
-			s.t.Error("the server doesn't end")
+			ha.t.Error("the server doesn't end")
 		}
 	}
 }
 
 // serverOptions are the server's; the address stays the same over restarts.
-func (s *harness) serverOptions(core zapcore.Core) server.Options {
-	s.t.Helper()
+func (ha *harness) serverOptions(core zapcore.Core) server.Options {
+	ha.t.Helper()
 	listen := "127.0.0.1:0"
-	if s.url != "" {
-		listen = strings.TrimPrefix(s.url, "http://")
+	if ha.url != "" {
+		listen = strings.TrimPrefix(ha.url, "http://")
 	}
-	file := filepath.Join(s.dir, "liftlock.yaml")
+	file := filepath.Join(ha.dir, "liftlock.yaml")
 	text := fmt.Sprintf(`externalURL: %s
 store: %s
 dataDir: %s
@@ -312,58 +312,58 @@ forges:
   tokens:
     - {name: ops, role: operator, token: a-token-of-an-operator}
     - {name: eyes, role: viewer, token: a-token-of-a-viewer}
-%s`, cmp.Or(s.opts.externalURL, "http://server.example"), cmp.Or(s.opts.store, "sqlite://"+filepath.Join(s.dir, "data", "liftlock.db")), filepath.Join(s.dir, "data"), s.Forge.Face(), s.Forge.APIURL(), s.auth, secret, s.opts.forgeLines, repoName, s.opts.manageHook && !s.isApp(), s.opts.repositoryLines,
-		filepath.Join(s.dir, "kubeconfig"), s.opts.argocdLines, s.opts.serverLines)
-	s.must("write the server's file", os.WriteFile(file, []byte(text), 0o600))
+%s`, cmp.Or(ha.opts.externalURL, "http://server.example"), cmp.Or(ha.opts.store, "sqlite://"+filepath.Join(ha.dir, "data", "liftlock.db")), filepath.Join(ha.dir, "data"), ha.Forge.Face(), ha.Forge.APIURL(), ha.auth, secret, ha.opts.forgeLines, repoName, ha.opts.manageHook && !ha.isApp(), ha.opts.repositoryLines,
+		filepath.Join(ha.dir, "kubeconfig"), ha.opts.argocdLines, ha.opts.serverLines)
+	ha.must("write the server's file", os.WriteFile(file, []byte(text), 0o600))
 	cfg, err := config.Load(file, os.LookupEnv)
-	s.must("load the server's file", err)
+	ha.must("load the server's file", err)
 	cfg.Listen = listen
 	// Tests are in more of a hurry than the file allows.
-	cfg.SweepInterval, cfg.Repositories[0].PollInterval = s.opts.sweep, s.opts.poll
-	if s.opts.manageHook {
-		if s.url == "" {
-			s.url = "http://" + freeAddress(s.t)
-			cfg.Listen = strings.TrimPrefix(s.url, "http://")
+	cfg.SweepInterval, cfg.Repositories[0].PollInterval = ha.opts.sweep, ha.opts.poll
+	if ha.opts.manageHook {
+		if ha.url == "" {
+			ha.url = "http://" + freeAddress(ha.t)
+			cfg.Listen = strings.TrimPrefix(ha.url, "http://")
 		}
-		cfg.ExternalURL, cfg.Webhooks.ExternalURL = s.url, s.url
+		cfg.ExternalURL, cfg.Webhooks.ExternalURL = ha.url, ha.url
 	}
 	if raceDetector {
-		s.opts.seams.Sandbox.Memory = 1 << 46 // the detector maps terabytes
+		ha.opts.seams.Sandbox.Memory = 1 << 46 // the detector maps terabytes
 	}
-	o := server.Options{Config: cfg, Log: zap.New(core), Version: "test", Seams: s.opts.seams}
-	if s.opts.clock != nil {
-		o.Clock = s.opts.clock
+	o := server.Options{Config: cfg, Log: zap.New(core), Version: "test", Seams: ha.opts.seams}
+	if ha.opts.clock != nil {
+		o.Clock = ha.opts.clock
 	}
 	return o
 }
 
 // deleteDatabase stops the server and deletes its database.
-func (s *harness) deleteDatabase() {
-	s.t.Helper()
-	s.stop()
-	files, err := filepath.Glob(filepath.Join(s.dir, "data", "liftlock.db*"))
-	s.must("find the database", err)
+func (ha *harness) deleteDatabase() {
+	ha.t.Helper()
+	ha.stop()
+	files, err := filepath.Glob(filepath.Join(ha.dir, "data", "liftlock.db*"))
+	ha.must("find the database", err)
 	for _, f := range files {
-		s.must("delete the database", os.Remove(f))
+		ha.must("delete the database", os.Remove(f))
 	}
 }
 
-func (s *harness) must(what string, err error) {
-	s.t.Helper()
+func (ha *harness) must(what string, err error) {
+	ha.t.Helper()
 	if err != nil {
-		s.t.Fatalf("%s: %v", what, err)
+		ha.t.Fatalf("%s: %v", what, err)
 	}
 }
 
 // waitFor waits for a condition. With a stepped clock, time goes on meanwhile.
-func (s *harness) waitFor(what string, ok func() (bool, string)) {
-	s.t.Helper()
-	s.waitEvery(pollInterval, what, ok)
+func (ha *harness) waitFor(what string, ok func() (bool, string)) {
+	ha.t.Helper()
+	ha.waitEvery(pollInterval, what, ok)
 }
 
 // waitEvery looks less or more often.
-func (s *harness) waitEvery(interval time.Duration, what string, ok func() (bool, string)) {
-	s.t.Helper()
+func (ha *harness) waitEvery(interval time.Duration, what string, ok func() (bool, string)) {
+	ha.t.Helper()
 	deadline := time.Now().Add(patience)
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -373,35 +373,35 @@ func (s *harness) waitEvery(interval time.Duration, what string, ok func() (bool
 			return
 		}
 		if time.Now().After(deadline) {
-			s.t.Fatalf("waited in vain: %s; last seen: %s", what, seen)
+			ha.t.Fatalf("waited in vain: %s; last seen: %s", what, seen)
 		}
 		<-tick.C
-		if s.opts.clock != nil {
-			s.opts.clock.Step(interval)
+		if ha.opts.clock != nil {
+			ha.opts.clock.Step(interval)
 		}
 	}
 }
 
 // logState helps to see why a test failed.
-func (s *harness) logState() {
-	for _, e := range s.logs.All() {
+func (ha *harness) logState() {
+	for _, e := range ha.logs.All() {
 		if e.Level >= zapcore.WarnLevel || e.LoggerName == "act" || e.Message == "a command came" {
-			s.t.Logf("%s %s: %s %v", e.Level, e.LoggerName, e.Message, e.ContextMap())
+			ha.t.Logf("%s %s: %s %v", e.Level, e.LoggerName, e.Message, e.ContextMap())
 		}
 	}
-	all, err := s.ownPulls()
+	all, err := ha.ownPulls()
 	if err != nil {
 		return
 	}
 	for _, p := range all {
-		s.t.Logf("#%d %q %s open=%t merged=%t labels=%v statuses=%+v", p.Number, p.Title, p.Branch, p.Open, p.Merged, p.Labels, p.Statuses)
+		ha.t.Logf("#%d %q %s open=%t merged=%t labels=%v statuses=%+v", p.Number, p.Title, p.Branch, p.Open, p.Merged, p.Labels, p.Statuses)
 	}
 }
 
 // countLogged counts the log's entries that have a text in them, fields included.
-func (s *harness) countLogged(text string) int {
+func (ha *harness) countLogged(text string) int {
 	n := 0
-	for _, e := range s.logs.All() {
+	for _, e := range ha.logs.All() {
 		if strings.Contains(e.Message+fmt.Sprint(e.ContextMap()), text) {
 			n++
 		}

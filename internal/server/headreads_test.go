@@ -98,9 +98,9 @@ func TestStrangersReadNoMore(t *testing.T) {
 }
 
 // awaitOwnComment waits until the server says something on a person's pull request.
-func (s *harness) awaitOwnComment(number int, says string) emulator.PullRequest {
-	s.t.Helper()
-	return s.awaitPull(number, "is told: "+says, func(p *emulator.PullRequest) bool {
+func (ha *harness) awaitOwnComment(number int, says string) emulator.PullRequest {
+	ha.t.Helper()
+	return ha.awaitPull(number, "is told: "+says, func(p *emulator.PullRequest) bool {
 		return len(p.Comments) > 0 && strings.Contains(strings.ReplaceAll(p.Comments[0].Body, `\`, ""), says)
 	})
 }

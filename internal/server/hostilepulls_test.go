@@ -87,15 +87,15 @@ func newMemoryGroup(t *testing.T, limit int64) *memoryGroup {
 	return nil
 }
 
-func (g *memoryGroup) read(name string) string {
-	text, _ := os.ReadFile(filepath.Join(g.folder, name))
+func (m *memoryGroup) read(name string) string {
+	text, _ := os.ReadFile(filepath.Join(m.folder, name))
 	return strings.Join(strings.Fields(string(text)), " ")
 }
 
 // readUsed reads how many bytes its processes hold now, files aside.
-func (g *memoryGroup) readUsed() int64 {
-	text, _ := os.ReadFile(filepath.Join(g.folder, "memory.stat"))
-	_, rest, _ := strings.Cut("\n"+string(text), "\n"+g.used+" ")
+func (m *memoryGroup) readUsed() int64 {
+	text, _ := os.ReadFile(filepath.Join(m.folder, "memory.stat"))
+	_, rest, _ := strings.Cut("\n"+string(text), "\n"+m.used+" ")
 	line, _, _ := strings.Cut(rest, "\n")
 	n, _ := strconv.ParseInt(line, 10, 64) // 0 where there is none
 	return n
@@ -116,13 +116,13 @@ type hostileWorld struct {
 }
 
 // git runs git in the stranger's clone.
-func (w *hostileWorld) git(stdin []byte, args ...string) string {
-	w.harness.t.Helper()
+func (h *hostileWorld) git(stdin []byte, args ...string) string {
+	h.harness.t.Helper()
 	cmd := exec.Command("git", append([]string{"-c", "user.name=rita", "-c", "user.email=r@example.com"}, args...)...)
-	cmd.Dir, cmd.Stdin = w.work, bytes.NewReader(stdin)
+	cmd.Dir, cmd.Stdin = h.work, bytes.NewReader(stdin)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		w.harness.t.Fatalf("git %q: %v\n%s", args, err, out)
+		h.harness.t.Fatalf("git %q: %v\n%s", args, err, out)
 	}
 	return strings.TrimSpace(string(out))
 }
@@ -133,8 +133,8 @@ func treeLine(mode, kind, id, name string) string {
 }
 
 // commitFiles commits files by their paths on top of main; one whose text begins with "->" is a link.
-func (w *hostileWorld) commitFiles(salt string, files map[string]string, remove ...string) string {
-	w.git(nil, "read-tree", "origin/main")
+func (h *hostileWorld) commitFiles(salt string, files map[string]string, remove ...string) string {
+	h.git(nil, "read-tree", "origin/main")
 	files["salt"] = salt
 	var index bytes.Buffer
 	for _, name := range remove {
@@ -145,24 +145,24 @@ func (w *hostileWorld) commitFiles(salt string, files map[string]string, remove 
 		if to, is := strings.CutPrefix(text, "->"); is {
 			mode, text = "120000", to
 		}
-		fmt.Fprintf(&index, "%s %s\t%s\x00", mode, w.git([]byte(text), "hash-object", "-w", "--stdin"), name)
+		fmt.Fprintf(&index, "%s %s\t%s\x00", mode, h.git([]byte(text), "hash-object", "-w", "--stdin"), name)
 	}
-	w.git(index.Bytes(), "update-index", "-z", "--index-info")
-	return w.git(nil, "commit-tree", w.git(nil, "write-tree"), "-p", "origin/main", "-m", "Change "+salt)
+	h.git(index.Bytes(), "update-index", "-z", "--index-info")
+	return h.git(nil, "commit-tree", h.git(nil, "write-tree"), "-p", "origin/main", "-m", "Change "+salt)
 }
 
 // repeat commits folders that repeat one another: times⁸ paths.
-func (w *hostileWorld) repeat(salt, mode, kind, leaf string, times int) string {
+func (h *hostileWorld) repeat(salt, mode, kind, leaf string, times int) string {
 	at := treeLine(mode, kind, leaf, "")
 	for range 8 {
 		var b strings.Builder
 		for i := range times {
 			b.WriteString(strings.Replace(at, "\x00", fmt.Sprintf("n%d\x00", i), 1))
 		}
-		at = treeLine("040000", "tree", w.git([]byte(b.String()), "mktree", "-z"), "")
+		at = treeLine("040000", "tree", h.git([]byte(b.String()), "mktree", "-z"), "")
 	}
-	root := w.git(nil, "ls-tree", "-z", "origin/main") + strings.Replace(at, "\x00", "more\x00", 1)
-	return w.git(nil, "commit-tree", w.git([]byte(root), "mktree", "-z"), "-p", "origin/main", "-m", "Repeat "+salt)
+	root := h.git(nil, "ls-tree", "-z", "origin/main") + strings.Replace(at, "\x00", "more\x00", 1)
+	return h.git(nil, "commit-tree", h.git([]byte(root), "mktree", "-z"), "-p", "origin/main", "-m", "Repeat "+salt)
 }
 
 // hostileKinds make a head each.
@@ -246,23 +246,23 @@ var hostileKinds = []struct {
 }
 
 // startServer starts the server, in the control group.
-func (w *hostileWorld) startServer() {
-	w.loadedServer.start()
-	w.awaitAnswer()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.running = true
+func (h *hostileWorld) startServer() {
+	h.loadedServer.start()
+	h.awaitAnswer()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.running = true
 }
 
-func (w *hostileWorld) killServer() {
-	w.mu.Lock()
-	w.running = false
-	w.mu.Unlock()
-	w.kill()
+func (h *hostileWorld) killServer() {
+	h.mu.Lock()
+	h.running = false
+	h.mu.Unlock()
+	h.kill()
 }
 
 // watchReady asks /readyz ten times a second until it is told to stop.
-func (w *hostileWorld) watchReady(stop <-chan struct{}) {
+func (h *hostileWorld) watchReady(stop <-chan struct{}) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	c := &http.Client{Timeout: 10 * time.Second}
@@ -272,28 +272,28 @@ func (w *hostileWorld) watchReady(stop <-chan struct{}) {
 			return
 		case <-tick.C:
 		}
-		w.mu.Lock()
-		if w.group != nil {
-			w.used = max(w.used, w.group.readUsed())
+		h.mu.Lock()
+		if h.group != nil {
+			h.used = max(h.used, h.group.readUsed())
 		}
-		if w.running {
+		if h.running {
 			begun := time.Now()
-			res, err := c.Get("http://" + w.address + "/readyz")
+			res, err := c.Get("http://" + h.address + "/readyz")
 			took := time.Since(begun)
-			w.ready = append(w.ready, took)
+			h.ready = append(h.ready, took)
 			if err != nil {
-				w.late = append(w.late, begun.Format(time.TimeOnly)+" "+err.Error())
+				h.late = append(h.late, begun.Format(time.TimeOnly)+" "+err.Error())
 			} else if _ = res.Body.Close(); res.StatusCode != http.StatusOK || took > time.Second {
-				w.late = append(w.late, fmt.Sprintf("%s %d after %s", begun.Format(time.TimeOnly), res.StatusCode, took))
+				h.late = append(h.late, fmt.Sprintf("%s %d after %s", begun.Format(time.TimeOnly), res.StatusCode, took))
 			}
 		}
-		w.mu.Unlock()
+		h.mu.Unlock()
 	}
 }
 
 // awaitVerdicts waits until each hostile pull request has a verdict, and checks honest ones meanwhile.
-func (w *hostileWorld) awaitVerdicts(numbers []int, checkHonest func() time.Duration) (among []time.Duration, verdicts []string) {
-	t := w.harness.t
+func (h *hostileWorld) awaitVerdicts(numbers []int, checkHonest func() time.Duration) (among []time.Duration, verdicts []string) {
+	t := h.harness.t
 	t.Helper()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -304,8 +304,8 @@ func (w *hostileWorld) awaitVerdicts(numbers []int, checkHonest func() time.Dura
 		verdicts = verdicts[:0]
 		var none []string
 		for i, number := range numbers {
-			p, err := w.Forge.Pull(repoName, number)
-			w.must("read a pull request", err)
+			p, err := h.Forge.Pull(repoName, number)
+			h.must("read a pull request", err)
 			kind, st := hostileKinds[i%len(hostileKinds)].name, liftlockStatus(p.Statuses)
 			switch {
 			case st.State == "":
@@ -319,7 +319,7 @@ func (w *hostileWorld) awaitVerdicts(numbers []int, checkHonest func() time.Dura
 		case len(none) == 0:
 			return among, verdicts
 		case time.Now().After(deadline):
-			t.Fatalf("after %s no verdict has %s; the server's log ends with\n%s", patience, strings.Join(none, ", "), w.readLogEnd())
+			t.Fatalf("after %s no verdict has %s; the server's log ends with\n%s", patience, strings.Join(none, ", "), h.readLogEnd())
 		case time.Since(reported) > 15*time.Second:
 			reported = time.Now()
 			t.Logf("no verdict yet has %s; an honest one took %s", strings.Join(none, ", "), took)
@@ -327,11 +327,11 @@ func (w *hostileWorld) awaitVerdicts(numbers []int, checkHonest func() time.Dura
 	}
 }
 
-func (w *hostileWorld) logFile() string { return filepath.Join(w.harness.dir, "server.log") }
+func (h *hostileWorld) logFile() string { return filepath.Join(h.harness.dir, "server.log") }
 
 // readLogEnd reads what the server has said last.
-func (w *hostileWorld) readLogEnd() string {
-	text, _ := os.ReadFile(w.logFile())
+func (h *hostileWorld) readLogEnd() string {
+	text, _ := os.ReadFile(h.logFile())
 	return string(text[max(0, len(text)-8<<10):])
 }
 

@@ -164,14 +164,14 @@ func formatCalls(calls map[string]int) string {
 }
 
 // countForgeCalls is what /metrics counts of calls to the forge.
-func (s *harness) countForgeCalls() int {
-	s.t.Helper()
-	_, page := s.getText("/metrics")
+func (ha *harness) countForgeCalls() int {
+	ha.t.Helper()
+	_, page := ha.getText("/metrics")
 	sum := 0
 	for line := range strings.Lines(page) {
 		if strings.HasPrefix(line, "liftlock_forge_calls_total{") {
 			n, err := strconv.Atoi(strings.TrimSpace(line[strings.LastIndexByte(line, ' ')+1:]))
-			s.must("read a metric", err)
+			ha.must("read a metric", err)
 			sum += n
 		}
 	}

@@ -8,28 +8,28 @@ import (
 )
 
 // openUserPull opens a person's pull request with the files, from a branch of its own.
-func (s *harness) openUserPull(branch string, files map[string]string, remove ...string) int {
-	s.t.Helper()
-	head, err := s.Forge.Head(repoName, "main")
-	s.must("read main", err)
-	s.must("make a branch", s.Forge.SetBranch(repoName, "linus", branch, head))
-	_, err = s.Forge.CommitAs(repoName, "linus", branch, "Change "+branch, files, remove...)
-	s.must("commit", err)
-	n, err := s.Forge.OpenPull(repoName, "linus", branch, "main", "Change "+branch, "")
-	s.must("open a pull request", err)
+func (ha *harness) openUserPull(branch string, files map[string]string, remove ...string) int {
+	ha.t.Helper()
+	head, err := ha.Forge.Head(repoName, "main")
+	ha.must("read main", err)
+	ha.must("make a branch", ha.Forge.SetBranch(repoName, "linus", branch, head))
+	_, err = ha.Forge.CommitAs(repoName, "linus", branch, "Change "+branch, files, remove...)
+	ha.must("commit", err)
+	n, err := ha.Forge.OpenPull(repoName, "linus", branch, "main", "Change "+branch, "")
+	ha.must("open a pull request", err)
 	return n
 }
 
 // awaitImpactCheck waits until the check of a person's pull request says so in its
 // commit status and, with comment, in its one comment.
-func (s *harness) awaitImpactCheck(number int, state, status string, comment ...string) emulator.PullRequest {
-	s.t.Helper()
-	p := s.awaitPull(number, "is checked: "+status, func(p *emulator.PullRequest) bool {
+func (ha *harness) awaitImpactCheck(number int, state, status string, comment ...string) emulator.PullRequest {
+	ha.t.Helper()
+	p := ha.awaitPull(number, "is checked: "+status, func(p *emulator.PullRequest) bool {
 		st := liftlockStatus(p.Statuses)
 		return st.State == state && strings.Contains(st.Description, status)
 	})
-	s.waitFor("the comment says it", func() (bool, string) {
-		p = s.readPull(number)
+	ha.waitFor("the comment says it", func() (bool, string) {
+		p = ha.readPull(number)
 		if len(comment) == 0 {
 			return len(p.Comments) == 0, ""
 		}

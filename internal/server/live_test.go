@@ -16,38 +16,38 @@ import (
 )
 
 // appSetYAML is the scene's ApplicationSet, changed by pairs of old and new text.
-func (s *harness) appSetYAML(changes ...string) string {
-	return strings.NewReplacer(append([]string{"REPO", s.Forge.URL() + "/" + repoName + ".git"}, changes...)...).Replace(applicationSetTemplate)
+func (ha *harness) appSetYAML(changes ...string) string {
+	return strings.NewReplacer(append([]string{"REPO", ha.Forge.URL() + "/" + repoName + ".git"}, changes...)...).Replace(applicationSetTemplate)
 }
 
 // applyAppSet makes an ApplicationSet an object of the cluster.
-func (s *harness) applyAppSet(text string) {
-	s.t.Helper()
+func (ha *harness) applyAppSet(text string) {
+	ha.t.Helper()
 	var x map[string]any
-	s.must("read the ApplicationSet", yaml.Unmarshal([]byte(text), &x))
-	s.must("add the ApplicationSet", s.ArgoCD.AddObject("applicationsets", x))
+	ha.must("read the ApplicationSet", yaml.Unmarshal([]byte(text), &x))
+	ha.must("add the ApplicationSet", ha.ArgoCD.AddObject("applicationsets", x))
 }
 
 // addCluster adds a cluster Secret.
-func (s *harness) addCluster(name, server, env string) {
-	s.t.Helper()
+func (ha *harness) addCluster(name, server, env string) {
+	ha.t.Helper()
 	plain := func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
-	s.must("add a cluster", s.ArgoCD.AddObject("secrets", map[string]any{
+	ha.must("add a cluster", ha.ArgoCD.AddObject("secrets", map[string]any{
 		"metadata": map[string]any{"name": "cluster-" + name, "namespace": "argocd", "labels": map[string]any{"argocd.argoproj.io/secret-type": "cluster", "env": env}},
 		"data":     map[string]any{"name": plain(name), "server": plain(server), "config": plain(`{"bearerToken":"a-clusters-token"}`)},
 	}))
 }
 
 // promoteToProd takes a release from dev to prod.
-func (s *harness) promoteToProd(component, tag string) {
-	s.t.Helper()
-	s.commitRelease(component, tag)
-	s.awaitMerged(s.awaitPromotion(component, "qa", tag).Number)
-	p := s.awaitPromotion(component, "prod", tag)
-	s.approve(p.Number, "ada")
-	s.approve(p.Number, "grace")
-	s.awaitMerged(p.Number)
-	s.awaitVerified(component, "prod", tag)
+func (ha *harness) promoteToProd(component, tag string) {
+	ha.t.Helper()
+	ha.commitRelease(component, tag)
+	ha.awaitMerged(ha.awaitPromotion(component, "qa", tag).Number)
+	p := ha.awaitPromotion(component, "prod", tag)
+	ha.approve(p.Number, "ada")
+	ha.approve(p.Number, "grace")
+	ha.awaitMerged(p.Number)
+	ha.awaitVerified(component, "prod", tag)
 }
 
 const liveAppSets = "  applicationSets:\n    - live: {argocd: hub, namespace: argocd, name: shop}\n"

@@ -150,77 +150,77 @@ func newPlainServer(t *testing.T, name string) *loadedServer {
 	return s
 }
 
-func (s *loadedServer) write(name, text string) {
-	s.t.Helper()
-	if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600); err != nil {
-		s.t.Fatal(err)
+func (l *loadedServer) write(name, text string) {
+	l.t.Helper()
+	if err := os.WriteFile(filepath.Join(l.dir, name), []byte(text), 0o600); err != nil {
+		l.t.Fatal(err)
 	}
 }
 
 // start starts the process; it answers a little later.
-func (s *loadedServer) start() {
-	s.t.Helper()
-	s.cmd = exec.Command(os.Args[0], s.command...)
-	s.cmd.Env = append(os.Environ(), s.env...)
-	s.cmd.Stderr = os.Stderr
-	if _, err := s.cmd.StdinPipe(); err != nil { // closed by the system when this process ends
-		s.t.Fatal(err)
+func (l *loadedServer) start() {
+	l.t.Helper()
+	l.cmd = exec.Command(os.Args[0], l.command...)
+	l.cmd.Env = append(os.Environ(), l.env...)
+	l.cmd.Stderr = os.Stderr
+	if _, err := l.cmd.StdinPipe(); err != nil { // closed by the system when this process ends
+		l.t.Fatal(err)
 	}
-	if err := s.cmd.Start(); err != nil {
-		s.t.Fatal(err)
+	if err := l.cmd.Start(); err != nil {
+		l.t.Fatal(err)
 	}
 }
 
 // kill ends the process as a crash does.
-func (s *loadedServer) kill() {
-	if s.cmd != nil {
-		_ = s.cmd.Process.Signal(syscall.SIGKILL) // it may be gone
-		_ = s.cmd.Wait()                          // it was killed
-		s.cpu += s.cmd.ProcessState.UserTime() + s.cmd.ProcessState.SystemTime()
-		s.cmd = nil
+func (l *loadedServer) kill() {
+	if l.cmd != nil {
+		_ = l.cmd.Process.Signal(syscall.SIGKILL) // it may be gone
+		_ = l.cmd.Wait()                          // it was killed
+		l.cpu += l.cmd.ProcessState.UserTime() + l.cmd.ProcessState.SystemTime()
+		l.cmd = nil
 	}
 }
 
 // awaitAnswer waits until the server answers.
-func (s *loadedServer) awaitAnswer() {
-	s.t.Helper()
+func (l *loadedServer) awaitAnswer() {
+	l.t.Helper()
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for deadline := time.Now().Add(patience); ; <-tick.C {
-		res, err := http.Get("http://" + s.address + "/healthz")
+		res, err := http.Get("http://" + l.address + "/healthz")
 		if err == nil {
 			_ = res.Body.Close() // its status is enough
 			return
 		}
 		if time.Now().After(deadline) {
-			s.t.Fatal(err)
+			l.t.Fatal(err)
 		}
 	}
 }
 
 // storedDeliveries are the ids of the deliveries in the database of a server that is gone.
-func (s *loadedServer) storedDeliveries() map[string]bool {
-	s.t.Helper()
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(s.dir, "data", "liftlock.db"))
+func (l *loadedServer) storedDeliveries() map[string]bool {
+	l.t.Helper()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(l.dir, "data", "liftlock.db"))
 	if err != nil {
-		s.t.Fatal(err)
+		l.t.Fatal(err)
 	}
 	defer db.Close()
 	rows, err := db.Query("SELECT id FROM deliveries")
 	if err != nil {
-		s.t.Fatal(err)
+		l.t.Fatal(err)
 	}
 	defer rows.Close()
 	ids := map[string]bool{}
 	for rows.Next() {
 		var id string
 		if err := rows.Scan(&id); err != nil {
-			s.t.Fatal(err)
+			l.t.Fatal(err)
 		}
 		ids[id] = true
 	}
 	if err := rows.Err(); err != nil {
-		s.t.Fatal(err)
+		l.t.Fatal(err)
 	}
 	return ids
 }
@@ -305,17 +305,17 @@ type deliveryResults struct {
 	failed       int
 }
 
-func (r *deliveryResults) add(o deliveryResults) {
-	r.acknowledged, r.times, r.failed = append(r.acknowledged, o.acknowledged...), append(r.times, o.times...), r.failed+o.failed
+func (d *deliveryResults) add(o deliveryResults) {
+	d.acknowledged, d.times, d.failed = append(d.acknowledged, o.acknowledged...), append(d.times, o.times...), d.failed+o.failed
 }
 
 // percentile is the time within which so much of all was answered.
-func (r *deliveryResults) percentile(p float64) time.Duration {
-	if len(r.times) == 0 {
+func (d *deliveryResults) percentile(p float64) time.Duration {
+	if len(d.times) == 0 {
 		return 0
 	}
-	slices.Sort(r.times)
-	return r.times[min(len(r.times)-1, int(p*float64(len(r.times))))].Round(10 * time.Microsecond)
+	slices.Sort(d.times)
+	return d.times[min(len(d.times)-1, int(p*float64(len(d.times))))].Round(10 * time.Microsecond)
 }
 
 // sendUntil delivers over so many connections until a time; each waits for a tick
@@ -363,19 +363,19 @@ type loadRun struct {
 }
 
 // send delivers for a while.
-func (r *loadRun) send(round int, lasts time.Duration, connections int, requests []signedRequest) {
+func (l *loadRun) send(round int, lasts time.Duration, connections int, requests []signedRequest) {
 	begun := time.Now()
-	r.got.add(sendUntil(begun.Add(lasts), connections, r.server.address, fmt.Sprint("round-", round), requests, 0))
-	r.took += time.Since(begun)
+	l.got.add(sendUntil(begun.Add(lasts), connections, l.server.address, fmt.Sprint("round-", round), requests, 0))
+	l.took += time.Since(begun)
 }
 
 // rate is how many deliveries were acknowledged a second.
-func (r *loadRun) rate() float64 { return float64(len(r.got.acknowledged)) / r.took.Seconds() }
+func (l *loadRun) rate() float64 { return float64(len(l.got.acknowledged)) / l.took.Seconds() }
 
 // describe says what was reached, and what it cost; the server has ended.
-func (r *loadRun) describe() string {
-	return fmt.Sprintf("%.0f deliveries/s, p50 %s, p99 %s, %s of CPU each", r.rate(), r.got.percentile(0.5), r.got.percentile(0.99),
-		(r.server.cpu / time.Duration(max(1, len(r.got.acknowledged)))).Round(time.Microsecond))
+func (l *loadRun) describe() string {
+	return fmt.Sprintf("%.0f deliveries/s, p50 %s, p99 %s, %s of CPU each", l.rate(), l.got.percentile(0.5), l.got.percentile(0.99),
+		(l.server.cpu / time.Duration(max(1, len(l.got.acknowledged)))).Round(time.Microsecond))
 }
 
 // startPlainRuns starts every plain handler.
@@ -563,16 +563,16 @@ type pacedConn struct {
 	sent *strangerTraffic
 }
 
-func (c *pacedConn) Write(p []byte) (int, error) {
+func (pc *pacedConn) Write(p []byte) (int, error) {
 	n := 0
 	for n < len(p) {
 		part := p[n:min(len(p), n+1024)]
 		if len(p) > 2048 {
-			part = p[n:min(len(p), n+<-c.pace.budget)]
+			part = p[n:min(len(p), n+<-pc.pace.budget)]
 		}
-		m, err := c.Conn.Write(part)
+		m, err := pc.Conn.Write(part)
 		n += m
-		c.sent.bytes.Add(int64(m))
+		pc.sent.bytes.Add(int64(m))
 		if err != nil {
 			return n, err
 		}

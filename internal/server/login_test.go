@@ -23,12 +23,12 @@ const externalName = "liftlock.example.com"
 // tlsProxy leads requests for the server's name by TLS to where it listens, as a proxy does.
 type tlsProxy struct{ to string }
 
-func (p tlsProxy) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t tlsProxy) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.URL.Host != externalName {
 		return http.DefaultTransport.RoundTrip(r)
 	}
 	out := r.Clone(r.Context())
-	out.URL.Scheme, out.URL.Host, out.Host = "http", strings.TrimPrefix(p.to, "http://"), externalName
+	out.URL.Scheme, out.URL.Host, out.Host = "http", strings.TrimPrefix(t.to, "http://"), externalName
 	return http.DefaultTransport.RoundTrip(out)
 }
 
@@ -38,59 +38,59 @@ type consoleUser struct {
 	client *http.Client
 }
 
-func (s *harness) logIn(idp *logintest.Provider, name string, groups ...string) *consoleUser {
-	s.t.Helper()
+func (ha *harness) logIn(idp *logintest.Provider, name string, groups ...string) *consoleUser {
+	ha.t.Helper()
 	idp.With(func(p *logintest.Provider) {
 		p.User = logintest.User{Subject: "sub-" + name, Name: name, Groups: groups}
 	})
 	jar, err := cookiejar.New(nil)
-	s.must("make a browser", err)
-	u := &consoleUser{s, &http.Client{Jar: jar, Transport: tlsProxy{s.url}}}
+	ha.must("make a browser", err)
+	u := &consoleUser{ha, &http.Client{Jar: jar, Transport: tlsProxy{ha.url}}}
 	if status, body := u.do(http.MethodGet, "/login?return=/account", nil); status != http.StatusOK || !strings.Contains(body, "<h1>"+name) {
-		s.t.Fatalf("%s can't log in: %d\n%s", name, status, body)
+		ha.t.Fatalf("%s can't log in: %d\n%s", name, status, body)
 	}
 	return u
 }
 
-func (u *consoleUser) do(method, path string, form url.Values) (int, string) {
-	u.s.t.Helper()
+func (c *consoleUser) do(method, path string, form url.Values) (int, string) {
+	c.s.t.Helper()
 	req, err := http.NewRequest(method, "https://"+externalName+path, strings.NewReader(form.Encode()))
-	u.s.must("make a request", err)
+	c.s.must("make a request", err)
 	req.Header.Set("Accept", "text/html")
 	if method == http.MethodPost {
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		req.Header.Set("Origin", "https://"+externalName)
 	}
-	res, err := u.client.Do(req)
-	u.s.must("ask the console", err)
+	res, err := c.client.Do(req)
+	c.s.must("ask the console", err)
 	defer res.Body.Close() // it is read
 	body, err := io.ReadAll(res.Body)
-	u.s.must("read the console's page", err)
+	c.s.must("read the console's page", err)
 	return res.StatusCode, string(body)
 }
 
 var hiddenField = regexp.MustCompile(`<input type="hidden" name="(\w+)" value="([^"]*)">`)
 
 // act does what a page says that will happen.
-func (u *consoleUser) act(path, reason string) (int, string) {
-	u.s.t.Helper()
-	status, body := u.do(http.MethodGet, path, nil)
+func (c *consoleUser) act(path, reason string) (int, string) {
+	c.s.t.Helper()
+	status, body := c.do(http.MethodGet, path, nil)
 	if status != http.StatusOK {
-		u.s.t.Fatalf("%s is answered with %d\n%s", path, status, body)
+		c.s.t.Fatalf("%s is answered with %d\n%s", path, status, body)
 	}
 	form := url.Values{"reason": {reason}}
 	for _, m := range hiddenField.FindAllStringSubmatch(body, -1) {
 		form.Set(m[1], m[2])
 	}
-	return u.do(http.MethodPost, path, form)
+	return c.do(http.MethodPost, path, form)
 }
 
 // promotionID is the number of a pull request's promotion in the console.
-func (s *harness) promotionID(pull int) (id int64) {
-	s.t.Helper()
-	s.waitFor(fmt.Sprintf("the promotion of #%d is known", pull), func() (bool, string) {
+func (ha *harness) promotionID(pull int) (id int64) {
+	ha.t.Helper()
+	ha.waitFor(fmt.Sprintf("the promotion of #%d is known", pull), func() (bool, string) {
 		var all api.Promotions
-		_, err := s.getJSON(fmt.Sprintf("/api/v1/promotions?pull=%d", pull), &all)
+		_, err := ha.getJSON(fmt.Sprintf("/api/v1/promotions?pull=%d", pull), &all)
 		if err == nil && len(all.Promotions) == 1 {
 			id = all.Promotions[0].ID
 		}

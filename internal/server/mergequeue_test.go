@@ -27,19 +27,19 @@ func withQueue(t *testing.T, p harnessOptions, test func(t *testing.T, s *harnes
 }
 
 // countJoins counts the calls that join the queue or leave it.
-func (s *harness) countJoins() int {
-	return s.countCalls("POST", "merge_trains") + s.countCalls("POST", "cancel_merge") + s.countCalls("PUT", "pulls/{number}/merge")
+func (ha *harness) countJoins() int {
+	return ha.countCalls("POST", "merge_trains") + ha.countCalls("POST", "cancel_merge") + ha.countCalls("PUT", "pulls/{number}/merge")
 }
 
 // awaitQueued waits until a pull request is in the forge's queue, or isn't.
-func (s *harness) awaitQueued(number int, queued bool) {
-	s.t.Helper()
+func (ha *harness) awaitQueued(number int, queued bool) {
+	ha.t.Helper()
 	what := map[bool]string{true: "is in the queue", false: "is out of the queue"}[queued]
-	s.awaitPull(number, what, func(p *emulator.PullRequest) bool { return p.Open && p.Queued == queued })
+	ha.awaitPull(number, what, func(p *emulator.PullRequest) bool { return p.Open && p.Queued == queued })
 }
 
 // runQueue lets the forge's queue come to its end.
-func (s *harness) runQueue() { s.must("run the merge queue", s.Forge.RunMergeQueue(repoName, "linus")) }
+func (ha *harness) runQueue() { ha.must("run the merge queue", ha.Forge.RunMergeQueue(repoName, "linus")) }
 
 // TestMergeQueue has promotions join the forge's queue and land in their turn, and goes on with
 // what landed.

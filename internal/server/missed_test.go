@@ -30,18 +30,18 @@ func (r *refusingStore) seams() server.Seams {
 }
 
 // openManually opens a promotion that waits for a person, and comes to rest.
-func (s *harness) openManually() emulator.PullRequest {
-	s.t.Helper()
-	s.awaitJudged()
-	s.commitRelease("web", "1.1.0")
-	p := s.awaitPromotion("web", "qa", "1.1.0")
-	s.awaitIdle()
+func (ha *harness) openManually() emulator.PullRequest {
+	ha.t.Helper()
+	ha.awaitJudged()
+	ha.commitRelease("web", "1.1.0")
+	p := ha.awaitPromotion("web", "qa", "1.1.0")
+	ha.awaitIdle()
 	return p
 }
 
-func (s *harness) awaitLogged(text string) {
-	s.t.Helper()
-	s.waitFor("the log says "+text, func() (bool, string) { return s.countLogged(text) > 0, "it doesn't" })
+func (ha *harness) awaitLogged(text string) {
+	ha.t.Helper()
+	ha.waitFor("the log says "+text, func() (bool, string) { return ha.countLogged(text) > 0, "it doesn't" })
 }
 
 // TestMissedDeliveries holds that what happened while deliveries were refused, or no server ran, is

@@ -16,59 +16,59 @@ const (
 )
 
 // passCheck has CI report well of a pull request's head.
-func (s *harness) passCheck(number int) {
-	s.t.Helper()
-	s.must("report a check", s.Forge.SetStatus(repoName, "ada", s.readPull(number).Head, emulator.Status{Context: "ci", State: "success"}))
+func (ha *harness) passCheck(number int) {
+	ha.t.Helper()
+	ha.must("report a check", ha.Forge.SetStatus(repoName, "ada", ha.readPull(number).Head, emulator.Status{Context: "ci", State: "success"}))
 }
 
 // tagIn is the line with the tag that a component has in an environment, on the tracked branch.
-func (s *harness) tagIn(component, env string) string {
-	s.t.Helper()
-	text, _, err := s.Forge.File(repoName, "main", overlayPath(component, env)+"/kustomization.yaml")
-	s.must("read what "+env+" has", err)
+func (ha *harness) tagIn(component, env string) string {
+	ha.t.Helper()
+	text, _, err := ha.Forge.File(repoName, "main", overlayPath(component, env)+"/kustomization.yaml")
+	ha.must("read what "+env+" has", err)
 	return newTag.FindString(text)
 }
 
 // promote brings a release of web to prod, whose checks pass.
-func (s *harness) promoteChecked(tag string) {
-	s.t.Helper()
-	s.commitRelease("web", tag)
-	p := s.awaitPromotion("web", "prod", tag)
-	s.awaitIdle()
-	s.passCheck(p.Number)
-	s.awaitMerged(p.Number)
-	s.awaitVerified("web", "prod", tag)
+func (ha *harness) promoteChecked(tag string) {
+	ha.t.Helper()
+	ha.commitRelease("web", tag)
+	p := ha.awaitPromotion("web", "prod", tag)
+	ha.awaitIdle()
+	ha.passCheck(p.Number)
+	ha.awaitMerged(p.Number)
+	ha.awaitVerified("web", "prod", tag)
 }
 
 // mergeIntoAnother gives a pull request another base and merges it there, with a release pushed over it
 // where one is named.
-func (s *harness) mergeIntoAnother(number int, tag string) {
-	s.t.Helper()
-	main, err := s.Forge.Head(repoName, "main")
-	s.must("read main", err)
-	s.must("make a branch", s.Forge.SetBranch(repoName, "grace", "elsewhere", main))
-	s.must("change the base", s.Forge.SetBase(repoName, number, "grace", "elsewhere"))
+func (ha *harness) mergeIntoAnother(number int, tag string) {
+	ha.t.Helper()
+	main, err := ha.Forge.Head(repoName, "main")
+	ha.must("read main", err)
+	ha.must("make a branch", ha.Forge.SetBranch(repoName, "grace", "elsewhere", main))
+	ha.must("change the base", ha.Forge.SetBase(repoName, number, "grace", "elsewhere"))
 	if tag != "" {
-		head := s.editTagOn("grace", "made-for-it", "web", "prod", tag)
-		s.must("push over it", s.Forge.SetBranch(repoName, "grace", s.readPull(number).Branch, head))
+		head := ha.editTagOn("grace", "made-for-it", "web", "prod", tag)
+		ha.must("push over it", ha.Forge.SetBranch(repoName, "grace", ha.readPull(number).Branch, head))
 	}
-	_, err = s.Forge.MergePull(repoName, number, "grace", "merge")
-	s.must("merge it into another branch", err)
-	s.awaitIdle()
+	_, err = ha.Forge.MergePull(repoName, number, "grace", "merge")
+	ha.must("merge it into another branch", err)
+	ha.awaitIdle()
 }
 
 // revertedFromProd brings 1.1.0 and 1.2.0 to prod, of which the second is taken back.
-func (s *harness) revertedFromProd() {
-	s.t.Helper()
-	s.awaitJudged()
-	s.promoteChecked("1.1.0")
-	s.promoteChecked("1.2.0")
-	s.must("break prod", s.ArgoCD.SetFault("argocd", "web-prod", emulator.AppFault{Health: "Degraded", Message: "crash", Resource: "web"}))
-	s.waitFor("1.2.0 is taken back", func() (bool, string) {
-		return strings.Contains(s.tagIn("web", "prod"), "1.1.0"), s.tagIn("web", "prod")
+func (ha *harness) revertedFromProd() {
+	ha.t.Helper()
+	ha.awaitJudged()
+	ha.promoteChecked("1.1.0")
+	ha.promoteChecked("1.2.0")
+	ha.must("break prod", ha.ArgoCD.SetFault("argocd", "web-prod", emulator.AppFault{Health: "Degraded", Message: "crash", Resource: "web"}))
+	ha.waitFor("1.2.0 is taken back", func() (bool, string) {
+		return strings.Contains(ha.tagIn("web", "prod"), "1.1.0"), ha.tagIn("web", "prod")
 	})
-	s.must("mend prod", s.ArgoCD.SetFault("argocd", "web-prod", emulator.AppFault{}))
-	s.awaitVerified("web", "prod", "1.1.0")
+	ha.must("mend prod", ha.ArgoCD.SetFault("argocd", "web-prod", emulator.AppFault{}))
+	ha.awaitVerified("web", "prod", "1.1.0")
 }
 
 // TestPromotionMergedIntoAnotherBranch has a writer give the open promotion another base, push the release
@@ -94,16 +94,16 @@ func TestPromotionMergedIntoAnotherBranch(t *testing.T) {
 }
 
 // awaitAnother waits for an open promotion into prod besides one, and gives its number.
-func (s *harness) awaitAnother(than int) (number int) {
-	s.t.Helper()
-	s.waitFor("another promotion opens", func() (bool, string) {
-		for _, p := range s.listPulls("web", "prod") {
+func (ha *harness) awaitAnother(than int) (number int) {
+	ha.t.Helper()
+	ha.waitFor("another promotion opens", func() (bool, string) {
+		for _, p := range ha.listPulls("web", "prod") {
 			if p.Open && p.Number != than {
 				number = p.Number
 				return true, ""
 			}
 		}
-		_, why := s.readEnvironment("web", "prod")
+		_, why := ha.readEnvironment("web", "prod")
 		return false, why
 	})
 	return number
@@ -168,16 +168,16 @@ func TestRevertMergedIntoAnotherBranch(t *testing.T) {
 }
 
 // awaitRevertBesides waits for an open revert in prod besides one, and gives its number.
-func (s *harness) awaitRevertBesides(than int) (number int) {
-	s.t.Helper()
-	s.waitFor("a revert opens", func() (bool, string) {
-		for _, p := range s.listReverts("web", "prod") {
+func (ha *harness) awaitRevertBesides(than int) (number int) {
+	ha.t.Helper()
+	ha.waitFor("a revert opens", func() (bool, string) {
+		for _, p := range ha.listReverts("web", "prod") {
 			if p.Open && p.Number != than {
 				number = p.Number
 				return true, ""
 			}
 		}
-		_, why := s.readEnvironment("web", "prod")
+		_, why := ha.readEnvironment("web", "prod")
 		return false, why
 	})
 	return number

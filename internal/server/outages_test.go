@@ -16,16 +16,16 @@ import (
 )
 
 // readTroubles are what the API says keeps Liftlock from its work.
-func (s *harness) readTroubles() (string, error) {
+func (ha *harness) readTroubles() (string, error) {
 	var list api.Pipelines
-	_, err := s.getJSON("/api/v1/pipelines", &list)
+	_, err := ha.getJSON("/api/v1/pipelines", &list)
 	return fmt.Sprintf("%+v", list.Troubles), err
 }
 
 // injectFault makes calls to the forge fail.
-func (s *harness) injectFault(f emulator.Fault) {
-	s.t.Helper()
-	s.must("inject a fault", s.Forge.InjectFault(f))
+func (ha *harness) injectFault(f emulator.Fault) {
+	ha.t.Helper()
+	ha.must("inject a fault", ha.Forge.InjectFault(f))
 }
 
 // TestForgeIsDownAtStart serves and says so until the forge is there.

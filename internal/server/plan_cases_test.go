@@ -42,8 +42,8 @@ type planEvent struct {
 	pick         int // which of those that there are then
 }
 
-func (e planEvent) String() string {
-	return fmt.Sprintf("%s %v %v %s %d", e.kind, e.components, e.environments, e.tag, e.pick)
+func (p planEvent) String() string {
+	return fmt.Sprintf("%s %v %v %s %d", p.kind, p.components, p.environments, p.tag, p.pick)
 }
 
 // The kinds of events; the first two are the most frequent.
@@ -108,12 +108,12 @@ func drawPlanCase(t *rapid.T) planCase {
 
 // drawEvent draws the i-th event. The first is a release, without which nothing would
 // ever open. tags are those that there were; held says that something is on hold.
-func (c *planCase) drawEvent(t *rapid.T, i int, tags []string, held bool) planEvent {
+func (p *planCase) drawEvent(t *rapid.T, i int, tags []string, held bool) planEvent {
 	kinds := slices.Concat(slices.Repeat([]string{planRelease}, 6), slices.Repeat([]string{planMerge}, 8), []string{planEdit, planEdit, planBreak, planOther, planHold, planRevert, planRevert, planVeto, planFlip})
-	if c.layout == "second" {
+	if p.layout == "second" {
 		kinds = append(kinds, planMix, planMix)
 	}
-	if c.layout == "directories" {
+	if p.layout == "directories" {
 		kinds = append(kinds, planDrop)
 	}
 	if held {
@@ -125,23 +125,23 @@ func (c *planCase) drawEvent(t *rapid.T, i int, tags []string, held bool) planEv
 	if i > 0 {
 		e.kind = rapid.SampledFrom(kinds).Draw(t, "kind")
 	}
-	sources, others := c.names(true), c.names(false)
+	sources, others := p.names(true), p.names(false)
 	switch e.kind {
 	case planRelease:
-		e.components, e.environments, e.tag = drawNames(t, c.components, 2, "component"), drawNames(t, sources, 2, "environment"), fmt.Sprintf("2.%d.0", i)
+		e.components, e.environments, e.tag = drawNames(t, p.components, 2, "component"), drawNames(t, sources, 2, "environment"), fmt.Sprintf("2.%d.0", i)
 		if len(tags) > 1 && rapid.IntRange(0, 4).Draw(t, "earlier") == 0 {
 			e.tag = rapid.SampledFrom(tags).Draw(t, "tag")
 		}
 	case planMerge, planVeto:
 		e.pick = rapid.IntRange(0, 3).Draw(t, "pick")
 	case planEdit, planBreak, planMix, planDrop:
-		e.components, e.environments = drawNames(t, c.components, 1, "component"), drawNames(t, slices.Concat(others, others, sources), 1, "environment")
+		e.components, e.environments = drawNames(t, p.components, 1, "component"), drawNames(t, slices.Concat(others, others, sources), 1, "environment")
 		e.tag = rapid.SampledFrom(slices.Concat(tags, tags, []string{fmt.Sprintf("1.%d.0", i)})).Draw(t, "tag")
 	case planHold:
 		e.pick = rapid.IntRange(0, 2).Draw(t, "pick")
-		e.components, e.environments = drawNames(t, c.components, 1, "component"), drawNames(t, others, 1, "environment")
+		e.components, e.environments = drawNames(t, p.components, 1, "component"), drawNames(t, others, 1, "environment")
 	case planRevert, planPromote:
-		e.components, e.environments = drawNames(t, c.components, 1, "component"), drawNames(t, others, 1, "environment")
+		e.components, e.environments = drawNames(t, p.components, 1, "component"), drawNames(t, others, 1, "environment")
 	}
 	return e
 }
@@ -149,8 +149,8 @@ func (c *planCase) drawEvent(t *rapid.T, i int, tags []string, held bool) planEv
 // drawLimited draws what happens where few pull requests may be open. Those that are
 // open keep their places with whatever is in them, and a plan takes for granted
 // that none is open: so nothing is drawn that gives somebody a place out of turn.
-func (c *planCase) drawLimited(t *rapid.T) {
-	waiting := rapid.Permutation(c.components).Draw(t, "order")
+func (p *planCase) drawLimited(t *rapid.T) {
+	waiting := rapid.Permutation(p.components).Draw(t, "order")
 	for i := range rapid.IntRange(3, 9).Draw(t, "events") {
 		kind := planRelease
 		if i > 0 {
@@ -160,23 +160,23 @@ func (c *planCase) drawLimited(t *rapid.T) {
 		switch {
 		case kind == planMerge:
 		case kind == planRevert:
-			e.components, e.environments = drawNames(t, c.components, 1, "component"), drawNames(t, c.names(false), 1, "environment")
+			e.components, e.environments = drawNames(t, p.components, 1, "component"), drawNames(t, p.names(false), 1, "environment")
 		case len(waiting) == 0:
 			continue
 		case kind == planHold:
-			e.pick, e.components, e.environments = 0, waiting[:1], c.names(true)[:1]
+			e.pick, e.components, e.environments = 0, waiting[:1], p.names(true)[:1]
 		default:
-			e.components, e.environments, e.tag = waiting[:1], c.names(true), fmt.Sprintf("2.%d.0", i)
+			e.components, e.environments, e.tag = waiting[:1], p.names(true), fmt.Sprintf("2.%d.0", i)
 			waiting = waiting[1:]
 		}
-		c.events = append(c.events, e)
+		p.events = append(p.events, e)
 	}
 }
 
 // names are the environments that are sources, or those that aren't.
-func (c *planCase) names(sources bool) []string {
+func (p *planCase) names(sources bool) []string {
 	var out []string
-	for _, e := range c.environments {
+	for _, e := range p.environments {
 		if (len(e.after) == 0) == sources {
 			out = append(out, e.name)
 		}
@@ -187,14 +187,14 @@ func (c *planCase) names(sources bool) []string {
 // pipelineText is the pipeline file. Everything opens by itself and nothing merges
 // by itself. The times are so long that a slow machine fails no verification. With
 // layout: branches it lacks these yet.
-func (c *planCase) pipelineText(batch bool) string {
+func (p *planCase) pipelineText(batch bool) string {
 	const verify = "verify: {arriveWithin: 10h, timeout: 10h, healthyFor: 50ms, watch: 2m, debounce: 50ms}"
-	spec := []string{fmt.Sprintf("limits: {openPerEnvironment: %d}", c.limit)}
+	spec := []string{fmt.Sprintf("limits: {openPerEnvironment: %d}", p.limit)}
 	if batch {
 		spec = append(spec, "batch: environment")
 	}
 	var environments []string
-	for _, e := range c.environments {
+	for _, e := range p.environments {
 		text := "name: " + e.name
 		if len(e.after) > 0 {
 			text += "\nafter: [" + strings.Join(e.after, ", ") + "]\nmerge: manual"
@@ -205,7 +205,7 @@ func (c *planCase) pipelineText(batch bool) string {
 		environments = append(environments, text+"\n"+verify)
 	}
 	text := pipelineYAML(spec, environments...)
-	if c.layout == "shared" {
+	if p.layout == "shared" {
 		text = strings.NewReplacer(`- kustomizeImages: ["registry.example/*"]`, `- yaml: {files: ["tags.yaml"], paths: ["{{environment}}.tag"]}`,
 			"'{{ index .path.segments 1 }}'", "'{{ .component }}'", "'{{ .path.basename }}'", "'{{ .env }}'").Replace(text)
 	}
@@ -213,14 +213,14 @@ func (c *planCase) pipelineText(batch bool) string {
 }
 
 // branches are the environments' branches with layout: branches; else none.
-func (c *planCase) branches() map[string]string {
-	if c.layout != "branches" {
+func (p *planCase) branches() map[string]string {
+	if p.layout != "branches" {
 		return nil
 	}
 	out := map[string]string{}
-	for _, e := range c.environments {
+	for _, e := range p.environments {
 		out[e.name] = "env/" + e.name
 	}
-	out[c.environments[len(c.environments)-1].name] = "main"
+	out[p.environments[len(p.environments)-1].name] = "main"
 	return out
 }

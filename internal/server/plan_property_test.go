@@ -22,18 +22,18 @@ import (
 
 // awaitRest lets time go on until the server has nothing to do and waits for no
 // target.
-func (w *planWorld) awaitRest() {
-	w.t.Helper()
+func (pw *planWorld) awaitRest() {
+	pw.t.Helper()
 	const step, quietSteps = 250 * time.Millisecond, 2
 	rest := 0
-	w.waitEvery(50*time.Millisecond, "the server comes to rest", func() (bool, string) {
-		w.opts.clock.Step(step)
-		w.must("wait for the webhooks", w.Forge.WaitIdle(w.t.Context()))
-		_, page := w.getText("/metrics")
+	pw.waitEvery(50*time.Millisecond, "the server comes to rest", func() (bool, string) {
+		pw.opts.clock.Step(step)
+		pw.must("wait for the webhooks", pw.Forge.WaitIdle(pw.t.Context()))
+		_, page := pw.getText("/metrics")
 		seen := fmt.Sprintf("due %s, running %s", findMetric(page, `liftlock_queue_keys{state="due"}`), findMetric(page, `liftlock_queue_keys{state="running"}`))
 		if seen == "due 0, running 0" {
-			for _, name := range w.opts.components {
-				seen += w.describeUnrest(name)
+			for _, name := range pw.opts.components {
+				seen += pw.describeUnrest(name)
 			}
 		}
 		if seen != "due 0, running 0" {
@@ -47,8 +47,8 @@ func (w *planWorld) awaitRest() {
 
 // describeUnrest says in which environments the server still waits for a component's
 // targets.
-func (w *planWorld) describeUnrest(component string) string {
-	environments, err := w.readEnvironments(component)
+func (pw *planWorld) describeUnrest(component string) string {
+	environments, err := pw.readEnvironments(component)
 	if err != nil {
 		return err.Error()
 	}
@@ -62,10 +62,10 @@ func (w *planWorld) describeUnrest(component string) string {
 }
 
 // readEnvironments is what the API says of all environments of a component.
-func (w *planWorld) readEnvironments(component string) ([]api.EnvironmentWhy, error) {
+func (pw *planWorld) readEnvironments(component string) ([]api.EnvironmentWhy, error) {
 	var why api.Why
-	_, err := w.getJSON("/api/v1/why?"+url.Values{"pipeline": {"shop"}, "component": {component}}.Encode(), &why)
-	if err == nil && len(why.Environments) != len(w.c.environments) {
+	_, err := pw.getJSON("/api/v1/why?"+url.Values{"pipeline": {"shop"}, "component": {component}}.Encode(), &why)
+	if err == nil && len(why.Environments) != len(pw.c.environments) {
 		err = fmt.Errorf("%d environments of %s", len(why.Environments), component)
 	}
 	return why.Environments, err
@@ -106,10 +106,10 @@ func formatOpens[K comparable](members map[K][]string) []string {
 
 // wentBack says that an environment before one is back at what this one carries: the
 // pull request into it that is open stays open, and would not be opened.
-func (w *planWorld) wentBack(environments []api.EnvironmentWhy, e *api.EnvironmentWhy) bool {
-	i := slices.IndexFunc(w.c.environments, func(x planEnvironment) bool { return x.name == e.Environment.Environment })
+func (pw *planWorld) wentBack(environments []api.EnvironmentWhy, e *api.EnvironmentWhy) bool {
+	i := slices.IndexFunc(pw.c.environments, func(x planEnvironment) bool { return x.name == e.Environment.Environment })
 	return slices.ContainsFunc(environments, func(u api.EnvironmentWhy) bool {
-		return slices.Contains(w.c.environments[i].after, u.Environment.Environment) && u.Release != "" && u.Release == e.Release
+		return slices.Contains(pw.c.environments[i].after, u.Environment.Environment) && u.Release != "" && u.Release == e.Release
 	})
 }
 
@@ -120,16 +120,16 @@ func (w *planWorld) wentBack(environments []api.EnvironmentWhy, e *api.Environme
 // A pull request that was open when a person changed or held its environment stays
 // open, on hold. A plan, which assumes that none is open, gives the reason for which
 // it would not open: the state, or the hold. So does this, for those that are on hold.
-func (w *planWorld) serverOutlook() (out outlook, apart map[string]bool) {
-	w.t.Helper()
+func (pw *planWorld) serverOutlook() (out outlook, apart map[string]bool) {
+	pw.t.Helper()
 	out, apart = outlook{Reasons: map[string]string{}}, map[string]bool{}
 	members, unseen, labelled := map[int][]string{}, map[int]bool{}, map[int]bool{}
-	for _, p := range w.openPulls("") {
+	for _, p := range pw.openPulls("") {
 		unseen[p.Number], labelled[p.Number] = true, slices.Contains(p.Labels, promotion.LabelHold)
 	}
-	for _, name := range w.opts.components {
-		environments, err := w.readEnvironments(name)
-		w.must("read the environments", err)
+	for _, name := range pw.opts.components {
+		environments, err := pw.readEnvironments(name)
+		pw.must("read the environments", err)
 		for i := range environments {
 			e := &environments[i]
 			where := name + " in " + e.Environment.Environment
@@ -147,11 +147,11 @@ func (w *planWorld) serverOutlook() (out outlook, apart map[string]bool) {
 			delete(unseen, in.Pull.Number)
 			stuck := slices.Contains([]string{promotion.Diverged, promotion.Mixed, promotion.Unreadable}, e.State)
 			switch {
-			case in.Pull.Number == 0 && slices.Contains(codes, "closed"), in.Pull.Number != 0 && w.wentBack(environments, e):
+			case in.Pull.Number == 0 && slices.Contains(codes, "closed"), in.Pull.Number != 0 && pw.wentBack(environments, e):
 				apart[where] = true
 			case in.Pull.Number != 0 && (in.State == promotion.Opened || labelled[in.Pull.Number] && !stuck):
 				members[in.Pull.Number] = append(members[in.Pull.Number], fmt.Sprintf("%s %s", where, in.Release))
-			case slices.Contains(w.c.names(true), e.Environment.Environment) && e.State != promotion.Mixed && e.State != promotion.Unreadable:
+			case slices.Contains(pw.c.names(true), e.Environment.Environment) && e.State != promotion.Mixed && e.State != promotion.Unreadable:
 				// Nothing is ever promoted into a source.
 			case in.Pull.Number != 0 && in.State == promotion.Held && stuck:
 				out.Reasons[where] = e.State
@@ -170,24 +170,24 @@ func (w *planWorld) serverOutlook() (out outlook, apart map[string]bool) {
 }
 
 // planOutlook is what `liftlock plan` says over a clone, but of what is not compared.
-func (w *planWorld) planOutlook(apart map[string]bool) outlook {
-	w.t.Helper()
-	address := w.Forge.URL() + "/" + repoName + ".git"
+func (pw *planWorld) planOutlook(apart map[string]bool) outlook {
+	pw.t.Helper()
+	address := pw.Forge.URL() + "/" + repoName + ".git"
 	from, err := url.Parse(address)
-	w.must("read the forge's address", err)
+	pw.must("read the forge's address", err)
 	from.User = url.UserPassword("linus", "token-of-linus")
-	work, err := os.MkdirTemp(w.dir, "clone")
-	w.must("make a folder", err)
+	work, err := os.MkdirTemp(pw.dir, "clone")
+	pw.must("make a folder", err)
 	if text, err := exec.Command("git", "clone", "--quiet", from.String(), work).CombinedOutput(); err != nil {
-		w.t.Fatalf("git clone: %v\n%s", err, text)
+		pw.t.Fatalf("git clone: %v\n%s", err, text)
 	}
-	r, err := checkout.Open(w.t.Context(), work, []string{address})
-	w.must("open the clone", err)
+	r, err := checkout.Open(pw.t.Context(), work, []string{address})
+	pw.must("open the clone", err)
 	defer r.Close() // only read
-	p, err := r.Plan(w.t.Context(), checkout.PlanQuery{Now: w.opts.clock.Now()})
-	w.must("plan", err)
+	p, err := r.Plan(pw.t.Context(), checkout.PlanQuery{Now: pw.opts.clock.Now()})
+	pw.must("plan", err)
 	if len(p.Problems) > 0 || len(p.Pipelines) != 1 {
-		w.t.Fatalf("%d pipelines are planned, with these problems: %+v", len(p.Pipelines), p.Problems)
+		pw.t.Fatalf("%d pipelines are planned, with these problems: %+v", len(p.Pipelines), p.Problems)
 	}
 	out := outlook{Reasons: map[string]string{}}
 	members := map[int][]string{}

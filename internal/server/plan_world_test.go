@@ -57,116 +57,116 @@ func secondOverlay(component, env string) string {
 // sharedFile is the file with the tags of all environments of a component.
 func sharedFile(component string) string { return "apps/" + component + "/tags.yaml" }
 
-func (w *planWorld) addSecondOverlays() {
-	w.commitFiles("linus", "main", "Deploy the second overlays", map[string]string{"argocd/shop.yaml": w.appSetYAML(
+func (pw *planWorld) addSecondOverlays() {
+	pw.commitFiles("linus", "main", "Deploy the second overlays", map[string]string{"argocd/shop.yaml": pw.appSetYAML(
 		"          - path: apps/*/overlays/*", "          - path: apps/*/overlays/*\n          - path: apps/*/second/*",
 		"name: '{{ index .path.segments 1 }}-{{ .path.basename }}'", `name: '{{ index .path.segments 1 }}-{{ .path.basename }}{{ if eq (index .path.segments 2) "second" }}-second{{ end }}'`)})
-	for _, name := range w.c.components {
-		for _, e := range w.c.environments {
-			w.must("add an Application", w.ArgoCD.AddApplication(emulator.AppSpec{Name: name + "-" + e.name + "-second", Repo: repoName, Path: filepath.Dir(secondOverlay(name, e.name)),
+	for _, name := range pw.c.components {
+		for _, e := range pw.c.environments {
+			pw.must("add an Application", pw.ArgoCD.AddApplication(emulator.AppSpec{Name: name + "-" + e.name + "-second", Repo: repoName, Path: filepath.Dir(secondOverlay(name, e.name)),
 				DestinationNamespace: name + "-" + e.name, Cluster: "https://kubernetes.default.svc", ApplicationSet: "shop"}))
 		}
 	}
 }
 
 // listEnvironments has the ApplicationSet name all environments of all components.
-func (w *planWorld) listEnvironments() {
+func (pw *planWorld) listEnvironments() {
 	elements := ""
-	for _, name := range w.c.components {
-		for _, e := range w.c.environments {
+	for _, name := range pw.c.components {
+		for _, e := range pw.c.environments {
 			elements += fmt.Sprintf("          - {component: %s, env: %s}\n", name, e.name)
 		}
 	}
-	w.commitFiles("linus", "main", "List the environments", map[string]string{"argocd/shop.yaml": w.appSetYAML(
+	pw.commitFiles("linus", "main", "List the environments", map[string]string{"argocd/shop.yaml": pw.appSetYAML(
 		"    - git:\n        repoURL: REPO\n        revision: main\n        directories:\n          - path: apps/*/overlays/*\n", "    - list:\n        elements:\n"+elements,
 		"{{ index .path.segments 1 }}-{{ .path.basename }}", "{{ .component }}-{{ .env }}", "'{{ .path.path }}'", "'apps/{{ .component }}'")})
 }
 
 // perform does what an event says.
-func (w *planWorld) perform(e planEvent) {
-	w.t.Helper()
+func (pw *planWorld) perform(e planEvent) {
+	pw.t.Helper()
 	switch e.kind {
 	case planRelease, planEdit, planBreak, planMix, planDrop:
 		for _, env := range e.environments {
 			for _, name := range e.components {
-				w.writeTag(e, name, env)
+				pw.writeTag(e, name, env)
 			}
 		}
 	case planOther:
-		w.commitFiles("linus", "main", e.String(), map[string]string{"NOTES.md": e.String() + "\n"})
+		pw.commitFiles("linus", "main", e.String(), map[string]string{"NOTES.md": e.String() + "\n"})
 	case planFlip:
-		w.batch = !w.batch
-		text := w.c.pipelineText(w.batch)
-		if b := w.c.branches(); b != nil {
+		pw.batch = !pw.batch
+		text := pw.c.pipelineText(pw.batch)
+		if b := pw.c.branches(); b != nil {
 			text = withBranches(text, b)
 		}
-		w.commitFiles("linus", "main", e.String(), map[string]string{".liftlock.yaml": text})
+		pw.commitFiles("linus", "main", e.String(), map[string]string{".liftlock.yaml": text})
 	case planHold:
 		body := []api.PipelineCommand{{Component: e.components[0]}, {Environment: e.environments[0]}, {Scope: "pipeline"}}[e.pick]
-		w.mustCommand("hold", body)
+		pw.mustCommand("hold", body)
 	case planUnhold:
-		w.unholdAll()
+		pw.unholdAll()
 	case planMerge:
-		w.mergePicked(w.openPulls(""), e.pick)
+		pw.mergePicked(pw.openPulls(""), e.pick)
 	case planVeto:
-		if open := w.openPulls(""); len(open) > 0 {
-			w.must("close a pull request", w.Forge.ClosePull(repoName, open[e.pick%len(open)].Number, "linus"))
+		if open := pw.openPulls(""); len(open) > 0 {
+			pw.must("close a pull request", pw.Forge.ClosePull(repoName, open[e.pick%len(open)].Number, "linus"))
 		}
 	case planLabel:
-		if open := w.openPulls(""); len(open) > 0 {
-			w.must("label a pull request", w.Forge.AddLabel(repoName, open[e.pick%len(open)].Number, "linus", promotion.LabelHold))
+		if open := pw.openPulls(""); len(open) > 0 {
+			pw.must("label a pull request", pw.Forge.AddLabel(repoName, open[e.pick%len(open)].Number, "linus", promotion.LabelHold))
 		}
 	case planRevert:
-		w.revert(e.components[0], e.environments[0])
+		pw.revert(e.components[0], e.environments[0])
 	case planPromote:
 		// It says no where there is nothing to promote.
-		w.postCommand(operatorToken, "/api/v1/pipelines/shop/promote", api.PipelineCommand{Component: e.components[0], Environment: e.environments[0]})
-		w.awaitRest()
+		pw.postCommand(operatorToken, "/api/v1/pipelines/shop/promote", api.PipelineCommand{Component: e.components[0], Environment: e.environments[0]})
+		pw.awaitRest()
 		name := e.components[0]
-		if w.batch {
+		if pw.batch {
 			name = promotion.BatchName
 		}
-		w.mergePicked(w.openPulls(promotion.Branch("shop", e.environments[0], name)), 0)
+		pw.mergePicked(pw.openPulls(promotion.Branch("shop", e.environments[0], name)), 0)
 	}
 }
 
-func (w *planWorld) mustCommand(verb string, body api.PipelineCommand) {
-	w.t.Helper()
-	if status, answer := w.postCommand(operatorToken, "/api/v1/pipelines/shop/"+verb, body); status != http.StatusOK {
-		w.t.Fatalf("%s %+v: HTTP %d %s", verb, body, status, answer)
+func (pw *planWorld) mustCommand(verb string, body api.PipelineCommand) {
+	pw.t.Helper()
+	if status, answer := pw.postCommand(operatorToken, "/api/v1/pipelines/shop/"+verb, body); status != http.StatusOK {
+		pw.t.Fatalf("%s %+v: HTTP %d %s", verb, body, status, answer)
 	}
 }
 
 // unholdAll lifts every hold that was set.
-func (w *planWorld) unholdAll() {
-	files, err := w.Forge.Tree(repoName, "liftlock-state")
-	w.must("list the holds", err)
+func (pw *planWorld) unholdAll() {
+	files, err := pw.Forge.Tree(repoName, "liftlock-state")
+	pw.must("list the holds", err)
 	for name := range maps.Keys(files) {
 		part := strings.Split(strings.TrimSuffix(name, ".yaml"), "/")
 		switch {
 		case len(part) == 4 && part[2] == "component":
-			w.mustCommand("unhold", api.PipelineCommand{Component: part[3]})
+			pw.mustCommand("unhold", api.PipelineCommand{Component: part[3]})
 		case len(part) == 4 && part[2] == "environment":
-			w.mustCommand("unhold", api.PipelineCommand{Environment: part[3]})
+			pw.mustCommand("unhold", api.PipelineCommand{Environment: part[3]})
 		case len(part) == 3:
-			w.mustCommand("unhold", api.PipelineCommand{Scope: "pipeline"})
+			pw.mustCommand("unhold", api.PipelineCommand{Scope: "pipeline"})
 		}
 	}
 }
 
 // writeTag changes what a component has in an environment.
-func (w *planWorld) writeTag(e planEvent, name, env string) {
-	w.t.Helper()
-	if w.c.layout == "shared" {
-		w.writeSharedTag(e, name, env)
+func (pw *planWorld) writeTag(e planEvent, name, env string) {
+	pw.t.Helper()
+	if pw.c.layout == "shared" {
+		pw.writeSharedTag(e, name, env)
 		return
 	}
 	text := strings.NewReplacer("NAME", name, "TAG", e.tag).Replace(kustomizationTemplate)
-	if w.c.layout == "branches" {
+	if pw.c.layout == "branches" {
 		text = "namePrefix: " + env + "-\n" + strings.ReplaceAll(text, "../../base", "deployment.yaml")
 	}
-	first, files := w.overlayDir(name, env)+"/kustomization.yaml", map[string]string{}
-	if w.c.layout == "second" {
+	first, files := pw.overlayDir(name, env)+"/kustomization.yaml", map[string]string{}
+	if pw.c.layout == "second" {
 		files[secondOverlay(name, env)] = text
 		if e.kind == planMix {
 			files[secondOverlay(name, env)] = strings.ReplaceAll(text, e.tag, "3.0.0")
@@ -176,29 +176,29 @@ func (w *planWorld) writeTag(e planEvent, name, env string) {
 	case planBreak:
 		text = "images: [\n"
 	case planDrop:
-		moved := slices.ContainsFunc(w.openPulls(""), func(p emulator.PullRequest) bool {
+		moved := slices.ContainsFunc(pw.openPulls(""), func(p emulator.PullRequest) bool {
 			ref, _ := promotion.ParseBranch(p.Branch)
 			return ref.Component == name || ref.Component == promotion.BatchName
 		})
-		if _, there, err := w.Forge.File(repoName, "main", first); err == nil && there && !moved {
-			_, err := w.Forge.LandAs(repoName, "linus", "main", e.String(), nil, first)
-			w.must("commit", err)
+		if _, there, err := pw.Forge.File(repoName, "main", first); err == nil && there && !moved {
+			_, err := pw.Forge.LandAs(repoName, "linus", "main", e.String(), nil, first)
+			pw.must("commit", err)
 		}
 		return
 	}
 	files[first] = text
-	w.commitFiles("linus", w.branchOf(env), e.String(), files)
+	pw.commitFiles("linus", pw.branchOf(env), e.String(), files)
 }
 
 // writeSharedTag does so in the file of all environments.
-func (w *planWorld) writeSharedTag(e planEvent, name, env string) {
-	w.t.Helper()
+func (pw *planWorld) writeSharedTag(e planEvent, name, env string) {
+	pw.t.Helper()
 	file := sharedFile(name)
-	text, _, err := w.Forge.File(repoName, "main", file)
-	w.must("read the tags", err)
-	if before, broken := w.shared[name]; broken {
+	text, _, err := pw.Forge.File(repoName, "main", file)
+	pw.must("read the tags", err)
+	if before, broken := pw.shared[name]; broken {
 		text = before
-		delete(w.shared, name)
+		delete(pw.shared, name)
 	}
 	lines := strings.SplitAfter(text, "\n")
 	for i, line := range lines {
@@ -207,25 +207,25 @@ func (w *planWorld) writeSharedTag(e planEvent, name, env string) {
 		}
 	}
 	if e.kind == planBreak {
-		w.shared[name], lines = text, []string{"dev: [\n"}
+		pw.shared[name], lines = text, []string{"dev: [\n"}
 	}
-	w.commitFiles("linus", "main", e.String(), map[string]string{file: strings.Join(lines, "")})
+	pw.commitFiles("linus", "main", e.String(), map[string]string{file: strings.Join(lines, "")})
 }
 
 // openPulls are the open pull requests whose branch starts so, oldest first.
-func (w *planWorld) openPulls(branch string) []emulator.PullRequest {
-	w.t.Helper()
-	all, err := w.Forge.Pulls(repoName)
-	w.must("list the pull requests", err)
+func (pw *planWorld) openPulls(branch string) []emulator.PullRequest {
+	pw.t.Helper()
+	all, err := pw.Forge.Pulls(repoName)
+	pw.must("list the pull requests", err)
 	return slices.DeleteFunc(all, func(p emulator.PullRequest) bool { return !p.Open || !strings.HasPrefix(p.Branch, branch) })
 }
 
 // mergePicked has a person merge one of the pull requests, or the next that can be merged,
 // in either of the two ways that keep our commit's message.
-func (w *planWorld) mergePicked(open []emulator.PullRequest, pick int) bool {
+func (pw *planWorld) mergePicked(open []emulator.PullRequest, pick int) bool {
 	for i := range open {
 		p := open[(i+pick)%len(open)]
-		if _, err := w.Forge.MergePull(repoName, p.Number, "linus", []string{"merge", "rebase"}[pick%2]); err == nil {
+		if _, err := pw.Forge.MergePull(repoName, p.Number, "linus", []string{"merge", "rebase"}[pick%2]); err == nil {
 			return true
 		}
 	}
@@ -233,19 +233,19 @@ func (w *planWorld) mergePicked(open []emulator.PullRequest, pick int) bool {
 }
 
 // revert has what a promotion brought taken back, where one did.
-func (w *planWorld) revert(component, env string) {
-	w.t.Helper()
-	environments, err := w.readEnvironments(component)
-	w.must("read the environments", err)
+func (pw *planWorld) revert(component, env string) {
+	pw.t.Helper()
+	environments, err := pw.readEnvironments(component)
+	pw.must("read the environments", err)
 	i := slices.IndexFunc(environments, func(e api.EnvironmentWhy) bool { return e.Environment.Environment == env })
 	if landed := environments[i].LandedIn; landed != nil && environments[i].LandedBy == promotion.ByPromotion {
-		w.addComment(landed.Number, "linus", "/liftlock revert "+env)
-		w.awaitRest()
+		pw.addComment(landed.Number, "linus", "/liftlock revert "+env)
+		pw.awaitRest()
 	}
-	for _, p := range w.openPulls(promotion.RevertPrefix) {
-		if !w.mergePicked([]emulator.PullRequest{p}, 0) {
+	for _, p := range pw.openPulls(promotion.RevertPrefix) {
+		if !pw.mergePicked([]emulator.PullRequest{p}, 0) {
 			// A revert that is open is known to the server only; one that a person closed is nothing.
-			w.must("close a revert", w.Forge.ClosePull(repoName, p.Number, "linus"))
+			pw.must("close a revert", pw.Forge.ClosePull(repoName, p.Number, "linus"))
 		}
 	}
 }

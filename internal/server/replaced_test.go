@@ -9,19 +9,19 @@ import (
 )
 
 // replaceRepository has the repository give its name up for moved, and somebody make another under it.
-func (s *harness) replaceRepository(moved string) {
-	s.t.Helper()
-	s.must("give the name up", s.Forge.MoveRepository(repoName, moved))
-	s.must("make another", s.Forge.CreateRepo(repoName, emulator.RepoOptions{Author: "linus", Message: "Overlays", Files: maps.Clone(s.repositoryFiles()), Access: map[string]emulator.Permission{s.bot: emulator.Admin, "linus": emulator.Write}, GitLab: s.opts.project()}))
-	s.makeHook()
-	s.commitRelease("web", "6.6.6")
+func (ha *harness) replaceRepository(moved string) {
+	ha.t.Helper()
+	ha.must("give the name up", ha.Forge.MoveRepository(repoName, moved))
+	ha.must("make another", ha.Forge.CreateRepo(repoName, emulator.RepoOptions{Author: "linus", Message: "Overlays", Files: maps.Clone(ha.repositoryFiles()), Access: map[string]emulator.Permission{ha.bot: emulator.Admin, "linus": emulator.Write}, GitLab: ha.opts.project()}))
+	ha.makeHook()
+	ha.commitRelease("web", "6.6.6")
 }
 
 // awaitReady waits until /readyz says something.
-func (s *harness) awaitReady(text string) {
-	s.t.Helper()
-	s.waitFor("it says "+text, func() (bool, string) {
-		_, ready := s.getText("/readyz")
+func (ha *harness) awaitReady(text string) {
+	ha.t.Helper()
+	ha.waitFor("it says "+text, func() (bool, string) {
+		_, ready := ha.getText("/readyz")
 		return strings.Contains(ready, text), ready
 	})
 }

@@ -39,9 +39,9 @@ var deathDelays = []time.Duration{0, 0, time.Minute, 5 * time.Minute, 15 * time.
 
 // begin puts a commit on record until done is called. The error says that it is left alone for now;
 // another commit is not.
-func (c *resolvingCommits) begin(repo, commit string) (done func(), err error) {
+func (rc *resolvingCommits) begin(repo, commit string) (done func(), err error) {
 	sum := sha256.Sum256([]byte(repo))
-	file := filepath.Join(c.dir, "resolving-"+hex.EncodeToString(sum[:8])+".json")
+	file := filepath.Join(rc.dir, "resolving-"+hex.EncodeToString(sum[:8])+".json")
 	r := resolvingRecord{Repo: repo, Commit: commit}
 	raw, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -50,12 +50,12 @@ func (c *resolvingCommits) begin(repo, commit string) (done func(), err error) {
 	var was resolvingRecord
 	if json.Unmarshal(raw, &was) == nil && was.Commit == commit && was.Repo == repo { // else it is of no use
 		if r = was; r.Busy {
-			r.Deaths, r.At = r.Deaths+1, c.now()
-			c.log.Error("a process of Liftlock's ended while it resolved this commit", zap.String("repository", repo), zap.String("commit", commit), zap.Int("times", r.Deaths))
+			r.Deaths, r.At = r.Deaths+1, rc.now()
+			rc.log.Error("a process of Liftlock's ended while it resolved this commit", zap.String("repository", repo), zap.String("commit", commit), zap.Int("times", r.Deaths))
 		}
 	}
 	until := r.At.Add(deathDelays[min(r.Deaths, len(deathDelays)-1)])
-	r.Busy = !c.now().Before(until)
+	r.Busy = !rc.now().Before(until)
 	if raw, err = json.Marshal(r); err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (c *resolvingCommits) begin(repo, commit string) (done func(), err error) {
 	}
 	return func() {
 		if err := os.Remove(file); err != nil {
-			c.log.Warn("that a commit was resolved couldn't be put on record", zap.String("repository", repo), zap.Error(err))
+			rc.log.Warn("that a commit was resolved couldn't be put on record", zap.String("repository", repo), zap.Error(err))
 		}
 	}, nil
 }

@@ -37,21 +37,21 @@ func (s *Server) tryAgain(repo string) {
 }
 
 // Start begins to wait.
-func (t *retryTimer) Start(d time.Duration) { t.timer = time.AfterFunc(d, t.fire) }
+func (r *retryTimer) Start(d time.Duration) { r.timer = time.AfterFunc(d, r.fire) }
 
 // Stop ends the wait.
-func (t *retryTimer) Stop() {
-	if t.timer != nil {
-		t.timer.Stop()
+func (r *retryTimer) Stop() {
+	if r.timer != nil {
+		r.timer.Stop()
 	}
 }
 
 // C has a value when the wait is over.
-func (t *retryTimer) C() <-chan time.Time { return t.fired }
+func (r *retryTimer) C() <-chan time.Time { return r.fired }
 
-func (t *retryTimer) fire() {
+func (r *retryTimer) fire() {
 	select {
-	case t.fired <- time.Now():
+	case r.fired <- time.Now():
 	default: // it has fired already
 	}
 }

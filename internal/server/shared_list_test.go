@@ -37,23 +37,23 @@ func newListHarness(t *testing.T, elements string, environments ...string) listH
 	return s
 }
 
-func (s listHarness) appSetOf(elements string) string {
-	return s.appSetYAML("    - git:\n        repoURL: REPO\n        revision: main\n        directories:\n          - path: apps/*/overlays/*\n", "    - list:\n        elements:\n"+elements,
+func (l listHarness) appSetOf(elements string) string {
+	return l.appSetYAML("    - git:\n        repoURL: REPO\n        revision: main\n        directories:\n          - path: apps/*/overlays/*\n", "    - list:\n        elements:\n"+elements,
 		"{{ index .path.segments 1 }}-{{ .path.basename }}", "{{ .component }}-{{ .env }}",
 		"        path: '{{ .path.path }}'", "        path: 'apps/{{ .component }}/overlays/{{ .env }}'\n        kustomize: {images: ['registry.example/web:{{ .tag }}']}")
 }
 
 // updateApplication does the ApplicationSet controller's part.
-func (s listHarness) updateApplication(env, tag string) {
-	s.t.Helper()
-	s.must("update the Application", s.ArgoCD.SetOptions("argocd", "web-"+env, map[string]any{"kustomize": map[string]any{"images": []any{"registry.example/web:" + tag}}}))
+func (l listHarness) updateApplication(env, tag string) {
+	l.t.Helper()
+	l.must("update the Application", l.ArgoCD.SetOptions("argocd", "web-"+env, map[string]any{"kustomize": map[string]any{"images": []any{"registry.example/web:" + tag}}}))
 }
 
 // readTags are the elements' at a branch, in their order.
-func (s listHarness) readTags(branch string) string {
-	s.t.Helper()
-	text, _, err := s.Forge.File(repoName, branch, listFile)
-	s.must("read the list", err)
+func (l listHarness) readTags(branch string) string {
+	l.t.Helper()
+	text, _, err := l.Forge.File(repoName, branch, listFile)
+	l.must("read the list", err)
 	var out []string
 	for _, m := range regexp.MustCompile(`env: (\w+), .*?tag: "(.*?)"`).FindAllStringSubmatch(text, -1) {
 		out = append(out, m[1]+" "+m[2])

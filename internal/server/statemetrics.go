@@ -43,8 +43,8 @@ func newStateCollector(s *store.Store, now func() time.Time) *stateCollector {
 }
 
 // Describe implements prometheus.Collector.
-func (c *stateCollector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.components, c.promotions, c.oldest, c.gates, c.gateAge, c.drifted, c.untold} {
+func (s *stateCollector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{s.components, s.promotions, s.oldest, s.gates, s.gateAge, s.drifted, s.untold} {
 		ch <- d
 	}
 }
@@ -121,11 +121,11 @@ func newUnitStates(row *store.Unit) *unitStates {
 }
 
 // readStates reads all units' states, and calls use with each.
-func (c *stateCollector) readStates(ctx context.Context, use func(pipeline string, e *envStates)) error {
-	c.mu.Lock()
-	old := c.known
-	c.mu.Unlock()
-	rows, err := store.ChangedUnits(ctx, c.store, func(row *store.Unit) bool { return old[row.Key].isOf(row) })
+func (s *stateCollector) readStates(ctx context.Context, use func(pipeline string, e *envStates)) error {
+	s.mu.Lock()
+	old := s.known
+	s.mu.Unlock()
+	rows, err := store.ChangedUnits(ctx, s.store, func(row *store.Unit) bool { return old[row.Key].isOf(row) })
 	if err != nil {
 		return err
 	}
@@ -140,19 +140,19 @@ func (c *stateCollector) readStates(ctx context.Context, use func(pipeline strin
 			use(rows[i].Pipeline, &u.envs[j])
 		}
 	}
-	c.mu.Lock()
-	c.known = known
-	c.mu.Unlock()
+	s.mu.Lock()
+	s.known = known
+	s.mu.Unlock()
 	return nil
 }
 
 // Collect implements prometheus.Collector.
-func (c *stateCollector) Collect(ch chan<- prometheus.Metric) {
+func (s *stateCollector) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
 	defer cancel()
-	now := c.now()
-	values := map[*prometheus.Desc]map[[3]string]float64{c.components: {}, c.promotions: {}, c.oldest: {}, c.gates: {}, c.gateAge: {}, c.drifted: {}, c.untold: {}}
-	err := c.readStates(ctx, func(pipeline string, e *envStates) {
+	now := s.now()
+	values := map[*prometheus.Desc]map[[3]string]float64{s.components: {}, s.promotions: {}, s.oldest: {}, s.gates: {}, s.gateAge: {}, s.drifted: {}, s.untold: {}}
+	err := s.readStates(ctx, func(pipeline string, e *envStates) {
 		at := func(label string) [3]string { return [3]string{pipeline, e.environment, label} }
 		add := func(to *prometheus.Desc, label string, n int) {
 			if n > 0 {
@@ -164,26 +164,26 @@ func (c *stateCollector) Collect(ch chan<- prometheus.Metric) {
 				values[of][at(label)] = max(values[of][at(label)], now.Sub(e.readySince).Seconds())
 			}
 		}
-		add(c.components, e.state, 1)
+		add(s.components, e.state, 1)
 		if e.promotion != "" {
-			add(c.promotions, e.promotion, 1)
-			raiseAge(c.oldest, "")
+			add(s.promotions, e.promotion, 1)
+			raiseAge(s.oldest, "")
 		}
 		for _, gate := range e.waits {
-			add(c.gates, gate, 1)
-			raiseAge(c.gateAge, gate)
+			add(s.gates, gate, 1)
+			raiseAge(s.gateAge, gate)
 		}
-		add(c.drifted, "", e.drifted)
-		add(c.untold, "", e.untold)
+		add(s.drifted, "", e.drifted)
+		add(s.untold, "", e.untold)
 	})
 	if err != nil {
-		ch <- prometheus.NewInvalidMetric(c.components, err)
+		ch <- prometheus.NewInvalidMetric(s.components, err)
 		return
 	}
 	for desc, counts := range values {
 		for at, n := range counts {
 			labels := at[:]
-			if desc == c.oldest || desc == c.drifted || desc == c.untold {
+			if desc == s.oldest || desc == s.drifted || desc == s.untold {
 				labels = at[:2]
 			}
 			ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, n, labels...)

@@ -8,21 +8,21 @@ import (
 )
 
 // runStory follows one release from dev to prod. It returns prod's pull request.
-func (s *harness) runStory() emulator.PullRequest {
-	s.t.Helper()
-	s.awaitJudged()
-	s.commitRelease("web", "1.1.0")
-	s.awaitMerged(s.awaitPromotion("web", "qa", "1.1.0").Number)
-	s.awaitVerified("web", "qa", "1.1.0")
-	p := s.awaitPromotion("web", "prod", "1.1.0")
-	s.approve(p.Number, "ada")
-	s.approve(p.Number, "grace")
-	p = s.awaitMerged(p.Number)
-	s.awaitVerified("web", "prod", "1.1.0")
-	all, err := s.ownPulls()
-	s.must("list the pull requests", err)
+func (ha *harness) runStory() emulator.PullRequest {
+	ha.t.Helper()
+	ha.awaitJudged()
+	ha.commitRelease("web", "1.1.0")
+	ha.awaitMerged(ha.awaitPromotion("web", "qa", "1.1.0").Number)
+	ha.awaitVerified("web", "qa", "1.1.0")
+	p := ha.awaitPromotion("web", "prod", "1.1.0")
+	ha.approve(p.Number, "ada")
+	ha.approve(p.Number, "grace")
+	p = ha.awaitMerged(p.Number)
+	ha.awaitVerified("web", "prod", "1.1.0")
+	all, err := ha.ownPulls()
+	ha.must("list the pull requests", err)
 	if len(all) != 2 {
-		s.t.Errorf("the story made %d pull requests, want 2", len(all))
+		ha.t.Errorf("the story made %d pull requests, want 2", len(all))
 	}
 	return p
 }

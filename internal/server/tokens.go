@@ -42,16 +42,16 @@ type tokenWatch struct {
 }
 
 // run looks at the tokens until the context ends.
-func (w *tokenWatch) run(ctx context.Context) {
-	if len(w.tokens) == 0 {
+func (t *tokenWatch) run(ctx context.Context) {
+	if len(t.tokens) == 0 {
 		return
 	}
 	for {
 		wait := tokenLookInterval
-		if !w.readExpiries(ctx) {
+		if !t.readExpiries(ctx) {
 			wait = tokenRetryInterval
 		}
-		timer := w.clock.NewTimer(wait)
+		timer := t.clock.NewTimer(wait)
 		select {
 		case <-timer.C():
 		case <-ctx.Done():
@@ -62,44 +62,44 @@ func (w *tokenWatch) run(ctx context.Context) {
 }
 
 // readExpiries reads the end of each token; false where one can't be read: what was known of it stays.
-func (w *tokenWatch) readExpiries(ctx context.Context) (ok bool) {
+func (t *tokenWatch) readExpiries(ctx context.Context) (ok bool) {
 	ok = true
-	for name, f := range w.tokens {
+	for name, f := range t.tokens {
 		end, err := f.TokenExpiry(ctx)
 		if err != nil {
 			if ctx.Err() == nil {
-				w.log.Warn("until when the token for a "+w.what+" is good can't be read", zap.String("name", name), zap.Error(err))
+				t.log.Warn("until when the token for a "+t.what+" is good can't be read", zap.String("name", name), zap.Error(err))
 			}
 			ok = false
 			continue
 		}
-		w.remember(name, end)
+		t.remember(name, end)
 	}
-	for _, s := range w.statuses() {
-		w.log.Warn(s.err.Error(), zap.String("part", s.name))
+	for _, s := range t.statuses() {
+		t.log.Warn(s.err.Error(), zap.String("part", s.name))
 	}
 	return ok
 }
 
-func (w *tokenWatch) remember(name string, end time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (t *tokenWatch) remember(name string, end time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if end.IsZero() {
-		delete(w.ends, name)
-		w.shown.DeleteLabelValues(name)
+		delete(t.ends, name)
+		t.shown.DeleteLabelValues(name)
 		return
 	}
-	w.ends[name] = end
-	w.shown.WithLabelValues(name).Set(float64(end.Unix()))
+	t.ends[name] = end
+	t.shown.WithLabelValues(name).Set(float64(end.Unix()))
 }
 
 // statuses are the tokens that end soon or have ended.
-func (w *tokenWatch) statuses() []partStatus {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+func (t *tokenWatch) statuses() []partStatus {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	var out []partStatus
-	for name, end := range w.ends {
-		left := end.Sub(w.clock.Now())
+	for name, end := range t.ends {
+		left := end.Sub(t.clock.Now())
 		if left > tokenWarning {
 			continue
 		}
@@ -107,7 +107,7 @@ func (w *tokenWatch) statuses() []partStatus {
 		if left <= 0 {
 			when = "ended on " + end.UTC().Format(time.DateOnly)
 		}
-		out = append(out, partStatus{"token of " + w.what + " " + name, fmt.Errorf("it %s: make a new one, put it where %s has it, and restart Liftlock", when, w.key)})
+		out = append(out, partStatus{"token of " + t.what + " " + name, fmt.Errorf("it %s: make a new one, put it where %s has it, and restart Liftlock", when, t.key)})
 	}
 	slices.SortFunc(out, func(a, b partStatus) int { return strings.Compare(a.name, b.name) })
 	return out

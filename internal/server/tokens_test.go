@@ -84,4 +84,4 @@ func TestTokensAreLookedAtAgain(t *testing.T) {
 
 type expiryFunc func()
 
-func (f expiryFunc) TokenExpiry(context.Context) (time.Time, error) { f(); return time.Time{}, nil }
+func (e expiryFunc) TokenExpiry(context.Context) (time.Time, error) { e(); return time.Time{}, nil }

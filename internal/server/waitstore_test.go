@@ -47,9 +47,9 @@ func relay(t *testing.T, address, to string) {
 }
 
 // awaitNotReady waits until a server that has no database says so.
-func (s *harness) awaitNotReady(address string) {
-	s.t.Helper()
-	s.waitFor("/readyz says that the database can't be reached", func() (bool, string) {
+func (ha *harness) awaitNotReady(address string) {
+	ha.t.Helper()
+	ha.waitFor("/readyz says that the database can't be reached", func() (bool, string) {
 		res, err := http.Get("http://" + address + "/readyz")
 		if err != nil {
 			return false, err.Error()

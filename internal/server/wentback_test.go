@@ -24,44 +24,44 @@ func allOnBranches() map[string]string {
 }
 
 // carriedTag is the line with the tag that web has in an environment, where that lives.
-func (s *harness) carriedTag(env string) string {
-	s.t.Helper()
-	text, _, err := s.Forge.File(repoName, s.branchOf(env), s.overlayDir("web", env)+"/kustomization.yaml")
-	s.must("read what "+env+" has", err)
+func (ha *harness) carriedTag(env string) string {
+	ha.t.Helper()
+	text, _, err := ha.Forge.File(repoName, ha.branchOf(env), ha.overlayDir("web", env)+"/kustomization.yaml")
+	ha.must("read what "+env+" has", err)
 	return newTag.FindString(text)
 }
 
 // setHold holds an environment over the API, or lifts that.
-func (s *harness) setHold(env string, held bool) {
-	s.t.Helper()
+func (ha *harness) setHold(env string, held bool) {
+	ha.t.Helper()
 	path, body := "/api/v1/pipelines/shop/unhold", map[string]any{"environment": env}
 	if held {
 		path, body["reason"] = "/api/v1/pipelines/shop/hold", "looking at it"
 	}
-	if status, answer := s.postCommand(operatorToken, path, body); status != http.StatusOK {
-		s.t.Fatalf("%s: HTTP %d: %s", path, status, answer)
+	if status, answer := ha.postCommand(operatorToken, path, body); status != http.StatusOK {
+		ha.t.Fatalf("%s: HTTP %d: %s", path, status, answer)
 	}
 }
 
 // lookAgain has everything looked at once more, by a server that starts.
-func (s *harness) lookAgain() {
-	s.t.Helper()
-	s.awaitIdle()
-	s.stop()
-	s.start()
-	s.awaitJudged()
-	s.awaitIdle()
+func (ha *harness) lookAgain() {
+	ha.t.Helper()
+	ha.awaitIdle()
+	ha.stop()
+	ha.start()
+	ha.awaitJudged()
+	ha.awaitIdle()
 }
 
 // promoteAllTheWay waits until releases went all the way, one after the other.
-func (s *harness) promoteAllTheWay(tags ...string) {
-	s.t.Helper()
-	s.awaitJudged()
+func (ha *harness) promoteAllTheWay(tags ...string) {
+	ha.t.Helper()
+	ha.awaitJudged()
 	for _, tag := range tags {
-		s.commitRelease("web", tag)
-		s.awaitVerified("web", "prod", tag)
+		ha.commitRelease("web", tag)
+		ha.awaitVerified("web", "prod", tag)
 	}
-	s.awaitIdle()
+	ha.awaitIdle()
 }
 
 // TestOpenPromotionOfWhatWasWithdrawn holds on each face that a release which a person took back from an environment

@@ -173,8 +173,8 @@ func (a *argocd) rollOut(x *app) {
 }
 
 // runsAll says that each workload of a target runs what is deployed.
-func (x *app) runsAll() bool {
-	return !slices.ContainsFunc(x.runs[:], func(tag string) bool { return tag != x.tag })
+func (a *app) runsAll() bool {
+	return !slices.ContainsFunc(a.runs[:], func(tag string) bool { return tag != a.tag })
 }
 
 // pin keeps what workloads of a target run for a while, whatever Argo CD syncs: a live Application that somebody

@@ -44,18 +44,18 @@ type reachedForge struct {
 	sim *Simulation
 }
 
-func (f *reachedForge) RequestReviewers(ctx context.Context, r forge.Repo, number int, from forge.Reviewers) ([]forge.RefusedReviewer, error) {
-	refused, err := f.Forge.RequestReviewers(ctx, r, number, from)
+func (rf *reachedForge) RequestReviewers(ctx context.Context, r forge.Repo, number int, from forge.Reviewers) ([]forge.RefusedReviewer, error) {
+	refused, err := rf.Forge.RequestReviewers(ctx, r, number, from)
 	if err == nil { // without an answer it has to be done again
-		f.sim.noteRequested(number, from)
+		rf.sim.noteRequested(number, from)
 	}
 	return refused, err
 }
 
-func (f *reachedForge) Comments(ctx context.Context, r forge.Repo, number int, since time.Time) ([]forge.Comment, error) {
-	all, err := f.Forge.Comments(ctx, r, number, since)
+func (rf *reachedForge) Comments(ctx context.Context, r forge.Repo, number int, since time.Time) ([]forge.Comment, error) {
+	all, err := rf.Forge.Comments(ctx, r, number, since)
 	if err == nil {
-		f.sim.noteCommentsRead(taskOf(ctx), number)
+		rf.sim.noteCommentsRead(taskOf(ctx), number)
 	}
 	return all, err
 }
@@ -66,58 +66,58 @@ type judgedForge struct {
 	sim *Simulation
 }
 
-func (f *judgedForge) UpdatePullRequest(ctx context.Context, r forge.Repo, number int, u forge.PullRequestUpdate) error {
-	f.sim.noteUpdate(number, u)
-	return f.Forge.UpdatePullRequest(ctx, r, number, u)
+func (j *judgedForge) UpdatePullRequest(ctx context.Context, r forge.Repo, number int, u forge.PullRequestUpdate) error {
+	j.sim.noteUpdate(number, u)
+	return j.Forge.UpdatePullRequest(ctx, r, number, u)
 }
 
-func (f *judgedForge) LeaveQueue(ctx context.Context, r forge.Repo, number int) error {
-	err := f.Forge.LeaveQueue(ctx, r, number)
+func (j *judgedForge) LeaveQueue(ctx context.Context, r forge.Repo, number int) error {
+	err := j.Forge.LeaveQueue(ctx, r, number)
 	if err == nil {
-		f.sim.report("%s takes #%d out of the merge queue", f.sim.nameOf(taskOf(ctx)), number)
-		delete(f.sim.truth.joined, number) // it may join again when nothing stands against it
+		j.sim.report("%s takes #%d out of the merge queue", j.sim.nameOf(taskOf(ctx)), number)
+		delete(j.sim.truth.joined, number) // it may join again when nothing stands against it
 	}
 	return err
 }
 
-func (f *judgedForge) UpdateComment(ctx context.Context, r forge.Repo, number int, id int64, body string) error {
-	f.sim.noteEdit(number, id, body)
-	return f.Forge.UpdateComment(ctx, r, number, id, body)
+func (j *judgedForge) UpdateComment(ctx context.Context, r forge.Repo, number int, id int64, body string) error {
+	j.sim.noteEdit(number, id, body)
+	return j.Forge.UpdateComment(ctx, r, number, id, body)
 }
 
-func (f *judgedForge) React(ctx context.Context, r forge.Repo, number int, comment int64, reaction string) error {
-	err := f.Forge.React(ctx, r, number, comment, reaction)
+func (j *judgedForge) React(ctx context.Context, r forge.Repo, number int, comment int64, reaction string) error {
+	err := j.Forge.React(ctx, r, number, comment, reaction)
 	if err == nil {
-		f.sim.noteReaction(comment, reaction)
+		j.sim.noteReaction(comment, reaction)
 	}
 	return err
 }
 
-func (f *judgedForge) SetStatus(ctx context.Context, r forge.Repo, commit string, s forge.Status) error {
-	f.sim.noteStatus(commit, s)
-	err := f.Forge.SetStatus(ctx, r, commit, s)
+func (j *judgedForge) SetStatus(ctx context.Context, r forge.Repo, commit string, s forge.Status) error {
+	j.sim.noteStatus(commit, s)
+	err := j.Forge.SetStatus(ctx, r, commit, s)
 	if err == nil {
-		maps.DeleteFunc(f.sim.truth.pushed, func(_ string, p pushedHead) bool { return p.commit == commit })
+		maps.DeleteFunc(j.sim.truth.pushed, func(_ string, p pushedHead) bool { return p.commit == commit })
 	}
 	return err
 }
 
-func (f *judgedForge) AddLabels(ctx context.Context, r forge.Repo, number int, labels ...string) error {
-	err := f.Forge.AddLabels(ctx, r, number, labels...)
+func (j *judgedForge) AddLabels(ctx context.Context, r forge.Repo, number int, labels ...string) error {
+	err := j.Forge.AddLabels(ctx, r, number, labels...)
 	if err == nil && slices.Contains(labels, promotion.LabelSuperseded) {
-		f.sim.truth.superseded[number] = true
+		j.sim.truth.superseded[number] = true
 	}
 	return err
 }
 
-func (f *judgedForge) CreateDeployment(ctx context.Context, r forge.Repo, d forge.Deployment) (int64, error) {
-	f.sim.noteDeployment(d)
-	return f.Forge.CreateDeployment(ctx, r, d)
+func (j *judgedForge) CreateDeployment(ctx context.Context, r forge.Repo, d forge.Deployment) (int64, error) {
+	j.sim.noteDeployment(d)
+	return j.Forge.CreateDeployment(ctx, r, d)
 }
 
 // ReviewedPullRequests is the forge's own, where it reads several together.
-func (f *judgedForge) ReviewedPullRequests(ctx context.Context, r forge.Repo, numbers ...int) ([]forge.ReviewedPullRequest, error) {
-	bulk, is := f.Forge.(forge.BulkReader)
+func (j *judgedForge) ReviewedPullRequests(ctx context.Context, r forge.Repo, numbers ...int) ([]forge.ReviewedPullRequest, error) {
+	bulk, is := j.Forge.(forge.BulkReader)
 	if !is {
 		return nil, forge.ErrUnsupported
 	}

@@ -17,7 +17,7 @@ type statusForge struct {
 	err error
 }
 
-func (f statusForge) SetStatus(context.Context, forge.Repo, string, forge.Status) error { return f.err }
+func (s statusForge) SetStatus(context.Context, forge.Repo, string, forge.Status) error { return s.err }
 
 // TestSeenByItsStatus takes a head for shown only once its status has been set.
 func TestSeenByItsStatus(t *testing.T) {

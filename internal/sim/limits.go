@@ -12,8 +12,8 @@ import (
 // hour, and how many reverts are opened in ten minutes.
 type limits struct{ open, merges, reverts int }
 
-func (f *scenario) limits() limits {
-	if f.limited {
+func (s *scenario) limits() limits {
+	if s.limited {
 		return limits{open: 1, merges: 10, reverts: 1}
 	}
 	return limits{open: 10, merges: 1000, reverts: 10}

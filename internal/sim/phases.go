@@ -435,15 +435,15 @@ func (sim *Simulation) noteRun(kind string, err error) {
 }
 
 // Merge merges, and the world judges it.
-func (f *judgedForge) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) (string, error) {
-	sim := f.sim
-	pr, err := f.Forge.PullRequest(ctx, r, m.Number)
+func (j *judgedForge) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) (string, error) {
+	sim := j.sim
+	pr, err := j.Forge.PullRequest(ctx, r, m.Number)
 	if err != nil {
 		return "", err
 	}
 	before := sim.head()
 	sim.merging = true
-	landed, err := f.Forge.Merge(ctx, r, m)
+	landed, err := j.Forge.Merge(ctx, r, m)
 	sim.merging = false
 	if err == nil && landed == "" {
 		sim.noteQueued(taskOf(ctx), pr, bot)
@@ -484,7 +484,7 @@ func (sim *Simulation) nameOf(t *task) string {
 }
 
 // CreateComment comments, and the world judges it.
-func (f *judgedForge) CreateComment(ctx context.Context, r forge.Repo, number int, body string) (*forge.Comment, error) {
-	f.sim.noteComment(number, body)
-	return f.Forge.CreateComment(ctx, r, number, body)
+func (j *judgedForge) CreateComment(ctx context.Context, r forge.Repo, number int, body string) (*forge.Comment, error) {
+	j.sim.noteComment(number, body)
+	return j.Forge.CreateComment(ctx, r, number, body)
 }

@@ -193,15 +193,15 @@ type processClock struct{ p *process }
 
 var _ clock.WithTicker = processClock{}
 
-func (c processClock) Now() time.Time                  { return c.p.now() }
-func (c processClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+func (p processClock) Now() time.Time                  { return p.p.now() }
+func (p processClock) Since(t time.Time) time.Duration { return p.Now().Sub(t) }
 
-func (c processClock) After(d time.Duration) <-chan time.Time {
+func (p processClock) After(d time.Duration) <-chan time.Time {
 	at := make(chan time.Time, 1)
-	if t := c.p.sim.current; t != nil && !t.dead {
-		c.p.sim.sleep(t, d)
+	if t := p.p.sim.current; t != nil && !t.dead {
+		p.p.sim.sleep(t, d)
 		if !t.dead {
-			at <- c.Now()
+			at <- p.Now()
 		}
 	}
 	return at
@@ -209,20 +209,20 @@ func (c processClock) After(d time.Duration) <-chan time.Time {
 
 // The controller's step neither ticks nor sleeps otherwise.
 
-func (c processClock) NewTimer(d time.Duration) clock.Timer { return clock.RealClock{}.NewTimer(d) }
-func (c processClock) NewTicker(d time.Duration) clock.Ticker {
+func (p processClock) NewTimer(d time.Duration) clock.Timer { return clock.RealClock{}.NewTimer(d) }
+func (p processClock) NewTicker(d time.Duration) clock.Ticker {
 	return clock.RealClock{}.NewTicker(d)
 }
-func (c processClock) Tick(d time.Duration) <-chan time.Time { return clock.RealClock{}.Tick(d) }
-func (c processClock) Sleep(d time.Duration)                 { <-c.After(d) }
+func (p processClock) Tick(d time.Duration) <-chan time.Time { return clock.RealClock{}.Tick(d) }
+func (p processClock) Sleep(d time.Duration)                 { <-p.After(d) }
 
 // runCounter counts the runs of keys.
 type runCounter struct{ sim *Simulation }
 
-func (c runCounter) Run(kind string, _ time.Duration, err error) {
-	c.sim.runs[kind]++
-	c.sim.noteRun(kind, err)
+func (r runCounter) Run(kind string, _ time.Duration, err error) {
+	r.sim.runs[kind]++
+	r.sim.noteRun(kind, err)
 }
 
-func (c runCounter) Check(time.Duration, bool)      {}
-func (c runCounter) Skipped(string, string, string) {}
+func (r runCounter) Check(time.Duration, bool)      {}
+func (r runCounter) Skipped(string, string, string) {}

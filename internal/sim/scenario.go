@@ -19,9 +19,9 @@ const (
 // target is where one component runs in one environment.
 type target struct{ component, env string }
 
-func (p target) String() string  { return p.component + " in " + p.env }
-func (p target) folder() string  { return "apps/" + p.component + "/" + p.env }
-func (p target) appName() string { return p.component + "-" + p.env }
+func (t target) String() string  { return t.component + " in " + t.env }
+func (t target) folder() string  { return "apps/" + t.component + "/" + t.env }
+func (t target) appName() string { return t.component + "-" + t.env }
 
 // environment is one step of a world's pipeline.
 type environment struct {
@@ -56,8 +56,8 @@ const (
 )
 
 // provesFor is how long a release must be well somewhere before it comes further on.
-func (f *scenario) provesFor() time.Duration {
-	if f.soaks {
+func (s *scenario) provesFor() time.Duration {
+	if s.soaks {
 		return healthyFor + soaksFor
 	}
 	return healthyFor
@@ -98,23 +98,23 @@ func (e *environment) describeOnDegraded() string {
 	return fmt.Sprintf("{action: %s, quorum: 50%%}", e.onDegraded)
 }
 
-func (f *scenario) environment(name string) *environment {
-	for i := range f.environments {
-		if f.environments[i].name == name {
-			return &f.environments[i]
+func (s *scenario) environment(name string) *environment {
+	for i := range s.environments {
+		if s.environments[i].name == name {
+			return &s.environments[i]
 		}
 	}
 	return nil
 }
 
 // isSource says whether releases come into an environment from outside.
-func (f *scenario) isSource(env string) bool { return env == f.environments[0].name }
+func (s *scenario) isSource(env string) bool { return env == s.environments[0].name }
 
 // upstream are the environments before one, those before them, and so on.
-func (f *scenario) upstream(env string) []string {
+func (s *scenario) upstream(env string) []string {
 	var all []string
-	for _, up := range f.environment(env).after {
-		for _, name := range append([]string{up}, f.upstream(up)...) {
+	for _, up := range s.environment(env).after {
+		for _, name := range append([]string{up}, s.upstream(up)...) {
 			if !slices.Contains(all, name) {
 				all = append(all, name)
 			}
@@ -125,15 +125,15 @@ func (f *scenario) upstream(env string) []string {
 
 // needsCommand says whether releases come into an environment, or into one before it, only
 // when somebody asks for them.
-func (f *scenario) needsCommand(env string) bool {
-	e := f.environment(env)
-	return e.byHand || slices.ContainsFunc(e.after, f.needsCommand)
+func (s *scenario) needsCommand(env string) bool {
+	e := s.environment(env)
+	return e.byHand || slices.ContainsFunc(e.after, s.needsCommand)
 }
 
-func (f *scenario) targets() []target {
+func (s *scenario) targets() []target {
 	var out []target
-	for _, c := range f.components {
-		for _, e := range f.environments {
+	for _, c := range s.components {
+		for _, e := range s.environments {
 			out = append(out, target{c, e.name})
 		}
 	}
@@ -141,8 +141,8 @@ func (f *scenario) targets() []target {
 }
 
 // files are the repository's first.
-func (f *scenario) files() map[string]string {
-	files := map[string]string{pipelineAt: f.pipelineFile(), "README.md": "Overlays.\n", "argocd/shop.yaml": strings.ReplaceAll(`apiVersion: argoproj.io/v1alpha1
+func (s *scenario) files() map[string]string {
+	files := map[string]string{pipelineAt: s.pipelineFile(), "README.md": "Overlays.\n", "argocd/shop.yaml": strings.ReplaceAll(`apiVersion: argoproj.io/v1alpha1
 kind: ApplicationSet
 metadata: {name: shop, namespace: argocd}
 spec:
@@ -157,8 +157,8 @@ spec:
       syncPolicy: {automated: {}}
 `, "CLONE", cloneURL)}
 	files["argocd/shop.yaml"] = strings.ReplaceAll(files["argocd/shop.yaml"], "CLUSTER", clusterURL)
-	for _, p := range f.targets() {
-		files[f.file(p)] = f.overlayWith(p.component, firstTag)
+	for _, p := range s.targets() {
+		files[s.file(p)] = s.overlayWith(p.component, firstTag)
 		var b strings.Builder
 		for i := range workloads {
 			fmt.Fprintf(&b, `---
@@ -181,16 +181,16 @@ spec:
 const firstTag = "1"
 
 // file is where a target's tag is.
-func (f *scenario) file(p target) string {
-	if f.plain {
+func (s *scenario) file(p target) string {
+	if s.plain {
 		return p.folder() + "/release.yaml"
 	}
 	return p.folder() + "/kustomization.yaml"
 }
 
 // overlayWith is a file with a tag.
-func (f *scenario) overlayWith(component, tag string) string {
-	if f.plain {
+func (s *scenario) overlayWith(component, tag string) string {
+	if s.plain {
 		return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s-release}\ndata:\n  newTag: %q\n", component, tag)
 	}
 	var b strings.Builder
@@ -213,9 +213,9 @@ func workload(component string, i int) string {
 }
 
 // imageOf is the image of a workload's pods with a tag; a plain file's tag names none.
-func (f *scenario) imageOf(component string, i int, tag string) string {
+func (s *scenario) imageOf(component string, i int, tag string) string {
 	image := "registry.example/" + workload(component, i)
-	if !f.plain {
+	if !s.plain {
 		image += ":" + tag
 	}
 	return image
@@ -231,14 +231,14 @@ func tagOf(file string) string {
 	return strings.Trim(line, `" `)
 }
 
-func (f *scenario) pipelineFile() string {
+func (s *scenario) pipelineFile() string {
 	var b strings.Builder
 	batch := "component"
-	if f.batch {
+	if s.batch {
 		batch = "environment"
 	}
 	carry := `kustomizeImages: ["registry.example/*"]`
-	if f.plain {
+	if s.plain {
 		carry = `yaml: {files: [release.yaml], paths: [data.newTag]}`
 	}
 	fmt.Fprintf(&b, `apiVersion: liftlock.dev/v1alpha1
@@ -254,8 +254,8 @@ spec:
   merge: {method: %s}
   limits: {openPerEnvironment: %d, mergesPerHour: %d, revertsPer10Minutes: %d}
   environments:
-`, pipeline, carry, batch, f.method, f.limits().open, f.limits().merges, f.limits().reverts)
-	for i, e := range f.environments {
+`, pipeline, carry, batch, s.method, s.limits().open, s.limits().merges, s.limits().reverts)
+	for i, e := range s.environments {
 		fmt.Fprintf(&b, "    - name: %s\n      verify: {arriveWithin: 10m, timeout: 3m, healthyFor: %v, watch: %v, debounce: 20s}\n", e.name, healthyFor, watchFor)
 		if i == 0 {
 			continue
@@ -273,7 +273,7 @@ spec:
 		} else if e.auto {
 			gates = append(gates, "{settled: {drift: block}}")
 		}
-		if f.soaks {
+		if s.soaks {
 			gates = append(gates, fmt.Sprintf("{soak: {for: %v}}", soaksFor))
 		}
 		if len(gates) > 0 {

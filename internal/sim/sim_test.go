@@ -66,30 +66,30 @@ type tally struct {
 	broken                      *Result
 }
 
-func (a *tally) take(limit int, until time.Time) (int64, bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.broken != nil && !*allFlag || limit > 0 && a.worlds >= limit || limit == 0 && time.Now().After(until) {
+func (t *tally) take(limit int, until time.Time) (int64, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.broken != nil && !*allFlag || limit > 0 && t.worlds >= limit || limit == 0 && time.Now().After(until) {
 		return 0, false
 	}
-	a.worlds++
-	a.next++
-	return a.next - 1, true
+	t.worlds++
+	t.next++
+	return t.next - 1, true
 }
 
-func (a *tally) add(r Result) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func (t *tally) add(r Result) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if *allFlag {
 		fmt.Printf("seed %d: %d promotions, %d reverts, runs %v, %d steps\n", r.Seed, r.Promotions, r.Reverts, r.Runs, r.Steps)
 	}
-	a.promotions += r.Promotions
-	a.reverts += r.Reverts
+	t.promotions += r.Promotions
+	t.reverts += r.Reverts
 	if r.Broken != nil && *allFlag {
 		fmt.Printf("seed %d after %v: %v\n", r.Seed, r.Broken.At, r.Broken)
 	}
-	if r.Broken != nil && (a.broken == nil || r.Seed < a.broken.Seed) {
-		a.broken = &r
+	if r.Broken != nil && (t.broken == nil || r.Seed < t.broken.Seed) {
+		t.broken = &r
 	}
 }
 

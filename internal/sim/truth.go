@@ -126,12 +126,12 @@ type wideHold struct {
 }
 
 // covers says whether a hold stands against bringing something to a target.
-func (h wideHold) covers(p target) bool {
-	switch h.scope {
+func (w wideHold) covers(p target) bool {
+	switch w.scope {
 	case "component":
-		return slices.Contains(h.components, p.component)
+		return slices.Contains(w.components, p.component)
 	case "environment":
-		return h.env == p.env
+		return w.env == p.env
 	}
 	return true
 }

@@ -25,34 +25,34 @@ type acceptance struct {
 
 // accept has a delivery written by write, with those that wait at that moment. alone says
 // that it was the only one.
-func (g *acceptGroup) accept(ctx context.Context, d Delivery, write func(context.Context, []*acceptance) error) (a *acceptance, alone bool) {
+func (ag *acceptGroup) accept(ctx context.Context, d Delivery, write func(context.Context, []*acceptance) error) (a *acceptance, alone bool) {
 	a = &acceptance{delivery: d, leads: make(chan bool, 1), err: errAborted}
-	g.mu.Lock()
-	g.waiting = append(g.waiting, a)
-	leads := !g.busy
-	g.busy = true
-	g.mu.Unlock()
+	ag.mu.Lock()
+	ag.waiting = append(ag.waiting, a)
+	leads := !ag.busy
+	ag.busy = true
+	ag.mu.Unlock()
 	if leads || <-a.leads {
-		return a, g.writeNext(ctx, write) == 1
+		return a, ag.writeNext(ctx, write) == 1
 	}
 	return a, false
 }
 
 // writeNext writes those that wait, the caller being the first of them, and says how many
 // they were.
-func (g *acceptGroup) writeNext(ctx context.Context, write func(context.Context, []*acceptance) error) int {
-	g.mu.Lock()
-	members := g.waiting[:min(len(g.waiting), groupLimit):min(len(g.waiting), groupLimit)]
-	g.waiting = g.waiting[len(members):]
-	g.mu.Unlock()
+func (ag *acceptGroup) writeNext(ctx context.Context, write func(context.Context, []*acceptance) error) int {
+	ag.mu.Lock()
+	members := ag.waiting[:min(len(ag.waiting), groupLimit):min(len(ag.waiting), groupLimit)]
+	ag.waiting = ag.waiting[len(members):]
+	ag.mu.Unlock()
 	defer func() { // also when write panics: nobody waits for ever
-		g.mu.Lock()
-		if g.busy = len(g.waiting) > 0; g.busy {
-			g.waiting[0].leads <- true
+		ag.mu.Lock()
+		if ag.busy = len(ag.waiting) > 0; ag.busy {
+			ag.waiting[0].leads <- true
 		} else {
-			g.waiting = nil
+			ag.waiting = nil
 		}
-		g.mu.Unlock()
+		ag.mu.Unlock()
 		for _, a := range members[1:] {
 			a.leads <- false
 		}

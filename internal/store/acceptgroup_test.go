@@ -30,11 +30,11 @@ func blockWriter(t *testing.T, w *testStore) (release func()) {
 
 // awaitWaiting waits until a delivery is being written, and so many wait for the next
 // transaction.
-func (g *acceptGroup) awaitWaiting(n int) {
+func (ag *acceptGroup) awaitWaiting(n int) {
 	for is := false; !is; runtime.Gosched() {
-		g.mu.Lock()
-		is = g.busy && len(g.waiting) == n
-		g.mu.Unlock()
+		ag.mu.Lock()
+		is = ag.busy && len(ag.waiting) == n
+		ag.mu.Unlock()
 	}
 }
 

@@ -36,9 +36,9 @@ func (t *Tx) PutArrival(ctx context.Context, a Arrival) (seq int64, err error) {
 	return seq, wrapError(err, "store the arrival of %s in %s of %s", a.Release, a.Environment, a.Unit)
 }
 
-func (t sqlTx) putArrival(ctx context.Context, a Arrival) (seq int64, err error) {
+func (s sqlTx) putArrival(ctx context.Context, a Arrival) (seq int64, err error) {
 	// Numbers are never given twice: the newest of a unit is never pruned.
-	seq, _, err = queryOne(ctx, t.db, oneColumn[int64], `INSERT INTO arrivals
+	seq, _, err = queryOne(ctx, s.db, oneColumn[int64], `INSERT INTO arrivals
 			(unit, environment, commit_id, release_id, seq, at, verified_at, degraded_at, withdrawn_at, data)
 		VALUES ($1, $2, $3, $4, (SELECT coalesce(max(seq), 0) + 1 FROM arrivals WHERE unit = $1), $5, $6, $7, $8, $9)
 		ON CONFLICT (unit, environment, commit_id, release_id) DO UPDATE SET at = excluded.at, verified_at = excluded.verified_at,
@@ -46,12 +46,12 @@ func (t sqlTx) putArrival(ctx context.Context, a Arrival) (seq int64, err error)
 		RETURNING seq`,
 		a.Unit, a.Environment, a.Commit, a.Release, toMicros(a.At), toMicros(a.VerifiedAt), toMicros(a.DegradedAt), toMicros(a.WithdrawnAt), string(a.Data))
 	if err == nil {
-		_, err = t.db.exec(ctx, `UPDATE arrivals SET recent = 0 WHERE unit = $1 AND environment = $2 AND recent = 1 AND seq <=
+		_, err = s.db.exec(ctx, `UPDATE arrivals SET recent = 0 WHERE unit = $1 AND environment = $2 AND recent = 1 AND seq <=
 			(SELECT seq FROM arrivals WHERE unit = $1 AND environment = $2 AND recent = 1 ORDER BY seq DESC LIMIT 1 OFFSET $3)`,
 			a.Unit, a.Environment, RecentArrivals)
 	}
 	if err == nil {
-		err = t.raiseVersion(ctx, arrivalsScope(a.Unit))
+		err = s.raiseVersion(ctx, arrivalsScope(a.Unit))
 	}
 	return seq, err
 }
@@ -66,13 +66,13 @@ func (t *Tx) WithdrawArrivals(ctx context.Context, unit, environment string, abo
 	return wrapError(err, "take back what arrived in %s of %.80q", environment, unit)
 }
 
-func (t sqlTx) withdrawArrivals(ctx context.Context, unit, environment string, above, below int64, at time.Time) error {
-	changed, err := t.db.exec(ctx, `UPDATE arrivals SET withdrawn_at = $5 WHERE unit = $1 AND environment = $2 AND seq > $3 AND seq < $4 AND withdrawn_at = 0`,
+func (s sqlTx) withdrawArrivals(ctx context.Context, unit, environment string, above, below int64, at time.Time) error {
+	changed, err := s.db.exec(ctx, `UPDATE arrivals SET withdrawn_at = $5 WHERE unit = $1 AND environment = $2 AND seq > $3 AND seq < $4 AND withdrawn_at = 0`,
 		unit, environment, above, below, toMicros(at))
 	if err != nil || changed == 0 {
 		return err
 	}
-	return t.raiseVersion(ctx, arrivalsScope(unit))
+	return s.raiseVersion(ctx, arrivalsScope(unit))
 }
 
 // UpdateArrivalData writes only the Data of an arrival anew, so that what another process
@@ -84,13 +84,13 @@ func (t *Tx) UpdateArrivalData(ctx context.Context, a Arrival) error {
 	return wrapError(t.db.updateArrivalData(ctx, a), "store the data of the arrival of %s in %s of %s", a.Release, a.Environment, a.Unit)
 }
 
-func (t sqlTx) updateArrivalData(ctx context.Context, a Arrival) error {
-	changed, err := t.db.exec(ctx, `UPDATE arrivals SET data = $5 WHERE unit = $1 AND environment = $2 AND commit_id = $3 AND release_id = $4`,
+func (s sqlTx) updateArrivalData(ctx context.Context, a Arrival) error {
+	changed, err := s.db.exec(ctx, `UPDATE arrivals SET data = $5 WHERE unit = $1 AND environment = $2 AND commit_id = $3 AND release_id = $4`,
 		a.Unit, a.Environment, a.Commit, a.Release, string(a.Data))
 	if err != nil || changed == 0 {
 		return err
 	}
-	return t.raiseVersion(ctx, arrivalsScope(a.Unit))
+	return s.raiseVersion(ctx, arrivalsScope(a.Unit))
 }
 
 func (a *Arrival) columns() []any {
@@ -100,19 +100,19 @@ func (a *Arrival) columns() []any {
 
 const arrivalColumns = `unit, environment, release_id, seq, commit_id, at, verified_at, degraded_at, withdrawn_at, data`
 
-func (r queries) Arrivals(ctx context.Context, unit string) ([]Arrival, error) {
-	all, err := queryAll(ctx, r.db, (*Arrival).columns, `SELECT `+arrivalColumns+` FROM arrivals WHERE unit = $1 AND recent = 1 ORDER BY seq DESC`, unit)
+func (q queries) Arrivals(ctx context.Context, unit string) ([]Arrival, error) {
+	all, err := queryAll(ctx, q.db, (*Arrival).columns, `SELECT `+arrivalColumns+` FROM arrivals WHERE unit = $1 AND recent = 1 ORDER BY seq DESC`, unit)
 	return all, wrapError(err, "read the arrivals of %s", unit)
 }
 
-func (r queries) OlderArrivals(ctx context.Context, unit string, releases ...string) ([]Arrival, error) {
+func (q queries) OlderArrivals(ctx context.Context, unit string, releases ...string) ([]Arrival, error) {
 	if len(releases) == 0 {
 		return nil, nil
 	}
 	var w whereClause
 	w.addCondition("a.unit = $%d AND a.recent = 0", unit)
 	addIn(&w, "a.release_id", releases)
-	all, err := queryAll(ctx, r.db, (*Arrival).columns, `SELECT `+arrivalColumns+` FROM arrivals a`+w.String()+` AND NOT EXISTS (SELECT 1 FROM arrivals n
+	all, err := queryAll(ctx, q.db, (*Arrival).columns, `SELECT `+arrivalColumns+` FROM arrivals a`+w.String()+` AND NOT EXISTS (SELECT 1 FROM arrivals n
 		WHERE n.unit = a.unit AND n.release_id = a.release_id AND n.environment = a.environment AND n.seq > a.seq) ORDER BY seq DESC`, w.args...)
 	return all, wrapError(err, "read where releases of %s arrived long ago", unit)
 }
@@ -120,7 +120,7 @@ func (r queries) OlderArrivals(ctx context.Context, unit string, releases ...str
 // MaxUnitsArrivedBy bounds UnitsArrivedBy.
 const MaxUnitsArrivedBy = maxLimit
 
-func (r queries) UnitsArrivedBy(ctx context.Context, commit string, limit int) ([]string, error) {
-	units, err := queryAll(ctx, r.db, oneColumn[string], `SELECT DISTINCT unit FROM arrivals WHERE commit_id = $1 ORDER BY unit`+limitTo("$2"), commit, clampLimit(limit))
+func (q queries) UnitsArrivedBy(ctx context.Context, commit string, limit int) ([]string, error) {
+	units, err := queryAll(ctx, q.db, oneColumn[string], `SELECT DISTINCT unit FROM arrivals WHERE commit_id = $1 ORDER BY unit`+limitTo("$2"), commit, clampLimit(limit))
 	return units, wrapError(err, "read whose releases arrived by %s", commit)
 }

@@ -72,19 +72,19 @@ func (s *Store) ReplaceAuditOutcome(ctx context.Context, source, was, outcome st
 	})
 }
 
-func (t sqlTx) replaceAuditOutcome(ctx context.Context, source, was, outcome string) (replaced bool, err error) {
-	n, err := t.db.exec(ctx, `UPDATE audit SET outcome = $1 WHERE source = $2 AND source <> '' AND outcome = $3`, outcome, source, was)
+func (s sqlTx) replaceAuditOutcome(ctx context.Context, source, was, outcome string) (replaced bool, err error) {
+	n, err := s.db.exec(ctx, `UPDATE audit SET outcome = $1 WHERE source = $2 AND source <> '' AND outcome = $3`, outcome, source, was)
 	return n > 0, err
 }
 
-func (t sqlTx) addAudit(ctx context.Context, a Audit) (added bool, err error) {
-	n, err := t.db.exec(ctx, `INSERT INTO audit (at, actor, via, verb, subject, environment, reason, outcome, source, data)
+func (s sqlTx) addAudit(ctx context.Context, a Audit) (added bool, err error) {
+	n, err := s.db.exec(ctx, `INSERT INTO audit (at, actor, via, verb, subject, environment, reason, outcome, source, data)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING`,
 		toMicros(a.At), a.Actor, a.Via, a.Verb, a.Subject, a.Environment, a.Reason, a.Outcome, a.Source, string(a.Data))
 	return n > 0, err
 }
 
-func (r queries) AuditTrail(ctx context.Context, f AuditFilter, limit int) ([]Audit, error) {
+func (q queries) AuditTrail(ctx context.Context, f AuditFilter, limit int) ([]Audit, error) {
 	var w whereClause
 	addEquals(&w, "actor", f.Actor)
 	addEquals(&w, "via", f.Via)
@@ -105,7 +105,7 @@ func (r queries) AuditTrail(ctx context.Context, f AuditFilter, limit int) ([]Au
 		w.addCondition("id < $%d", f.Before)
 	}
 	w.args = append(w.args, clampLimit(limit))
-	all, err := queryAll(ctx, r.db, func(a *Audit) []any {
+	all, err := queryAll(ctx, q.db, func(a *Audit) []any {
 		return []any{&a.ID, timeColumn{&a.At}, &a.Actor, &a.Via, &a.Verb, &a.Subject, &a.Environment, &a.Reason, &a.Outcome, &a.Source, payloadColumn{&a.Data}}
 	}, `SELECT id, at, actor, via, verb, subject, environment, reason, outcome, source, data FROM audit`+
 		w.String()+` ORDER BY id DESC`+limitTo(w.lastPlaceholder()), w.args...)

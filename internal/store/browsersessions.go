@@ -98,7 +98,7 @@ func (t *Tx) EndBrowserSession(ctx context.Context, id string) (ended bool, err 
 	return ended, wrapError(err, "end the session %s", id)
 }
 
-func (t sqlTx) addBrowserSession(ctx context.Context, b BrowserSession) (added bool, err error) {
+func (s sqlTx) addBrowserSession(ctx context.Context, b BrowserSession) (added bool, err error) {
 	groups, err := json.Marshal(b.Groups)
 	if err != nil {
 		return false, err
@@ -111,24 +111,24 @@ func (t sqlTx) addBrowserSession(ctx context.Context, b BrowserSession) (added b
 		}
 		accounts = string(raw)
 	}
-	n, err := t.db.exec(ctx, `INSERT INTO browser_sessions (id, token, attempt, subject, name, role, "groups", client, started_at, seen_at, expires_at, ended_at, accounts)
+	n, err := s.db.exec(ctx, `INSERT INTO browser_sessions (id, token, attempt, subject, name, role, "groups", client, started_at, seen_at, expires_at, ended_at, accounts)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) ON CONFLICT DO NOTHING`,
 		b.ID, b.Token, b.Attempt, b.Subject, b.Name, b.Role, string(groups), b.Client, toMicros(b.StartedAt), toMicros(b.SeenAt), toMicros(b.ExpiresAt), toMicros(b.EndedAt), accounts)
 	return n > 0, err
 }
 
-func (t sqlTx) seeBrowserSession(ctx context.Context, id string, at time.Time) error {
-	_, err := t.db.exec(ctx, `UPDATE browser_sessions SET seen_at = $1 WHERE id = $2 AND ended_at = 0 AND seen_at < $1`, toMicros(at), id)
+func (s sqlTx) seeBrowserSession(ctx context.Context, id string, at time.Time) error {
+	_, err := s.db.exec(ctx, `UPDATE browser_sessions SET seen_at = $1 WHERE id = $2 AND ended_at = 0 AND seen_at < $1`, toMicros(at), id)
 	return err
 }
 
-func (t sqlTx) rotateBrowserSession(ctx context.Context, id, token, next, role string) (rotated bool, err error) {
-	n, err := t.db.exec(ctx, `UPDATE browser_sessions SET token = $1, role = $2 WHERE id = $3 AND token = $4 AND ended_at = 0`, next, role, id, token)
+func (s sqlTx) rotateBrowserSession(ctx context.Context, id, token, next, role string) (rotated bool, err error) {
+	n, err := s.db.exec(ctx, `UPDATE browser_sessions SET token = $1, role = $2 WHERE id = $3 AND token = $4 AND ended_at = 0`, next, role, id, token)
 	return n > 0, err
 }
 
-func (t sqlTx) endBrowserSession(ctx context.Context, id string, at time.Time) (ended bool, err error) {
-	n, err := t.db.exec(ctx, `UPDATE browser_sessions SET ended_at = $1 WHERE id = $2 AND ended_at = 0`, toMicros(at), id)
+func (s sqlTx) endBrowserSession(ctx context.Context, id string, at time.Time) (ended bool, err error) {
+	n, err := s.db.exec(ctx, `UPDATE browser_sessions SET ended_at = $1 WHERE id = $2 AND ended_at = 0`, toMicros(at), id)
 	return n > 0, err
 }
 
@@ -143,40 +143,40 @@ func (b *BrowserSession) columns() []any {
 type namesColumn struct{ names *[]string }
 
 // Scan implements sql.Scanner.
-func (c namesColumn) Scan(stored any) error {
+func (n namesColumn) Scan(stored any) error {
 	raw, ok := stored.(string)
 	if !ok {
 		return fmt.Errorf("a list of names is stored as %T", stored)
 	}
-	return json.Unmarshal([]byte(raw), c.names)
+	return json.Unmarshal([]byte(raw), n.names)
 }
 
 // accountsColumn reads stored accounts; empty text is none.
 type accountsColumn struct{ accounts *map[string]string }
 
 // Scan implements sql.Scanner.
-func (c accountsColumn) Scan(stored any) error {
+func (a accountsColumn) Scan(stored any) error {
 	raw, ok := stored.(string)
 	if !ok {
 		return fmt.Errorf("accounts are stored as %T", stored)
 	}
-	if *c.accounts = nil; raw == "" {
+	if *a.accounts = nil; raw == "" {
 		return nil
 	}
-	return json.Unmarshal([]byte(raw), c.accounts)
+	return json.Unmarshal([]byte(raw), a.accounts)
 }
 
-func (r queries) BrowserSession(ctx context.Context, token string) (BrowserSession, bool, error) {
-	b, ok, err := queryOne(ctx, r.db, (*BrowserSession).columns, `SELECT `+browserSessionColumns+` FROM browser_sessions WHERE token = $1`, token)
+func (q queries) BrowserSession(ctx context.Context, token string) (BrowserSession, bool, error) {
+	b, ok, err := queryOne(ctx, q.db, (*BrowserSession).columns, `SELECT `+browserSessionColumns+` FROM browser_sessions WHERE token = $1`, token)
 	return b, ok, wrapError(err, "read a session")
 }
 
-func (r queries) BrowserSessions(ctx context.Context, subject string, usedSince time.Time) ([]BrowserSession, error) {
+func (q queries) BrowserSessions(ctx context.Context, subject string, usedSince time.Time) ([]BrowserSession, error) {
 	var w whereClause
 	w.addCondition("ended_at = 0 AND expires_at > liftlock_now()")
 	w.addCondition("seen_at >= $%d", toMicros(usedSince))
 	addEquals(&w, "subject", subject)
 	w.args = append(w.args, maxBrowserSessions)
-	all, err := queryAll(ctx, r.db, (*BrowserSession).columns, `SELECT `+browserSessionColumns+` FROM browser_sessions`+w.String()+` ORDER BY started_at DESC, id`+limitTo(w.lastPlaceholder()), w.args...)
+	all, err := queryAll(ctx, q.db, (*BrowserSession).columns, `SELECT `+browserSessionColumns+` FROM browser_sessions`+w.String()+` ORDER BY started_at DESC, id`+limitTo(w.lastPlaceholder()), w.args...)
 	return all, wrapError(err, "read the sessions")
 }

@@ -8,9 +8,9 @@ import (
 )
 
 // newBrowserSession is a session that lasts for an hour.
-func (w *testStore) newBrowserSession(id, subject string) BrowserSession {
+func (ts *testStore) newBrowserSession(id, subject string) BrowserSession {
 	return BrowserSession{ID: id, Token: "token " + id, Attempt: "attempt " + id, Subject: subject, Name: "Ada", Role: "operator", Groups: []string{"sre", "on call"}, Accounts: map[string]string{"hub": "ada-l"}, Client: "10.0.0.7",
-		StartedAt: w.Now(), SeenAt: w.Now(), ExpiresAt: w.Now().Add(time.Hour)}
+		StartedAt: ts.Now(), SeenAt: ts.Now(), ExpiresAt: ts.Now().Add(time.Hour)}
 }
 
 func sessionIDs(all []BrowserSession) string {

@@ -13,16 +13,16 @@ type unitCalls struct {
 	single, whole int
 }
 
-func (c *unitCalls) Units(ctx context.Context, f UnitFilter) ([]Unit, error) {
+func (u *unitCalls) Units(ctx context.Context, f UnitFilter) ([]Unit, error) {
 	if !f.WithoutData {
-		c.whole++
+		u.whole++
 	}
-	return c.Store.Units(ctx, f)
+	return u.Store.Units(ctx, f)
 }
 
-func (c *unitCalls) Unit(ctx context.Context, key string) (Unit, bool, error) {
-	c.single++
-	return c.Store.Unit(ctx, key)
+func (u *unitCalls) Unit(ctx context.Context, key string) (Unit, bool, error) {
+	u.single++
+	return u.Store.Unit(ctx, key)
 }
 
 // TestChangedUnits reads the data of what isn't known, and of no more than that where it is little.

@@ -26,30 +26,30 @@ type sharedTime struct {
 	corrections int       // how often it was set right
 }
 
-func (c *sharedTime) now() time.Time {
-	own := c.own()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.sharedAt(own)
+func (s *sharedTime) now() time.Time {
+	own := s.own()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sharedAt(own)
 }
 
-func (c *sharedTime) sharedAt(own time.Time) time.Time {
-	if c.at.IsZero() {
+func (s *sharedTime) sharedAt(own time.Time) time.Time {
+	if s.at.IsZero() {
 		return own
 	}
-	return c.at.Add(own.Sub(c.ownAt)) // which a jump of the own clock doesn't change where that is monotonic
+	return s.at.Add(own.Sub(s.ownAt)) // which a jump of the own clock doesn't change where that is monotonic
 }
 
 // learn sets the time right, by as little as makes it agree: the database's was now
 // between two times of the process's own clock.
-func (c *sharedTime) learn(now, before, after time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (s *sharedTime) learn(now, before, after time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	switch {
-	case now.Before(c.sharedAt(before).Add(-clockTolerance)):
-		c.at, c.ownAt, c.corrections = now, before, c.corrections+1
-	case now.After(c.sharedAt(after).Add(clockTolerance)):
-		c.at, c.ownAt, c.corrections = now, after, c.corrections+1
+	case now.Before(s.sharedAt(before).Add(-clockTolerance)):
+		s.at, s.ownAt, s.corrections = now, before, s.corrections+1
+	case now.After(s.sharedAt(after).Add(clockTolerance)):
+		s.at, s.ownAt, s.corrections = now, after, s.corrections+1
 	}
 }
 
@@ -101,7 +101,7 @@ func queryTime(ctx context.Context, db session) (time.Time, error) {
 	return fromMicros(now), err
 }
 
-func (t sqlTx) databaseTime(ctx context.Context) (time.Time, error) { return queryTime(ctx, t.db) }
+func (s sqlTx) databaseTime(ctx context.Context) (time.Time, error) { return queryTime(ctx, s.db) }
 
 // OwnTime is the time by the process's own clock, which the database doesn't set right: how much of it has
 // passed says when what was asked of the database before that ends there.
@@ -119,10 +119,10 @@ type storeClock struct {
 }
 
 // Now is the time that all processes on the database share.
-func (c storeClock) Now() time.Time { return c.shared.now() }
+func (s storeClock) Now() time.Time { return s.shared.now() }
 
 // Since is how long ago, by that time, something was.
-func (c storeClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+func (s storeClock) Since(t time.Time) time.Duration { return s.Now().Sub(t) }
 
 // ForProcess is the same open database as another process has it, whose own clock is now:
 // so that processes can be simulated side by side. Each of its deliveries is a transaction of

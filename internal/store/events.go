@@ -71,22 +71,22 @@ func (t *Tx) addEvent(ctx context.Context, e Event) (fresh bool, err error) {
 	return t.db.addEvent(ctx, e)
 }
 
-func (t sqlTx) lockEvents(ctx context.Context) error {
-	if t.dialect.lockEvents == "" {
+func (s sqlTx) lockEvents(ctx context.Context) error {
+	if s.dialect.lockEvents == "" {
 		return nil
 	}
-	_, err := t.db.exec(ctx, t.dialect.lockEvents)
+	_, err := s.db.exec(ctx, s.dialect.lockEvents)
 	return err
 }
 
-func (t sqlTx) addEvent(ctx context.Context, e Event) (fresh bool, err error) {
-	n, err := t.db.exec(ctx, `INSERT INTO events (at, repo, pipeline, component, environment, pull, kind, message, data, idempotency_key)
+func (s sqlTx) addEvent(ctx context.Context, e Event) (fresh bool, err error) {
+	n, err := s.db.exec(ctx, `INSERT INTO events (at, repo, pipeline, component, environment, pull, kind, message, data, idempotency_key)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING`,
 		toMicros(e.At), e.Repo, e.Pipeline, e.Component, e.Environment, e.Pull, e.Kind, e.Message, string(e.Data), e.IdempotencyKey)
 	return n > 0, err
 }
 
-func (r queries) Events(ctx context.Context, f EventFilter) ([]Event, error) {
+func (q queries) Events(ctx context.Context, f EventFilter) ([]Event, error) {
 	var w whereClause
 	if f.After > 0 {
 		w.addCondition("seq > $%d", f.After)
@@ -101,7 +101,7 @@ func (r queries) Events(ctx context.Context, f EventFilter) ([]Event, error) {
 		order += " DESC"
 	}
 	w.args = append(w.args, clampLimit(f.Limit))
-	all, err := queryAll(ctx, r.db, func(e *Event) []any {
+	all, err := queryAll(ctx, q.db, func(e *Event) []any {
 		return []any{&e.Seq, timeColumn{&e.At}, &e.Repo, &e.Pipeline, &e.Component, &e.Environment, &e.Pull, &e.Kind, &e.Message,
 			payloadColumn{&e.Data}, &e.IdempotencyKey}
 	}, `SELECT seq, at, repo, pipeline, component, environment, pull, kind, message, data, idempotency_key FROM events`+

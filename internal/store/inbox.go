@@ -73,19 +73,19 @@ func (t *Tx) accept(ctx context.Context, d Delivery) (fresh bool, err error) {
 	return true, t.wakeIn(distance, d.Urgency, d.Keys)
 }
 
-func (t sqlTx) addDelivery(ctx context.Context, d Delivery) (fresh bool, err error) {
+func (s sqlTx) addDelivery(ctx context.Context, d Delivery) (fresh bool, err error) {
 	keys, err := json.Marshal(d.Keys)
 	if err != nil {
 		return false, err
 	}
-	n, err := t.db.exec(ctx, `INSERT INTO deliveries (forge, id, event, repo, keys, received_at)
+	n, err := s.db.exec(ctx, `INSERT INTO deliveries (forge, id, event, repo, keys, received_at)
 		VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`,
 		d.Forge, d.ID, d.Event, d.Repo, string(keys), toMicros(d.ReceivedAt))
 	return n > 0, err
 }
 
-func (r queries) HasDelivery(ctx context.Context, forge, id string) (bool, error) {
-	_, ok, err := queryOne(ctx, r.db, oneColumn[string], `SELECT id FROM deliveries WHERE forge = $1 AND id = $2`, forge, id)
+func (q queries) HasDelivery(ctx context.Context, forge, id string) (bool, error) {
+	_, ok, err := queryOne(ctx, q.db, oneColumn[string], `SELECT id FROM deliveries WHERE forge = $1 AND id = $2`, forge, id)
 	return ok, wrapError(err, "look for the delivery %.80q of %s", id, forge)
 }
 

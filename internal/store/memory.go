@@ -126,7 +126,7 @@ type memoryTx struct {
 var _ transaction = (*memoryTx)(nil)
 
 // announce has nobody to tell: other processes are simulated in this one.
-func (t *memoryTx) announce(context.Context, string) error { return nil }
+func (mt *memoryTx) announce(context.Context, string) error { return nil }
 
 // lockEvents has nothing to do: one transaction at a time writes.
-func (t *memoryTx) lockEvents(context.Context) error { return nil }
+func (mt *memoryTx) lockEvents(context.Context) error { return nil }

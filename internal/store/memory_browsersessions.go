@@ -26,8 +26,8 @@ func newMemoryBrowserSessions() memoryTable[BrowserSession] {
 		}, wants: func(b *BrowserSession) bool { return b.EndedAt.IsZero() }})
 }
 
-func (t *memoryTx) addBrowserSession(_ context.Context, b BrowserSession) (added bool, err error) {
-	all := &t.tables.sessions
+func (mt *memoryTx) addBrowserSession(_ context.Context, b BrowserSession) (added bool, err error) {
+	all := &mt.tables.sessions
 	if all.find(&b) != nil || all.findBy(sessionsByToken, &b) != nil || all.findBy(sessionsByAttempt, &b) != nil {
 		return false, nil
 	}
@@ -38,8 +38,8 @@ func (t *memoryTx) addBrowserSession(_ context.Context, b BrowserSession) (added
 }
 
 // changeSession changes a session that isn't ended, where change says so.
-func (t *memoryTables) changeSession(id string, change func(*BrowserSession) bool) bool {
-	old := t.sessions.find(&BrowserSession{ID: id})
+func (m *memoryTables) changeSession(id string, change func(*BrowserSession) bool) bool {
+	old := m.sessions.find(&BrowserSession{ID: id})
 	if old == nil || !old.EndedAt.IsZero() {
 		return false
 	}
@@ -47,12 +47,12 @@ func (t *memoryTables) changeSession(id string, change func(*BrowserSession) boo
 	if !change(&changed) {
 		return false
 	}
-	t.sessions.put(&changed)
+	m.sessions.put(&changed)
 	return true
 }
 
-func (t *memoryTx) seeBrowserSession(_ context.Context, id string, at time.Time) error {
-	t.tables.changeSession(id, func(b *BrowserSession) bool {
+func (mt *memoryTx) seeBrowserSession(_ context.Context, id string, at time.Time) error {
+	mt.tables.changeSession(id, func(b *BrowserSession) bool {
 		later := compareTimes(b.SeenAt, at) < 0
 		b.SeenAt = storedTime(at)
 		return later
@@ -60,16 +60,16 @@ func (t *memoryTx) seeBrowserSession(_ context.Context, id string, at time.Time)
 	return nil
 }
 
-func (t *memoryTx) rotateBrowserSession(_ context.Context, id, token, next, role string) (rotated bool, err error) {
-	return t.tables.changeSession(id, func(b *BrowserSession) bool {
+func (mt *memoryTx) rotateBrowserSession(_ context.Context, id, token, next, role string) (rotated bool, err error) {
+	return mt.tables.changeSession(id, func(b *BrowserSession) bool {
 		isIt := b.Token == token
 		b.Token, b.Role = next, role
 		return isIt
 	}), nil
 }
 
-func (t *memoryTx) endBrowserSession(_ context.Context, id string, at time.Time) (ended bool, err error) {
-	return t.tables.changeSession(id, func(b *BrowserSession) bool {
+func (mt *memoryTx) endBrowserSession(_ context.Context, id string, at time.Time) (ended bool, err error) {
+	return mt.tables.changeSession(id, func(b *BrowserSession) bool {
 		b.EndedAt = storedTime(at)
 		return true
 	}), nil

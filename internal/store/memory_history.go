@@ -28,12 +28,12 @@ func newMemoryDeliveries() memoryTable[Delivery] {
 	}})
 }
 
-func (t *memoryTx) addDelivery(_ context.Context, d Delivery) (fresh bool, err error) {
-	if t.tables.deliveries.find(&d) != nil {
+func (mt *memoryTx) addDelivery(_ context.Context, d Delivery) (fresh bool, err error) {
+	if mt.tables.deliveries.find(&d) != nil {
 		return false, nil
 	}
 	d.ReceivedAt, d.Keys, d.Records = storedTime(d.ReceivedAt), nil, nil // nobody asks for them
-	t.tables.deliveries.put(&d)
+	mt.tables.deliveries.put(&d)
 	return true, nil
 }
 
@@ -74,26 +74,26 @@ func (m memoryReader) UnitsArrivedBy(ctx context.Context, commit string, limit i
 }
 
 // arrivalsOf are a unit's, the newest first.
-func (t *memoryTables) arrivalsOf(unit string) iter.Seq[*Arrival] {
-	return takeWhile(t.arrivals.downFrom(arrivalsBySeq, &Arrival{Unit: unit, Seq: neverDue}), func(a *Arrival) bool { return a.Unit == unit })
+func (m *memoryTables) arrivalsOf(unit string) iter.Seq[*Arrival] {
+	return takeWhile(m.arrivals.downFrom(arrivalsBySeq, &Arrival{Unit: unit, Seq: neverDue}), func(a *Arrival) bool { return a.Unit == unit })
 }
 
-func (t *memoryTx) putArrival(_ context.Context, a Arrival) (seq int64, err error) {
+func (mt *memoryTx) putArrival(_ context.Context, a Arrival) (seq int64, err error) {
 	a.Seq = 1
-	if old := t.tables.arrivals.find(&a); old != nil {
+	if old := mt.tables.arrivals.find(&a); old != nil {
 		a.Seq = old.Seq
-	} else if newest := firstOf(t.tables.arrivalsOf(a.Unit)); newest != nil {
+	} else if newest := firstOf(mt.tables.arrivalsOf(a.Unit)); newest != nil {
 		a.Seq = newest.Seq + 1
 	}
 	a.At, a.VerifiedAt, a.DegradedAt, a.WithdrawnAt, a.Data = storedTime(a.At), storedTime(a.VerifiedAt), storedTime(a.DegradedAt), storedTime(a.WithdrawnAt), copyPayload(a.Data)
-	t.tables.arrivals.put(&a)
-	t.raiseVersion(arrivalsScope(a.Unit))
+	mt.tables.arrivals.put(&a)
+	mt.raiseVersion(arrivalsScope(a.Unit))
 	return a.Seq, nil
 }
 
-func (t *memoryTx) withdrawArrivals(_ context.Context, unit, environment string, above, below int64, at time.Time) error {
+func (mt *memoryTx) withdrawArrivals(_ context.Context, unit, environment string, above, below int64, at time.Time) error {
 	var withdrawn []*Arrival
-	for a := range t.tables.arrivalsOf(unit) {
+	for a := range mt.tables.arrivalsOf(unit) {
 		if a.Environment == environment && a.Seq > above && a.Seq < below && a.WithdrawnAt.IsZero() {
 			changed := *a
 			changed.WithdrawnAt = storedTime(at)
@@ -101,23 +101,23 @@ func (t *memoryTx) withdrawArrivals(_ context.Context, unit, environment string,
 		}
 	}
 	for _, a := range withdrawn {
-		t.tables.arrivals.put(a)
+		mt.tables.arrivals.put(a)
 	}
 	if withdrawn != nil {
-		t.raiseVersion(arrivalsScope(unit))
+		mt.raiseVersion(arrivalsScope(unit))
 	}
 	return nil
 }
 
-func (t *memoryTx) updateArrivalData(_ context.Context, a Arrival) error {
-	old := t.tables.arrivals.find(&a)
+func (mt *memoryTx) updateArrivalData(_ context.Context, a Arrival) error {
+	old := mt.tables.arrivals.find(&a)
 	if old == nil {
 		return nil
 	}
 	changed := *old
 	changed.Data = copyPayload(a.Data)
-	t.tables.arrivals.put(&changed)
-	t.raiseVersion(arrivalsScope(a.Unit))
+	mt.tables.arrivals.put(&changed)
+	mt.raiseVersion(arrivalsScope(a.Unit))
 	return nil
 }
 
@@ -164,24 +164,24 @@ func newMemoryAudit() memoryTable[Audit] {
 		memoryOrder[Audit]{compare: func(a, b *Audit) int { return strings.Compare(a.Source, b.Source) }, wants: func(a *Audit) bool { return a.Source != "" }})
 }
 
-func (t *memoryTx) addAudit(_ context.Context, a Audit) (added bool, err error) {
-	t.tables.last.audit++
-	if a.Source != "" && t.tables.audit.findBy(auditBySource, &a) != nil {
+func (mt *memoryTx) addAudit(_ context.Context, a Audit) (added bool, err error) {
+	mt.tables.last.audit++
+	if a.Source != "" && mt.tables.audit.findBy(auditBySource, &a) != nil {
 		return false, nil
 	}
-	a.ID, a.At, a.Data = t.tables.last.audit, storedTime(a.At), copyPayload(a.Data)
-	t.tables.audit.put(&a)
+	a.ID, a.At, a.Data = mt.tables.last.audit, storedTime(a.At), copyPayload(a.Data)
+	mt.tables.audit.put(&a)
 	return true, nil
 }
 
-func (t *memoryTx) replaceAuditOutcome(_ context.Context, source, was, outcome string) (replaced bool, err error) {
-	found := t.tables.audit.findBy(auditBySource, &Audit{Source: source})
+func (mt *memoryTx) replaceAuditOutcome(_ context.Context, source, was, outcome string) (replaced bool, err error) {
+	found := mt.tables.audit.findBy(auditBySource, &Audit{Source: source})
 	if source == "" || found == nil || found.Outcome != was {
 		return false, nil
 	}
 	changed := *found
 	changed.Outcome = outcome
-	t.tables.audit.put(&changed)
+	mt.tables.audit.put(&changed)
 	return true, nil
 }
 
@@ -221,13 +221,13 @@ func newMemoryEvents() memoryTable[Event] {
 		}})
 }
 
-func (t *memoryTx) addEvent(_ context.Context, e Event) (fresh bool, err error) {
-	t.tables.last.event++
-	if e.IdempotencyKey != "" && t.tables.events.findBy(eventsOnce, &e) != nil {
+func (mt *memoryTx) addEvent(_ context.Context, e Event) (fresh bool, err error) {
+	mt.tables.last.event++
+	if e.IdempotencyKey != "" && mt.tables.events.findBy(eventsOnce, &e) != nil {
 		return false, nil
 	}
-	e.Seq, e.At, e.Data = t.tables.last.event, storedTime(e.At), copyPayload(e.Data)
-	t.tables.events.put(&e)
+	e.Seq, e.At, e.Data = mt.tables.last.event, storedTime(e.At), copyPayload(e.Data)
+	mt.tables.events.put(&e)
 	return true, nil
 }
 
@@ -255,7 +255,7 @@ func (m memoryReader) Events(ctx context.Context, f EventFilter) (out []Event, e
 }
 
 // findEvents are events that a filter may choose, in the order that it asks for.
-func (t *memoryTables) findEvents(f EventFilter) iter.Seq[*Event] {
+func (m *memoryTables) findEvents(f EventFilter) iter.Seq[*Event] {
 	order, at, here := byKey, Event{}, func(*Event) bool { return true }
 	switch {
 	case f.Repo != "" && f.Pull != 0:
@@ -267,10 +267,10 @@ func (t *memoryTables) findEvents(f EventFilter) iter.Seq[*Event] {
 	}
 	if f.Newest {
 		at.Seq = neverDue
-		return takeWhile(t.events.downFrom(order, &at), here)
+		return takeWhile(m.events.downFrom(order, &at), here)
 	}
 	at.Seq = max(f.After, 0)
-	return takeWhile(t.events.from(order, &at), here)
+	return takeWhile(m.events.from(order, &at), here)
 }
 
 func newMemoryPromotions() memoryTable[Promotion] {
@@ -285,36 +285,36 @@ func newMemoryPromotions() memoryTable[Promotion] {
 }
 
 // findByPull finds a unit's promotion with a pull request; nil when it has none.
-func (t *memoryTables) findByPull(unit, repo string, pull int) *Promotion {
-	return t.promotions.findBy(promotionsByPull, &Promotion{Unit: unit, Repo: repo, Pull: pull})
+func (m *memoryTables) findByPull(unit, repo string, pull int) *Promotion {
+	return m.promotions.findBy(promotionsByPull, &Promotion{Unit: unit, Repo: repo, Pull: pull})
 }
 
-func (t *memoryTx) updatePromotion(_ context.Context, p Promotion) (known bool, err error) {
-	old := t.tables.promotions.find(&p)
+func (mt *memoryTx) updatePromotion(_ context.Context, p Promotion) (known bool, err error) {
+	old := mt.tables.promotions.find(&p)
 	if old == nil {
 		return false, nil
 	}
-	if other := t.tables.findByPull(p.Unit, p.Repo, p.Pull); other != nil && other.ID != p.ID {
+	if other := mt.tables.findByPull(p.Unit, p.Repo, p.Pull); other != nil && other.ID != p.ID {
 		return false, fmt.Errorf("the promotion %d has its pull request", other.ID)
 	}
 	p.CreatedAt = old.CreatedAt
-	t.tables.writePromotion(p)
+	mt.tables.writePromotion(p)
 	return true, nil
 }
 
-func (t *memoryTx) addPromotion(_ context.Context, p Promotion) (id int64, err error) {
-	t.tables.last.promotion++
-	p.ID = t.tables.last.promotion
-	if old := t.tables.findByPull(p.Unit, p.Repo, p.Pull); old != nil {
+func (mt *memoryTx) addPromotion(_ context.Context, p Promotion) (id int64, err error) {
+	mt.tables.last.promotion++
+	p.ID = mt.tables.last.promotion
+	if old := mt.tables.findByPull(p.Unit, p.Repo, p.Pull); old != nil {
 		p.ID, p.CreatedAt = old.ID, old.CreatedAt
 	}
-	t.tables.writePromotion(p)
+	mt.tables.writePromotion(p)
 	return p.ID, nil
 }
 
-func (t *memoryTables) writePromotion(p Promotion) {
+func (m *memoryTables) writePromotion(p Promotion) {
 	p.CreatedAt, p.UpdatedAt, p.Data = storedTime(p.CreatedAt), storedTime(p.UpdatedAt), copyPayload(p.Data)
-	t.promotions.put(&p)
+	m.promotions.put(&p)
 }
 
 func (p *Promotion) copy() Promotion {
@@ -338,29 +338,29 @@ func (m memoryReader) Promotions(ctx context.Context, f PromotionFilter) (out []
 	return out, nil
 }
 
-func (f *PromotionFilter) chooses(p *Promotion) bool {
-	return chosen(f.Repo, p.Repo) && chosen(f.Pipeline, p.Pipeline) && chosen(f.Component, p.Component) && chosen(f.Environment, p.Environment) &&
-		chosen(f.Unit, p.Unit) && chosen(f.Kind, p.Kind) && strings.HasPrefix(p.Release, f.Release) && chosen(f.Pull, p.Pull) && (f.Before == 0 || p.ID < f.Before) &&
-		(len(f.States) == 0 || slices.Contains(f.States, p.State)) && (len(f.Pulls) == 0 || slices.Contains(f.Pulls, p.Pull))
+func (pf *PromotionFilter) chooses(p *Promotion) bool {
+	return chosen(pf.Repo, p.Repo) && chosen(pf.Pipeline, p.Pipeline) && chosen(pf.Component, p.Component) && chosen(pf.Environment, p.Environment) &&
+		chosen(pf.Unit, p.Unit) && chosen(pf.Kind, p.Kind) && strings.HasPrefix(p.Release, pf.Release) && chosen(pf.Pull, p.Pull) && (pf.Before == 0 || p.ID < pf.Before) &&
+		(len(pf.States) == 0 || slices.Contains(pf.States, p.State)) && (len(pf.Pulls) == 0 || slices.Contains(pf.Pulls, p.Pull))
 }
 
 // findPromotions are promotions that a filter may choose, the newest first.
-func (t *memoryTables) findPromotions(f PromotionFilter) iter.Seq[*Promotion] {
+func (m *memoryTables) findPromotions(f PromotionFilter) iter.Seq[*Promotion] {
 	switch {
 	case f.Repo != "" && len(f.Pulls) > 0 && slices.Min(f.Pulls) > 0:
-		return t.promotionsOfPulls(f.Repo, f.Pulls)
+		return m.promotionsOfPulls(f.Repo, f.Pulls)
 	case f.Pipeline != "" && f.Component != "":
-		return takeWhile(t.promotions.downFrom(promotionsByPlace, &Promotion{Pipeline: f.Pipeline, Component: f.Component, ID: neverDue}),
+		return takeWhile(m.promotions.downFrom(promotionsByPlace, &Promotion{Pipeline: f.Pipeline, Component: f.Component, ID: neverDue}),
 			func(p *Promotion) bool { return p.Pipeline == f.Pipeline && p.Component == f.Component })
 	}
-	return t.promotions.allDown()
+	return m.promotions.allDown()
 }
 
 // promotionsOfPulls are those with pull requests, the newest first.
-func (t *memoryTables) promotionsOfPulls(repo string, pulls []int) iter.Seq[*Promotion] {
+func (m *memoryTables) promotionsOfPulls(repo string, pulls []int) iter.Seq[*Promotion] {
 	var found []*Promotion
 	for _, pull := range slices.Compact(slices.Sorted(slices.Values(pulls))) {
-		for p := range takeWhile(t.promotions.from(promotionsByPull, &Promotion{Repo: repo, Pull: pull}), func(p *Promotion) bool { return p.Repo == repo && p.Pull == pull }) {
+		for p := range takeWhile(m.promotions.from(promotionsByPull, &Promotion{Repo: repo, Pull: pull}), func(p *Promotion) bool { return p.Repo == repo && p.Pull == pull }) {
 			found = append(found, p)
 		}
 	}
@@ -393,9 +393,9 @@ func (m memoryReader) PromotionByPull(ctx context.Context, unit, repo string, pu
 }
 
 // pruneRows goes through the whole table: it is done once in a while.
-func (t *memoryTx) pruneRows(_ context.Context, p prunableTable, before time.Time) (int64, error) {
+func (mt *memoryTx) pruneRows(_ context.Context, p prunableTable, before time.Time) (int64, error) {
 	over := func(at time.Time) bool { return compareTimes(at, before) < 0 }
-	tables := t.tables
+	tables := mt.tables
 	switch p.name {
 	case "deliveries":
 		return pruneTable(&tables.deliveries, func(d *Delivery) bool { return over(d.ReceivedAt) }), nil

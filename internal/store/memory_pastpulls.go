@@ -44,24 +44,24 @@ func newMemoryPastPulls() memoryTable[memoryPastPull] {
 }
 
 // forgetPast forgets what a pull request moved.
-func (t *memoryTx) forgetPast(repo string, number int) {
+func (mt *memoryTx) forgetPast(repo string, number int) {
 	var moved []*memoryPastPull
-	for p := range takeWhile(t.tables.pastPulls.from(byKey, &memoryPastPull{PastPull: PastPull{Repo: repo, Number: number}}), func(p *memoryPastPull) bool { return p.Repo == repo && p.Number == number }) {
+	for p := range takeWhile(mt.tables.pastPulls.from(byKey, &memoryPastPull{PastPull: PastPull{Repo: repo, Number: number}}), func(p *memoryPastPull) bool { return p.Repo == repo && p.Number == number }) {
 		moved = append(moved, p)
-		t.raiseVersion(pastPullsScope(p.Repo, p.Pipeline, p.Component))
+		mt.raiseVersion(pastPullsScope(p.Repo, p.Pipeline, p.Component))
 	}
-	t.tables.pastPulls.removeAll(moved)
+	mt.tables.pastPulls.removeAll(moved)
 }
 
-func (t *memoryTx) addPastPull(_ context.Context, m PastPull) error {
-	t.tables.last.pastPull++
+func (mt *memoryTx) addPastPull(_ context.Context, m PastPull) error {
+	mt.tables.last.pastPull++
 	m.At = storedTime(m.At)
-	row := &memoryPastPull{PastPull: m, written: t.tables.last.pastPull}
-	if t.tables.pastPulls.find(row) != nil {
+	row := &memoryPastPull{PastPull: m, written: mt.tables.last.pastPull}
+	if mt.tables.pastPulls.find(row) != nil {
 		return fmt.Errorf("%s moved %s twice", m.Repo, m.Component)
 	}
-	t.tables.pastPulls.put(row)
-	t.raiseVersion(pastPullsScope(m.Repo, m.Pipeline, m.Component))
+	mt.tables.pastPulls.put(row)
+	mt.raiseVersion(pastPullsScope(m.Repo, m.Pipeline, m.Component))
 	return nil
 }
 
@@ -75,12 +75,12 @@ func (p PastPlace) isByRules(row *memoryPastPull) bool {
 }
 
 // newestAt is the newest of a kind in an environment; nil when there is none.
-func (t *memoryTables) newestAt(at PastPlace, environment string, kind PastKind) *memoryPastPull {
+func (m *memoryTables) newestAt(at PastPlace, environment string, kind PastKind) *memoryPastPull {
 	here := func(row *memoryPastPull) bool {
 		return at.isHere(row) && row.Environment == environment && row.Kind == kind
 	}
 	after := &memoryPastPull{PastPull: PastPull{Repo: at.Repo, Pipeline: at.Pipeline, Component: at.Component, Environment: environment, Kind: kind + 1, At: fromMicros(-neverDue)}}
-	for row := range t.pastPulls.downFrom(pastByTime, after) {
+	for row := range m.pastPulls.downFrom(pastByTime, after) {
 		switch {
 		case !here(row):
 			return nil
@@ -139,9 +139,9 @@ func (m memoryReader) pastPullsOf(ctx context.Context, at PastPlace, shorts []st
 }
 
 // movedInShort are the rows of a place and a release.
-func (t *memoryTables) movedInShort(at PastPlace, short string) iter.Seq[*memoryPastPull] {
+func (m *memoryTables) movedInShort(at PastPlace, short string) iter.Seq[*memoryPastPull] {
 	first := &memoryPastPull{PastPull: PastPull{Repo: at.Repo, Pipeline: at.Pipeline, Component: at.Component, Short: short}}
-	return takeWhile(t.pastPulls.from(pastByShort, first), func(row *memoryPastPull) bool { return at.isHere(row) && row.Short == short })
+	return takeWhile(m.pastPulls.from(pastByShort, first), func(row *memoryPastPull) bool { return at.isHere(row) && row.Short == short })
 }
 
 func (m memoryReader) PullThatMoved(ctx context.Context, repo, pipeline, branchOf, environment, whole string, below int) (int, bool, error) {

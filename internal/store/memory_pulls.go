@@ -46,30 +46,30 @@ func newMemoryPulls() memoryTable[Pull] {
 
 func (p *Pull) isOpen() bool { return p.ClosedAt.IsZero() }
 
-func (t *memoryTx) putPull(_ context.Context, p Pull, seen int64) (version int64, err error) {
+func (mt *memoryTx) putPull(_ context.Context, p Pull, seen int64) (version int64, err error) {
 	p.CreatedAt, p.ClosedAt, p.UpdatedAt = storedTime(p.CreatedAt), storedTime(p.ClosedAt), storedTime(p.UpdatedAt)
 	p.Version, p.Rules, p.Data = 1, "", copyPayload(p.Data)
-	if old := t.tables.pulls.find(&p); old != nil {
+	if old := mt.tables.pulls.find(&p); old != nil {
 		later := compareTimes(p.UpdatedAt, old.UpdatedAt)
 		if later < 0 || later == 0 && seen != anyVersion && seen != old.Version {
 			return 0, nil
 		}
 		p.Version = old.Version + 1
 	}
-	t.tables.pulls.put(&p)
-	t.forgetPast(p.Repo, p.Number)
+	mt.tables.pulls.put(&p)
+	mt.forgetPast(p.Repo, p.Number)
 	return p.Version, nil
 }
 
-func (t *memoryTx) settlePull(_ context.Context, p Pull, rules string) (settled bool, err error) {
-	old := t.tables.pulls.find(&p)
+func (mt *memoryTx) settlePull(_ context.Context, p Pull, rules string) (settled bool, err error) {
+	old := mt.tables.pulls.find(&p)
 	if old == nil || old.Version != p.Version {
 		return false, nil
 	}
 	changed := *old
 	changed.Rules = rules
-	t.tables.pulls.put(&changed)
-	t.forgetPast(p.Repo, p.Number)
+	mt.tables.pulls.put(&changed)
+	mt.forgetPast(p.Repo, p.Number)
 	return true, nil
 }
 
@@ -104,8 +104,8 @@ func copyPulls(rows iter.Seq[*Pull]) (out []Pull) {
 func lastBranch(prefix string) string { return prefix + "\U0010FFFF" }
 
 // openOn are a repository's open pull requests on branches with a prefix.
-func (t *memoryTables) openOn(repo, branchPrefix string) iter.Seq[*Pull] {
-	return takeWhile(t.pulls.from(pullsOpen, &Pull{Repo: repo, Branch: branchPrefix}), func(p *Pull) bool {
+func (m *memoryTables) openOn(repo, branchPrefix string) iter.Seq[*Pull] {
+	return takeWhile(m.pulls.from(pullsOpen, &Pull{Repo: repo, Branch: branchPrefix}), func(p *Pull) bool {
 		return p.Repo == repo && p.Branch < lastBranch(branchPrefix)
 	})
 }
@@ -200,8 +200,8 @@ func newMemoryCursors() memoryTable[memoryCursor] {
 	return newMemoryTable(memoryOrder[memoryCursor]{compare: func(a, b *memoryCursor) int { return strings.Compare(a.repo, b.repo) }})
 }
 
-func (t *memoryTx) setPullCursor(_ context.Context, repo string, cursor time.Time) error {
-	t.tables.cursors.put(&memoryCursor{repo: repo, at: storedTime(cursor)})
+func (mt *memoryTx) setPullCursor(_ context.Context, repo string, cursor time.Time) error {
+	mt.tables.cursors.put(&memoryCursor{repo: repo, at: storedTime(cursor)})
 	return nil
 }
 

@@ -35,34 +35,34 @@ func newMemoryTable[R any](orders ...memoryOrder[R]) memoryTable[R] {
 	return t
 }
 
-func (t *memoryTable[R]) share() { t.shared = true }
+func (m *memoryTable[R]) share() { m.shared = true }
 
-func (t *memoryTable[R]) unshare() {
-	if !t.shared {
+func (m *memoryTable[R]) unshare() {
+	if !m.shared {
 		return
 	}
-	own := make([]*btree.BTreeG[*R], len(t.trees))
-	for i, tree := range t.trees {
+	own := make([]*btree.BTreeG[*R], len(m.trees))
+	for i, tree := range m.trees {
 		own[i] = tree.Copy()
 	}
-	t.trees, t.shared = own, false
+	m.trees, m.shared = own, false
 }
 
 // find finds the row with a row's key; nil when there is none.
-func (t *memoryTable[R]) find(key *R) *R { return t.findBy(byKey, key) }
+func (m *memoryTable[R]) find(key *R) *R { return m.findBy(byKey, key) }
 
 // findBy finds the row that is equal in an order; nil when there is none.
-func (t *memoryTable[R]) findBy(order int, like *R) *R {
-	row, _ := t.trees[order].Get(like)
+func (m *memoryTable[R]) findBy(order int, like *R) *R {
+	row, _ := m.trees[order].Get(like)
 	return row
 }
 
 // put writes a row, in place of the one with its key.
-func (t *memoryTable[R]) put(row *R) {
-	t.unshare()
-	old, replaced := t.trees[0].Set(row)
-	for i, tree := range t.trees[1:] {
-		wants := t.wants[i+1]
+func (m *memoryTable[R]) put(row *R) {
+	m.unshare()
+	old, replaced := m.trees[0].Set(row)
+	for i, tree := range m.trees[1:] {
+		wants := m.wants[i+1]
 		if replaced && (wants == nil || wants(old)) {
 			tree.Delete(old)
 		}
@@ -73,14 +73,14 @@ func (t *memoryTable[R]) put(row *R) {
 }
 
 // remove deletes the row with a row's key, and says whether there was one.
-func (t *memoryTable[R]) remove(key *R) bool {
-	if t.find(key) == nil {
+func (m *memoryTable[R]) remove(key *R) bool {
+	if m.find(key) == nil {
 		return false
 	}
-	t.unshare()
-	old, _ := t.trees[0].Delete(key)
-	for i, tree := range t.trees[1:] {
-		if wants := t.wants[i+1]; wants == nil || wants(old) {
+	m.unshare()
+	old, _ := m.trees[0].Delete(key)
+	for i, tree := range m.trees[1:] {
+		if wants := m.wants[i+1]; wants == nil || wants(old) {
 			tree.Delete(old)
 		}
 	}
@@ -88,30 +88,30 @@ func (t *memoryTable[R]) remove(key *R) bool {
 }
 
 // removeAll deletes rows of this table.
-func (t *memoryTable[R]) removeAll(rows []*R) {
+func (m *memoryTable[R]) removeAll(rows []*R) {
 	for _, row := range rows {
-		t.remove(row)
+		m.remove(row)
 	}
 }
 
 // from are the rows from one on, in an order.
-func (t *memoryTable[R]) from(order int, first *R) iter.Seq[*R] {
-	return func(yield func(*R) bool) { t.trees[order].Ascend(first, yield) }
+func (m *memoryTable[R]) from(order int, first *R) iter.Seq[*R] {
+	return func(yield func(*R) bool) { m.trees[order].Ascend(first, yield) }
 }
 
 // downFrom are the rows from one down, in an order.
-func (t *memoryTable[R]) downFrom(order int, last *R) iter.Seq[*R] {
-	return func(yield func(*R) bool) { t.trees[order].Descend(last, yield) }
+func (m *memoryTable[R]) downFrom(order int, last *R) iter.Seq[*R] {
+	return func(yield func(*R) bool) { m.trees[order].Descend(last, yield) }
 }
 
 // allBy are the rows in an order.
-func (t *memoryTable[R]) allBy(order int) iter.Seq[*R] {
-	return func(yield func(*R) bool) { t.trees[order].Scan(yield) }
+func (m *memoryTable[R]) allBy(order int) iter.Seq[*R] {
+	return func(yield func(*R) bool) { m.trees[order].Scan(yield) }
 }
 
 // allDown are the rows by their keys, the last first.
-func (t *memoryTable[R]) allDown() iter.Seq[*R] {
-	return func(yield func(*R) bool) { t.trees[0].Reverse(yield) }
+func (m *memoryTable[R]) allDown() iter.Seq[*R] {
+	return func(yield func(*R) bool) { m.trees[0].Reverse(yield) }
 }
 
 // takeWhile are the rows until the first that isn't wanted.

@@ -39,8 +39,8 @@ func newMemoryTables() *memoryTables {
 }
 
 // begin is a copy for one transaction.
-func (t *memoryTables) begin() *memoryTables {
-	own := *t
+func (m *memoryTables) begin() *memoryTables {
+	own := *m
 	for _, table := range []interface{ share() }{&own.arrivals, &own.audit, &own.commands, &own.cursors, &own.deliveries, &own.events, &own.observations, &own.pastPulls,
 		&own.promotions, &own.pulls, &own.queue, &own.sessions, &own.slots, &own.records, &own.units, &own.versions, &own.wakes} {
 		table.share()

@@ -25,27 +25,27 @@ func newMemoryUnits() memoryTable[Unit] {
 		}})
 }
 
-func (t *memoryTx) putUnit(_ context.Context, u Unit) (changed bool, err error) {
-	if old := t.tables.units.find(&u); old != nil && old.Digest == u.Digest {
+func (mt *memoryTx) putUnit(_ context.Context, u Unit) (changed bool, err error) {
+	if old := mt.tables.units.find(&u); old != nil && old.Digest == u.Digest {
 		return false, nil
 	}
 	u.UpdatedAt, u.Data = storedTime(u.UpdatedAt), copyPayload(u.Data)
-	t.tables.units.put(&u)
+	mt.tables.units.put(&u)
 	return true, nil
 }
 
-func (t *memoryTx) deleteUnit(_ context.Context, key string) error {
-	t.tables.units.remove(&Unit{Key: key})
+func (mt *memoryTx) deleteUnit(_ context.Context, key string) error {
+	mt.tables.units.remove(&Unit{Key: key})
 	var observed []*Observation
-	for o := range t.tables.observationsOf(key) {
+	for o := range mt.tables.observationsOf(key) {
 		observed = append(observed, o)
 	}
-	t.tables.observations.removeAll(observed)
+	mt.tables.observations.removeAll(observed)
 	var queued []*memoryQueued
-	for q := range takeWhile(t.tables.queue.from(queueByUnit, &memoryQueued{unit: key}), func(q *memoryQueued) bool { return q.unit == key }) {
+	for q := range takeWhile(mt.tables.queue.from(queueByUnit, &memoryQueued{unit: key}), func(q *memoryQueued) bool { return q.unit == key }) {
 		queued = append(queued, q)
 	}
-	t.tables.queue.removeAll(queued)
+	mt.tables.queue.removeAll(queued)
 	return nil
 }
 
@@ -94,22 +94,22 @@ func newMemoryObservations() memoryTable[Observation] {
 	}})
 }
 
-func (t *memoryTx) putObservation(_ context.Context, o Observation) error {
-	if old := t.tables.observations.find(&o); old != nil && string(old.Data) == string(o.Data) {
+func (mt *memoryTx) putObservation(_ context.Context, o Observation) error {
+	if old := mt.tables.observations.find(&o); old != nil && string(old.Data) == string(o.Data) {
 		return nil
 	}
 	o.Data = copyPayload(o.Data)
-	t.tables.observations.put(&o)
+	mt.tables.observations.put(&o)
 	return nil
 }
 
-func (t *memoryTx) deleteObservation(_ context.Context, unit, environment, target string) error {
-	t.tables.observations.remove(&Observation{Unit: unit, Environment: environment, Target: target})
+func (mt *memoryTx) deleteObservation(_ context.Context, unit, environment, target string) error {
+	mt.tables.observations.remove(&Observation{Unit: unit, Environment: environment, Target: target})
 	return nil
 }
 
-func (t *memoryTables) observationsOf(unit string) iter.Seq[*Observation] {
-	return takeWhile(t.observations.from(byKey, &Observation{Unit: unit}), func(o *Observation) bool { return o.Unit == unit })
+func (m *memoryTables) observationsOf(unit string) iter.Seq[*Observation] {
+	return takeWhile(m.observations.from(byKey, &Observation{Unit: unit}), func(o *Observation) bool { return o.Unit == unit })
 }
 
 func (m memoryReader) Observations(ctx context.Context, unit string) (out []Observation, err error) {
@@ -135,36 +135,36 @@ func newMemoryCommands() memoryTable[PendingCommand] {
 		}, wants: (*PendingCommand).waits})
 }
 
-func (a *PendingCommand) waits() bool { return a.DoneAt.IsZero() }
+func (p *PendingCommand) waits() bool { return p.DoneAt.IsZero() }
 
-func (t *memoryTx) addPendingCommand(_ context.Context, a PendingCommand) (id int64, err error) {
-	t.tables.last.command++
+func (mt *memoryTx) addPendingCommand(_ context.Context, a PendingCommand) (id int64, err error) {
+	mt.tables.last.command++
 	if a.Source != "" {
-		if known := t.tables.commands.findBy(commandsBySource, &a); known != nil {
+		if known := mt.tables.commands.findBy(commandsBySource, &a); known != nil {
 			return known.ID, nil
 		}
 	}
-	a.ID, a.At, a.DoneAt = t.tables.last.command, storedTime(a.At), storedTime(a.DoneAt)
-	t.tables.commands.put(&a)
+	a.ID, a.At, a.DoneAt = mt.tables.last.command, storedTime(a.At), storedTime(a.DoneAt)
+	mt.tables.commands.put(&a)
 	return a.ID, nil
 }
 
 // changeWaiting changes a command that waits; one that doesn't stays as it is.
-func (t *memoryTables) changeWaiting(id int64, change func(*PendingCommand)) {
-	if old := t.commands.find(&PendingCommand{ID: id}); old != nil && old.waits() {
+func (m *memoryTables) changeWaiting(id int64, change func(*PendingCommand)) {
+	if old := m.commands.find(&PendingCommand{ID: id}); old != nil && old.waits() {
 		changed := *old
 		change(&changed)
-		t.commands.put(&changed)
+		m.commands.put(&changed)
 	}
 }
 
-func (t *memoryTx) finishPendingCommand(_ context.Context, id int64, at time.Time, outcome string) error {
-	t.tables.changeWaiting(id, func(a *PendingCommand) { a.DoneAt, a.Outcome = storedTime(at), outcome })
+func (mt *memoryTx) finishPendingCommand(_ context.Context, id int64, at time.Time, outcome string) error {
+	mt.tables.changeWaiting(id, func(a *PendingCommand) { a.DoneAt, a.Outcome = storedTime(at), outcome })
 	return nil
 }
 
-func (t *memoryTx) bindPendingCommand(_ context.Context, id int64, release string) error {
-	t.tables.changeWaiting(id, func(a *PendingCommand) { a.Release = release })
+func (mt *memoryTx) bindPendingCommand(_ context.Context, id int64, release string) error {
+	mt.tables.changeWaiting(id, func(a *PendingCommand) { a.Release = release })
 	return nil
 }
 
@@ -196,21 +196,21 @@ func newMemoryQueue() memoryTable[memoryQueued] {
 }
 
 // findQueued finds a unit's entry; nil when it has none.
-func (t *memoryTables) findQueued(repo, unit string) *memoryQueued {
-	return t.queue.findBy(queueByUnit, &memoryQueued{repo: repo, unit: unit})
+func (m *memoryTables) findQueued(repo, unit string) *memoryQueued {
+	return m.queue.findBy(queueByUnit, &memoryQueued{repo: repo, unit: unit})
 }
 
-func (t *memoryTx) enqueueMerge(_ context.Context, repo, unit string) error {
-	if t.tables.findQueued(repo, unit) == nil {
-		t.tables.last.queued++
-		t.tables.queue.put(&memoryQueued{repo: repo, unit: unit, number: t.tables.last.queued})
+func (mt *memoryTx) enqueueMerge(_ context.Context, repo, unit string) error {
+	if mt.tables.findQueued(repo, unit) == nil {
+		mt.tables.last.queued++
+		mt.tables.queue.put(&memoryQueued{repo: repo, unit: unit, number: mt.tables.last.queued})
 	}
 	return nil
 }
 
-func (t *memoryTx) dequeueMerge(_ context.Context, repo, unit string) error {
-	if q := t.tables.findQueued(repo, unit); q != nil {
-		t.tables.queue.remove(q)
+func (mt *memoryTx) dequeueMerge(_ context.Context, repo, unit string) error {
+	if q := mt.tables.findQueued(repo, unit); q != nil {
+		mt.tables.queue.remove(q)
 	}
 	return nil
 }
@@ -230,39 +230,39 @@ func newMemoryRecords() memoryTable[Record] {
 	return newMemoryTable(memoryOrder[Record]{compare: func(a, b *Record) int { return a.compare(b.RecordKey) }})
 }
 
-func (t *memoryTx) putRecord(_ context.Context, r Record) error {
-	t.tables.records.put(&Record{RecordKey: r.RecordKey, Data: copyPayload(r.Data)})
+func (mt *memoryTx) putRecord(_ context.Context, r Record) error {
+	mt.tables.records.put(&Record{RecordKey: r.RecordKey, Data: copyPayload(r.Data)})
 	return nil
 }
 
-func (t *memoryTx) deleteRecord(_ context.Context, key RecordKey) error {
-	t.tables.records.remove(&Record{RecordKey: key})
+func (mt *memoryTx) deleteRecord(_ context.Context, key RecordKey) error {
+	mt.tables.records.remove(&Record{RecordKey: key})
 	return nil
 }
 
-func (t *memoryTx) deletePullRecords(_ context.Context, repo string, pull int, kinds []string) error {
+func (mt *memoryTx) deletePullRecords(_ context.Context, repo string, pull int, kinds []string) error {
 	for _, kind := range kinds {
 		f := RecordFilter{Kind: kind, Repo: repo, Pull: pull}
-		for _, r := range slices.Collect(f.choose(t.tables)) {
-			t.tables.records.remove(r)
+		for _, r := range slices.Collect(f.choose(mt.tables)) {
+			mt.tables.records.remove(r)
 		}
 	}
 	return nil
 }
 
 // choose finds the records that the filter chooses, in their order.
-func (f *RecordFilter) choose(tables *memoryTables) iter.Seq[*Record] {
-	all := tables.records.from(byKey, &Record{RecordKey: RecordKey{Kind: f.Kind, Repo: f.Repo, Pull: f.Pull}})
-	if f.Kind == "" {
+func (rf *RecordFilter) choose(tables *memoryTables) iter.Seq[*Record] {
+	all := tables.records.from(byKey, &Record{RecordKey: RecordKey{Kind: rf.Kind, Repo: rf.Repo, Pull: rf.Pull}})
+	if rf.Kind == "" {
 		all = tables.records.from(byKey, &Record{})
 	}
 	return func(yield func(*Record) bool) {
 		for r := range all {
-			inKind, inRepo, inPull := f.Kind == "" || r.Kind == f.Kind, f.Repo == "" || r.Repo == f.Repo, f.Pull == 0 || r.Pull == f.Pull
-			if !inKind || f.Kind != "" && !inRepo {
+			inKind, inRepo, inPull := rf.Kind == "" || r.Kind == rf.Kind, rf.Repo == "" || r.Repo == rf.Repo, rf.Pull == 0 || r.Pull == rf.Pull
+			if !inKind || rf.Kind != "" && !inRepo {
 				return // nothing behind it is chosen
 			}
-			if inRepo && inPull && strings.HasPrefix(r.Name, f.NamePrefix) && !yield(r) {
+			if inRepo && inPull && strings.HasPrefix(r.Name, rf.NamePrefix) && !yield(r) {
 				return
 			}
 		}

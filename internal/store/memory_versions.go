@@ -15,12 +15,12 @@ func newMemoryVersions() memoryTable[memoryVersion] {
 	return newMemoryTable(memoryOrder[memoryVersion]{compare: func(a, b *memoryVersion) int { return strings.Compare(a.scope, b.scope) }})
 }
 
-func (t *memoryTx) raiseVersion(scope string) {
-	next := &memoryVersion{scope: scope, version: t.databaseNow()}
-	if old := t.tables.versions.find(next); old != nil && old.version >= next.version {
+func (mt *memoryTx) raiseVersion(scope string) {
+	next := &memoryVersion{scope: scope, version: mt.databaseNow()}
+	if old := mt.tables.versions.find(next); old != nil && old.version >= next.version {
 		next.version = old.version + 1
 	}
-	t.tables.versions.put(next)
+	mt.tables.versions.put(next)
 }
 
 func (m memoryReader) readVersion(ctx context.Context, scope string) (int64, error) {

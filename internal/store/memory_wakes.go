@@ -24,14 +24,14 @@ type memoryWake struct {
 }
 
 // ready is when the key can be claimed.
-func (w *memoryWake) ready() int64 {
-	if w.owner == "" {
-		return max(w.due, w.notBefore)
+func (m *memoryWake) ready() int64 {
+	if m.owner == "" {
+		return max(m.due, m.notBefore)
 	}
-	return w.lease
+	return m.lease
 }
 
-func (w *memoryWake) hasTime() bool { return w.ready() < neverDue }
+func (m *memoryWake) hasTime() bool { return m.ready() < neverDue }
 
 // The orders of the keys that have a time, beside that of all.
 const (
@@ -51,20 +51,20 @@ func newMemoryWakes() memoryTable[memoryWake] {
 		}, wants: (*memoryWake).hasTime})
 }
 
-func (t *memoryTx) wakeKeys(_ context.Context, wakes []nextWake) error {
-	now := t.databaseNow()
+func (mt *memoryTx) wakeKeys(_ context.Context, wakes []nextWake) error {
+	now := mt.databaseNow()
 	for _, next := range wakes {
-		t.tables.wakeKey(next, now)
+		mt.tables.wakeKey(next, now)
 	}
 	return nil
 }
 
-func (t *memoryTables) wakeKey(next nextWake, now int64) {
+func (m *memoryTables) wakeKey(next nextWake, now int64) {
 	due := now + next.distance
-	old := t.wakes.find(&memoryWake{key: next.key})
+	old := m.wakes.find(&memoryWake{key: next.key})
 	if old == nil {
-		t.last.wake++
-		t.wakes.put(&memoryWake{key: next.key, number: t.last.wake, due: due, urgency: next.urgency})
+		m.last.wake++
+		m.wakes.put(&memoryWake{key: next.key, number: m.last.wake, due: due, urgency: next.urgency})
 		return
 	}
 	if due >= old.due && next.urgency >= old.urgency {
@@ -76,21 +76,21 @@ func (t *memoryTables) wakeKey(next nextWake, now int64) {
 		woken.urgency = next.urgency
 	}
 	woken.due = min(due, old.due)
-	t.wakes.put(&woken)
+	m.wakes.put(&woken)
 }
 
-func (t *memoryTx) databaseTime(context.Context) (time.Time, error) {
-	return fromMicros(t.databaseNow()), nil
+func (mt *memoryTx) databaseTime(context.Context) (time.Time, error) {
+	return fromMicros(mt.databaseNow()), nil
 }
 
-func (t *memoryTx) claimDue(_ context.Context, owner string, n int, u Urgency, lease time.Duration) (claims []newClaim, now time.Time, err error) {
-	at := t.databaseNow()
+func (mt *memoryTx) claimDue(_ context.Context, owner string, n int, u Urgency, lease time.Duration) (claims []newClaim, now time.Time, err error) {
+	at := mt.databaseNow()
 	order, first := wakesByUrgency, &memoryWake{urgency: u, due: math.MinInt64, notBefore: math.MinInt64}
 	if u == anyUrgency {
 		order = wakesByReady
 	}
 	var picked []*memoryWake
-	for w := range t.tables.wakes.from(order, first) {
+	for w := range mt.tables.wakes.from(order, first) {
 		if len(picked) == n || w.ready() > at || u != anyUrgency && w.urgency != u {
 			break
 		}
@@ -105,30 +105,30 @@ func (t *memoryTx) claimDue(_ context.Context, owner string, n int, u Urgency, l
 		if died {
 			held.fails++
 		}
-		t.tables.wakes.put(&held)
+		mt.tables.wakes.put(&held)
 		claims = append(claims, newClaim{Claim: Claim{Key: held.key, Gen: held.gen, Fails: held.fails, Urgency: held.urgency}, died: died})
 	}
 	return claims, fromMicros(at), nil
 }
 
 // findHeld is the key's row where the claim is the owner's, else nil.
-func (t *memoryTx) findHeld(owner string, c Claim) *memoryWake {
-	if w := t.tables.wakes.find(&memoryWake{key: c.Key}); w != nil && w.owner == owner && w.gen == c.Gen {
+func (mt *memoryTx) findHeld(owner string, c Claim) *memoryWake {
+	if w := mt.tables.wakes.find(&memoryWake{key: c.Key}); w != nil && w.owner == owner && w.gen == c.Gen {
 		return w
 	}
 	return nil
 }
 
-func (t *memoryTx) holdsClaim(_ context.Context, owner string, c Claim) (bool, error) {
-	return t.findHeld(owner, c) != nil, nil
+func (mt *memoryTx) holdsClaim(_ context.Context, owner string, c Claim) (bool, error) {
+	return mt.findHeld(owner, c) != nil, nil
 }
 
-func (t *memoryTx) finishRun(_ context.Context, f runFinish) (due int64, held bool, err error) {
-	old := t.findHeld(f.owner, f.claim)
+func (mt *memoryTx) finishRun(_ context.Context, f runFinish) (due int64, held bool, err error) {
+	old := mt.findHeld(f.owner, f.claim)
 	if old == nil {
 		return 0, false, nil
 	}
-	now, ended := t.databaseNow(), *old
+	now, ended := mt.databaseNow(), *old
 	ended.owner, ended.lease, ended.ended, ended.notBefore = "", 0, now, 0
 	// As sqlTx.finishRun says.
 	if f.next >= 0 && (now+f.next <= old.due || f.outcome.Urgency == Urgent) {
@@ -144,29 +144,29 @@ func (t *memoryTx) finishRun(_ context.Context, f runFinish) (due int64, held bo
 	default:
 		ended.fails = 0
 	}
-	t.tables.wakes.put(&ended)
+	mt.tables.wakes.put(&ended)
 	return ended.due, true, nil
 }
 
-func (t *memoryTx) renewClaims(_ context.Context, owner string, keys []string, lease time.Duration) (held []string, err error) {
-	now := t.databaseNow()
+func (mt *memoryTx) renewClaims(_ context.Context, owner string, keys []string, lease time.Duration) (held []string, err error) {
+	now := mt.databaseNow()
 	for _, key := range keys {
-		old := t.tables.wakes.find(&memoryWake{key: key})
+		old := mt.tables.wakes.find(&memoryWake{key: key})
 		if old == nil || old.owner != owner {
 			continue
 		}
 		renewed := *old
 		renewed.lease = now + lease.Microseconds()
-		t.tables.wakes.put(&renewed)
+		mt.tables.wakes.put(&renewed)
 		held = append(held, key)
 	}
 	return held, nil
 }
 
-func (t *memoryTx) freeClaims(_ context.Context, owner string, except []string) (freed int64, err error) {
-	now := t.databaseNow()
+func (mt *memoryTx) freeClaims(_ context.Context, owner string, except []string) (freed int64, err error) {
+	now := mt.databaseNow()
 	var held []*memoryWake
-	for w := range t.tables.wakes.allBy(byKey) {
+	for w := range mt.tables.wakes.allBy(byKey) {
 		if w.owner == owner && !slices.Contains(except, w.key) {
 			held = append(held, w)
 		}
@@ -174,7 +174,7 @@ func (t *memoryTx) freeClaims(_ context.Context, owner string, except []string) 
 	for _, w := range held {
 		free := *w
 		free.owner, free.lease, free.due = "", 0, now
-		t.tables.wakes.put(&free)
+		mt.tables.wakes.put(&free)
 	}
 	return int64(len(held)), nil
 }
@@ -221,18 +221,18 @@ func newMemorySlots() memoryTable[memorySlot] {
 	return newMemoryTable(memoryOrder[memorySlot]{compare: func(a, b *memorySlot) int { return strings.Compare(a.name, b.name) }})
 }
 
-func (t *memoryTx) takeSlot(_ context.Context, name, owner string, ttl time.Duration) (got bool, err error) {
-	now := t.databaseNow()
-	if old := t.tables.slots.find(&memorySlot{name: name}); old != nil && old.owner != owner && old.lease > now {
+func (mt *memoryTx) takeSlot(_ context.Context, name, owner string, ttl time.Duration) (got bool, err error) {
+	now := mt.databaseNow()
+	if old := mt.tables.slots.find(&memorySlot{name: name}); old != nil && old.owner != owner && old.lease > now {
 		return false, nil
 	}
-	t.tables.slots.put(&memorySlot{name: name, owner: owner, lease: now + ttl.Microseconds()})
+	mt.tables.slots.put(&memorySlot{name: name, owner: owner, lease: now + ttl.Microseconds()})
 	return true, nil
 }
 
-func (t *memoryTx) freeSlot(_ context.Context, name, owner string) error {
-	if old := t.tables.slots.find(&memorySlot{name: name}); old != nil && old.owner == owner {
-		t.tables.slots.remove(old)
+func (mt *memoryTx) freeSlot(_ context.Context, name, owner string) error {
+	if old := mt.tables.slots.find(&memorySlot{name: name}); old != nil && old.owner == owner {
+		mt.tables.slots.remove(old)
 	}
 	return nil
 }

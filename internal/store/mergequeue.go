@@ -20,17 +20,17 @@ func (t *Tx) DequeueMerge(ctx context.Context, repo, unit string) error {
 	return wrapError(t.db.dequeueMerge(ctx, repo, unit), "store that %s doesn't want to merge in %s any more", unit, repo)
 }
 
-func (t sqlTx) enqueueMerge(ctx context.Context, repo, unit string) error {
-	_, err := t.db.exec(ctx, `INSERT INTO merge_queue (repo, unit) VALUES ($1, $2) ON CONFLICT (repo, unit) DO NOTHING`, repo, unit)
+func (s sqlTx) enqueueMerge(ctx context.Context, repo, unit string) error {
+	_, err := s.db.exec(ctx, `INSERT INTO merge_queue (repo, unit) VALUES ($1, $2) ON CONFLICT (repo, unit) DO NOTHING`, repo, unit)
 	return err
 }
 
-func (t sqlTx) dequeueMerge(ctx context.Context, repo, unit string) error {
-	_, err := t.db.exec(ctx, `DELETE FROM merge_queue WHERE repo = $1 AND unit = $2`, repo, unit)
+func (s sqlTx) dequeueMerge(ctx context.Context, repo, unit string) error {
+	_, err := s.db.exec(ctx, `DELETE FROM merge_queue WHERE repo = $1 AND unit = $2`, repo, unit)
 	return err
 }
 
-func (r queries) MergeQueue(ctx context.Context, repo string) ([]string, error) {
-	units, err := queryAll(ctx, r.db, oneColumn[string], `SELECT unit FROM merge_queue WHERE repo = $1 ORDER BY id`, repo)
+func (q queries) MergeQueue(ctx context.Context, repo string) ([]string, error) {
+	units, err := queryAll(ctx, q.db, oneColumn[string], `SELECT unit FROM merge_queue WHERE repo = $1 ORDER BY id`, repo)
 	return units, wrapError(err, "read who wants to merge in %s", repo)
 }

@@ -34,20 +34,20 @@ func (t *Tx) DeleteObservation(ctx context.Context, unit, environment, target st
 	return wrapError(t.db.deleteObservation(ctx, unit, environment, target), "forget what was observed of %s in %s", target, environment)
 }
 
-func (t sqlTx) putObservation(ctx context.Context, o Observation) error {
-	_, err := t.db.exec(ctx, `INSERT INTO observations (unit, environment, target, data) VALUES ($1, $2, $3, $4)
+func (s sqlTx) putObservation(ctx context.Context, o Observation) error {
+	_, err := s.db.exec(ctx, `INSERT INTO observations (unit, environment, target, data) VALUES ($1, $2, $3, $4)
 		ON CONFLICT (unit, environment, target) DO UPDATE SET data = excluded.data WHERE excluded.data <> observations.data`,
 		o.Unit, o.Environment, o.Target, string(o.Data))
 	return err
 }
 
-func (t sqlTx) deleteObservation(ctx context.Context, unit, environment, target string) error {
-	_, err := t.db.exec(ctx, `DELETE FROM observations WHERE unit = $1 AND environment = $2 AND target = $3`, unit, environment, target)
+func (s sqlTx) deleteObservation(ctx context.Context, unit, environment, target string) error {
+	_, err := s.db.exec(ctx, `DELETE FROM observations WHERE unit = $1 AND environment = $2 AND target = $3`, unit, environment, target)
 	return err
 }
 
-func (r queries) Observations(ctx context.Context, unit string) ([]Observation, error) {
-	all, err := queryAll(ctx, r.db, func(o *Observation) []any {
+func (q queries) Observations(ctx context.Context, unit string) ([]Observation, error) {
+	all, err := queryAll(ctx, q.db, func(o *Observation) []any {
 		return []any{&o.Unit, &o.Environment, &o.Target, payloadColumn{&o.Data}}
 	}, `SELECT unit, environment, target, data FROM observations WHERE unit = $1 ORDER BY environment, target`, unit)
 	return all, wrapError(err, "read what was observed of %s", unit)

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-func (w *testStore) file() string { return strings.TrimPrefix(w.dsn, "sqlite://") }
+func (ts *testStore) file() string { return strings.TrimPrefix(ts.dsn, "sqlite://") }
 
 func TestAddress(t *testing.T) {
 	tests := []struct{ name, dsn, want string }{

@@ -68,20 +68,20 @@ func (t *Tx) SettlePull(ctx context.Context, p Pull, rules string, moved ...Past
 	return nil
 }
 
-func (t sqlTx) settlePull(ctx context.Context, p Pull, rules string) (settled bool, err error) {
-	n, err := t.db.exec(ctx, `UPDATE pulls SET rules = $1 WHERE repo = $2 AND number = $3 AND version = $4`, rules, p.Repo, p.Number, p.Version)
+func (s sqlTx) settlePull(ctx context.Context, p Pull, rules string) (settled bool, err error) {
+	n, err := s.db.exec(ctx, `UPDATE pulls SET rules = $1 WHERE repo = $2 AND number = $3 AND version = $4`, rules, p.Repo, p.Number, p.Version)
 	if err == nil && n > 0 {
-		err = t.forgetPast(ctx, p.Repo, p.Number)
+		err = s.forgetPast(ctx, p.Repo, p.Number)
 	}
 	return n > 0, err
 }
 
-func (t sqlTx) addPastPull(ctx context.Context, m PastPull) error {
-	_, err := t.db.exec(ctx, `INSERT INTO past_pulls (repo, number, component, pipeline, environment, branch_of, kind, release_id, short_release, batch_release, at, commit_id, by_login, rules, version)
+func (s sqlTx) addPastPull(ctx context.Context, m PastPull) error {
+	_, err := s.db.exec(ctx, `INSERT INTO past_pulls (repo, number, component, pipeline, environment, branch_of, kind, release_id, short_release, batch_release, at, commit_id, by_login, rules, version)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
 		m.Repo, m.Number, m.Component, m.Pipeline, m.Environment, m.BranchOf, int64(m.Kind), m.Release, m.Short, m.Whole, toMicros(m.At), m.Commit, m.By, m.Rules, m.Version)
 	if err == nil {
-		err = t.raiseVersion(ctx, pastPullsScope(m.Repo, m.Pipeline, m.Component))
+		err = s.raiseVersion(ctx, pastPullsScope(m.Repo, m.Pipeline, m.Component))
 	}
 	return err
 }
@@ -107,7 +107,7 @@ func (p PastPlace) where(table string) *whereClause {
 	return &w
 }
 
-func (r queries) NewestPastPulls(ctx context.Context, at PastPlace, environments ...string) ([]PastPull, error) {
+func (q queries) NewestPastPulls(ctx context.Context, at PastPlace, environments ...string) ([]PastPull, error) {
 	if len(environments) == 0 {
 		return nil, nil
 	}
@@ -118,29 +118,29 @@ func (r queries) NewestPastPulls(ctx context.Context, at PastPlace, environments
 		places = append(places, "("+w.lastPlaceholder()+")")
 	}
 	// One step into the index for each, however many rows there are.
-	all, err := queryAll(ctx, r.db, (*PastPull).columns, `WITH e(environment) AS (VALUES `+strings.Join(places, ", ")+`), k(kind) AS (VALUES (0), (1), (2), (3), (4), (5))
+	all, err := queryAll(ctx, q.db, (*PastPull).columns, `WITH e(environment) AS (VALUES `+strings.Join(places, ", ")+`), k(kind) AS (VALUES (0), (1), (2), (3), (4), (5))
 		SELECT `+pastColumns+` FROM e CROSS JOIN k CROSS JOIN past_pulls n WHERE n.repo = $1 AND n.component = $3 AND n.number =
 			(SELECT p.number FROM past_pulls p`+w.String()+` AND p.environment = e.environment AND p.kind = k.kind ORDER BY p.at DESC LIMIT 1)`, w.args...)
 	at.completePastPulls(all)
 	return all, wrapError(err, "read the newest closed pull requests of %s in %s of %s", at.Component, at.Pipeline, at.Repo)
 }
 
-func (r queries) RestrainingPulls(ctx context.Context, at PastPlace, shorts ...string) ([]PastPull, error) {
-	return r.pastPullsOf(ctx, at, "n.kind > 0", shorts)
+func (q queries) RestrainingPulls(ctx context.Context, at PastPlace, shorts ...string) ([]PastPull, error) {
+	return q.pastPullsOf(ctx, at, "n.kind > 0", shorts)
 }
 
-func (r queries) MergedPulls(ctx context.Context, at PastPlace, shorts ...string) ([]PastPull, error) {
-	return r.pastPullsOf(ctx, at, "n.kind = 0", shorts)
+func (q queries) MergedPulls(ctx context.Context, at PastPlace, shorts ...string) ([]PastPull, error) {
+	return q.pastPullsOf(ctx, at, "n.kind = 0", shorts)
 }
 
-func (r queries) pastPullsOf(ctx context.Context, at PastPlace, kinds string, shorts []string) ([]PastPull, error) {
+func (q queries) pastPullsOf(ctx context.Context, at PastPlace, kinds string, shorts []string) ([]PastPull, error) {
 	if len(shorts) == 0 {
 		return nil, nil
 	}
 	w := at.where("n")
 	w.addCondition(kinds)
 	addIn(w, "n.short_release", shorts)
-	all, err := queryAll(ctx, r.db, (*PastPull).columns, `SELECT `+pastColumns+` FROM past_pulls n`+w.String(), w.args...)
+	all, err := queryAll(ctx, q.db, (*PastPull).columns, `SELECT `+pastColumns+` FROM past_pulls n`+w.String(), w.args...)
 	at.completePastPulls(all)
 	return all, wrapError(err, "read the closed pull requests of %s in %s of %s", at.Component, at.Pipeline, at.Repo)
 }
@@ -158,8 +158,8 @@ func sortNewestFirst(all []PastPull) {
 	slices.SortFunc(all, func(a, b PastPull) int { return cmp.Compare(b.Number, a.Number) })
 }
 
-func (r queries) PullThatMoved(ctx context.Context, repo, pipeline, branchOf, environment, whole string, below int) (int, bool, error) {
-	n, ok, err := queryOne(ctx, r.db, oneColumn[int], `SELECT number FROM past_pulls WHERE repo = $1 AND pipeline = $2 AND branch_of = $3 AND environment = $4
+func (q queries) PullThatMoved(ctx context.Context, repo, pipeline, branchOf, environment, whole string, below int) (int, bool, error) {
+	n, ok, err := queryOne(ctx, q.db, oneColumn[int], `SELECT number FROM past_pulls WHERE repo = $1 AND pipeline = $2 AND branch_of = $3 AND environment = $4
 		AND batch_release = $5 AND kind = 0 AND number < $6 ORDER BY number DESC LIMIT 1`, repo, pipeline, branchOf, environment, whole, below)
 	return n, ok, wrapError(err, "look for the promotion of %s to %s in %s of %s", whole, environment, pipeline, repo)
 }

@@ -128,17 +128,17 @@ type explainingSession struct {
 	explained int
 }
 
-func (s *explainingSession) query(c context.Context, query string, args ...any) (*sql.Rows, error) {
-	s.t.Helper()
-	s.explained++
-	plan, err := queryAll(c, s.session, func(p *[4]string) []any { return []any{&p[0], &p[1], &p[2], &p[3]} }, "EXPLAIN QUERY PLAN "+query, args...)
+func (e *explainingSession) query(c context.Context, query string, args ...any) (*sql.Rows, error) {
+	e.t.Helper()
+	e.explained++
+	plan, err := queryAll(c, e.session, func(p *[4]string) []any { return []any{&p[0], &p[1], &p[2], &p[3]} }, "EXPLAIN QUERY PLAN "+query, args...)
 	if err != nil {
 		return nil, err
 	}
 	for _, step := range plan {
 		if how := step[3]; (strings.HasPrefix(how, "SEARCH") || strings.Contains(how, "pulls")) && (!strings.HasPrefix(how, "SEARCH") || strings.Contains(how, "(repo=?)")) {
-			s.t.Errorf("%s\n%s", how, query)
+			e.t.Errorf("%s\n%s", how, query)
 		}
 	}
-	return s.session.query(c, query, args...)
+	return e.session.query(c, query, args...)
 }

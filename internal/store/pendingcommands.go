@@ -36,13 +36,13 @@ func (t *Tx) PutPendingCommand(ctx context.Context, a PendingCommand) (id int64,
 	return id, wrapError(err, "store the command %s for %s", a.Verb, a.Unit)
 }
 
-func (t sqlTx) addPendingCommand(ctx context.Context, a PendingCommand) (id int64, err error) {
-	id, fresh, err := queryOne(ctx, t.db, oneColumn[int64], `INSERT INTO pending_commands
+func (s sqlTx) addPendingCommand(ctx context.Context, a PendingCommand) (id int64, err error) {
+	id, fresh, err := queryOne(ctx, s.db, oneColumn[int64], `INSERT INTO pending_commands
 			(unit, environment, verb, release_id, by_login, by_id, reason, source, at, done_at, outcome)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING RETURNING id`,
 		a.Unit, a.Environment, a.Verb, a.Release, a.By, a.ByID, a.Reason, a.Source, toMicros(a.At), toMicros(a.DoneAt), a.Outcome)
 	if err == nil && !fresh {
-		id, _, err = queryOne(ctx, t.db, oneColumn[int64], `SELECT id FROM pending_commands WHERE source = $1`, a.Source)
+		id, _, err = queryOne(ctx, s.db, oneColumn[int64], `SELECT id FROM pending_commands WHERE source = $1`, a.Source)
 	}
 	return id, err
 }
@@ -53,8 +53,8 @@ func (t *Tx) FinishPendingCommand(ctx context.Context, id int64, outcome string)
 	return wrapError(t.db.finishPendingCommand(ctx, id, t.now(), limitText(outcome)), "store the outcome of the command %d", id)
 }
 
-func (t sqlTx) finishPendingCommand(ctx context.Context, id int64, at time.Time, outcome string) error {
-	_, err := t.db.exec(ctx, `UPDATE pending_commands SET done_at = $1, outcome = $2 WHERE id = $3 AND done_at = 0`, toMicros(at), outcome, id)
+func (s sqlTx) finishPendingCommand(ctx context.Context, id int64, at time.Time, outcome string) error {
+	_, err := s.db.exec(ctx, `UPDATE pending_commands SET done_at = $1, outcome = $2 WHERE id = $3 AND done_at = 0`, toMicros(at), outcome, id)
 	return err
 }
 
@@ -67,18 +67,18 @@ func (t *Tx) BindPendingCommand(ctx context.Context, id int64, release string) e
 	return wrapError(t.db.bindPendingCommand(ctx, id, release), "bind the command %d to a release", id)
 }
 
-func (t sqlTx) bindPendingCommand(ctx context.Context, id int64, release string) error {
-	_, err := t.db.exec(ctx, `UPDATE pending_commands SET release_id = $1 WHERE id = $2 AND done_at = 0`, release, id)
+func (s sqlTx) bindPendingCommand(ctx context.Context, id int64, release string) error {
+	_, err := s.db.exec(ctx, `UPDATE pending_commands SET release_id = $1 WHERE id = $2 AND done_at = 0`, release, id)
 	return err
 }
 
 const pendingCommandColumns = `id, unit, environment, verb, release_id, by_login, by_id, reason, source, at, done_at, outcome`
 
-func (a *PendingCommand) columns() []any {
-	return []any{&a.ID, &a.Unit, &a.Environment, &a.Verb, &a.Release, &a.By, &a.ByID, &a.Reason, &a.Source, timeColumn{&a.At}, timeColumn{&a.DoneAt}, &a.Outcome}
+func (p *PendingCommand) columns() []any {
+	return []any{&p.ID, &p.Unit, &p.Environment, &p.Verb, &p.Release, &p.By, &p.ByID, &p.Reason, &p.Source, timeColumn{&p.At}, timeColumn{&p.DoneAt}, &p.Outcome}
 }
 
-func (r queries) PendingCommands(ctx context.Context, unit string) ([]PendingCommand, error) {
-	all, err := queryAll(ctx, r.db, (*PendingCommand).columns, `SELECT `+pendingCommandColumns+` FROM pending_commands WHERE unit = $1 AND done_at = 0 ORDER BY id`, unit)
+func (q queries) PendingCommands(ctx context.Context, unit string) ([]PendingCommand, error) {
+	all, err := queryAll(ctx, q.db, (*PendingCommand).columns, `SELECT `+pendingCommandColumns+` FROM pending_commands WHERE unit = $1 AND done_at = 0 ORDER BY id`, unit)
 	return all, wrapError(err, "read the commands that wait for %s", unit)
 }

@@ -56,16 +56,16 @@ func (t *Tx) PutPromotion(ctx context.Context, p Promotion) (id int64, err error
 	return id, wrapError(err, "store the promotion of %s to %s (%s#%d)", p.Unit, p.Environment, p.Repo, p.Pull)
 }
 
-func (t sqlTx) updatePromotion(ctx context.Context, p Promotion) (known bool, err error) {
-	n, err := t.db.exec(ctx, `UPDATE promotions SET unit = $1, repo = $2, pipeline = $3, component = $4, environment = $5,
+func (s sqlTx) updatePromotion(ctx context.Context, p Promotion) (known bool, err error) {
+	n, err := s.db.exec(ctx, `UPDATE promotions SET unit = $1, repo = $2, pipeline = $3, component = $4, environment = $5,
 				kind = $6, release_id = $7, pull = $8, state = $9, updated_at = $10, data = $11 WHERE id = $12`,
 		p.Unit, p.Repo, p.Pipeline, p.Component, p.Environment, p.Kind, p.Release, p.Pull, p.State,
 		toMicros(p.UpdatedAt), string(p.Data), p.ID)
 	return n > 0, err
 }
 
-func (t sqlTx) addPromotion(ctx context.Context, p Promotion) (id int64, err error) {
-	id, _, err = queryOne(ctx, t.db, oneColumn[int64], `INSERT INTO promotions
+func (s sqlTx) addPromotion(ctx context.Context, p Promotion) (id int64, err error) {
+	id, _, err = queryOne(ctx, s.db, oneColumn[int64], `INSERT INTO promotions
 			(unit, repo, pipeline, component, environment, kind, release_id, pull, state, updated_at, data, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 		ON CONFLICT (repo, pull, unit) WHERE pull > 0 DO UPDATE SET pipeline = excluded.pipeline,
@@ -89,7 +89,7 @@ func (p *Promotion) columns() []any {
 		timeColumn{&p.CreatedAt}, timeColumn{&p.UpdatedAt}, payloadColumn{&p.Data}}
 }
 
-func (r queries) Promotions(ctx context.Context, f PromotionFilter) ([]Promotion, error) {
+func (q queries) Promotions(ctx context.Context, f PromotionFilter) ([]Promotion, error) {
 	var w whereClause
 	addEquals(&w, "repo", f.Repo)
 	addEquals(&w, "pipeline", f.Pipeline)
@@ -105,18 +105,18 @@ func (r queries) Promotions(ctx context.Context, f PromotionFilter) ([]Promotion
 	addIn(&w, "state", f.States)
 	addIn(&w, "pull", f.Pulls)
 	w.args = append(w.args, clampLimit(f.Limit))
-	all, err := queryAll(ctx, r.db, (*Promotion).columns, `SELECT `+promotionColumns+` FROM promotions`+w.String()+
+	all, err := queryAll(ctx, q.db, (*Promotion).columns, `SELECT `+promotionColumns+` FROM promotions`+w.String()+
 		` ORDER BY id DESC`+limitTo(w.lastPlaceholder()), w.args...)
 	return all, wrapError(err, "read the promotions")
 }
 
-func (r queries) Promotion(ctx context.Context, id int64) (Promotion, bool, error) {
-	p, ok, err := queryOne(ctx, r.db, (*Promotion).columns, `SELECT `+promotionColumns+` FROM promotions WHERE id = $1`, id)
+func (q queries) Promotion(ctx context.Context, id int64) (Promotion, bool, error) {
+	p, ok, err := queryOne(ctx, q.db, (*Promotion).columns, `SELECT `+promotionColumns+` FROM promotions WHERE id = $1`, id)
 	return p, ok, wrapError(err, "read the promotion %d", id)
 }
 
-func (r queries) PromotionByPull(ctx context.Context, unit, repo string, pull int) (Promotion, bool, error) {
-	p, ok, err := queryOne(ctx, r.db, (*Promotion).columns,
+func (q queries) PromotionByPull(ctx context.Context, unit, repo string, pull int) (Promotion, bool, error) {
+	p, ok, err := queryOne(ctx, q.db, (*Promotion).columns,
 		`SELECT `+promotionColumns+` FROM promotions WHERE repo = $1 AND pull = $2 AND unit = $3 AND pull > 0`, repo, pull, unit)
 	return p, ok, wrapError(err, "read the promotion of %s with %s#%d", unit, repo, pull)
 }

@@ -56,7 +56,7 @@ func (s *Store) pruneTable(ctx context.Context, t prunableTable, before time.Tim
 	}
 }
 
-func (t sqlTx) pruneRows(ctx context.Context, p prunableTable, before time.Time) (int64, error) {
-	return t.db.exec(ctx, "DELETE FROM "+p.name+" WHERE ("+p.primaryKey+") IN (SELECT "+p.primaryKey+" FROM "+p.name+
-		" WHERE "+p.over+limitTo("$2")+t.dialect.skipLocked+")", toMicros(before), pruneAtOnce)
+func (s sqlTx) pruneRows(ctx context.Context, p prunableTable, before time.Time) (int64, error) {
+	return s.db.exec(ctx, "DELETE FROM "+p.name+" WHERE ("+p.primaryKey+") IN (SELECT "+p.primaryKey+" FROM "+p.name+
+		" WHERE "+p.over+limitTo("$2")+s.dialect.skipLocked+")", toMicros(before), pruneAtOnce)
 }

@@ -75,8 +75,8 @@ func (t *Tx) putPull(ctx context.Context, p Pull, seen int64) (version int64, er
 	return t.db.putPull(ctx, p, seen)
 }
 
-func (t sqlTx) putPull(ctx context.Context, p Pull, seen int64) (version int64, err error) {
-	version, written, err := queryOne(ctx, t.db, oneColumn[int64], `INSERT INTO pulls (repo, number, branch, state, pipeline, environment, component, revert, author, head, merge_commit,
+func (s sqlTx) putPull(ctx context.Context, p Pull, seen int64) (version int64, err error) {
+	version, written, err := queryOne(ctx, s.db, oneColumn[int64], `INSERT INTO pulls (repo, number, branch, state, pipeline, environment, component, revert, author, head, merge_commit,
 			created_at, closed_at, updated_at, data, version, rules)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, 1, '')
 		ON CONFLICT (repo, number) DO UPDATE SET branch = excluded.branch, state = excluded.state, pipeline = excluded.pipeline,
@@ -87,7 +87,7 @@ func (t sqlTx) putPull(ctx context.Context, p Pull, seen int64) (version int64, 
 		p.Repo, p.Number, p.Branch, p.State, p.Pipeline, p.Environment, p.Component, boolNumber(p.Revert), p.Author,
 		p.Head, p.MergeCommit, toMicros(p.CreatedAt), toMicros(p.ClosedAt), toMicros(p.UpdatedAt), string(p.Data), seen)
 	if err == nil && written {
-		err = t.forgetPast(ctx, p.Repo, p.Number)
+		err = s.forgetPast(ctx, p.Repo, p.Number)
 	}
 	return version, err
 }
@@ -104,14 +104,14 @@ func (t *Tx) SetPullCursor(ctx context.Context, repo string, cursor time.Time) e
 	return wrapError(t.db.setPullCursor(ctx, repo, cursor), "store how far the pull requests of %s were read", repo)
 }
 
-func (t sqlTx) setPullCursor(ctx context.Context, repo string, cursor time.Time) error {
-	_, err := t.db.exec(ctx, `INSERT INTO pull_cursors (repo, read_to) VALUES ($1, $2)
+func (s sqlTx) setPullCursor(ctx context.Context, repo string, cursor time.Time) error {
+	_, err := s.db.exec(ctx, `INSERT INTO pull_cursors (repo, read_to) VALUES ($1, $2)
 		ON CONFLICT (repo) DO UPDATE SET read_to = excluded.read_to`, repo, toMicros(cursor))
 	return err
 }
 
-func (r queries) PullCursor(ctx context.Context, repo string) (time.Time, error) {
-	us, _, err := queryOne(ctx, r.db, oneColumn[int64], `SELECT read_to FROM pull_cursors WHERE repo = $1`, repo)
+func (q queries) PullCursor(ctx context.Context, repo string) (time.Time, error) {
+	us, _, err := queryOne(ctx, q.db, oneColumn[int64], `SELECT read_to FROM pull_cursors WHERE repo = $1`, repo)
 	return fromMicros(us), wrapError(err, "read how far the pull requests of %s were read", repo)
 }
 
@@ -122,41 +122,41 @@ func (p *Pull) columns() []any {
 		timeColumn{&p.CreatedAt}, timeColumn{&p.ClosedAt}, timeColumn{&p.UpdatedAt}, &p.Version, &p.Rules, payloadColumn{&p.Data}}
 }
 
-func (r queries) Pull(ctx context.Context, repo string, number int) (Pull, bool, error) {
-	p, ok, err := queryOne(ctx, r.db, (*Pull).columns, `SELECT `+pullColumns+` FROM pulls WHERE repo = $1 AND number = $2`, repo, number)
+func (q queries) Pull(ctx context.Context, repo string, number int) (Pull, bool, error) {
+	p, ok, err := queryOne(ctx, q.db, (*Pull).columns, `SELECT `+pullColumns+` FROM pulls WHERE repo = $1 AND number = $2`, repo, number)
 	return p, ok, wrapError(err, "read the pull request %s#%d", repo, number)
 }
 
-func (r queries) OpenPulls(ctx context.Context, repo, branchPrefix string) ([]Pull, error) {
+func (q queries) OpenPulls(ctx context.Context, repo, branchPrefix string) ([]Pull, error) {
 	var w whereClause
 	w.addCondition("closed_at = 0 AND repo = $%d", repo)
 	w.addPrefix("branch", branchPrefix)
-	pulls, err := queryAll(ctx, r.db, (*Pull).columns, `SELECT `+pullColumns+` FROM pulls`+w.String()+` ORDER BY number DESC`, w.args...)
+	pulls, err := queryAll(ctx, q.db, (*Pull).columns, `SELECT `+pullColumns+` FROM pulls`+w.String()+` ORDER BY number DESC`, w.args...)
 	return pulls, wrapError(err, "read the open pull requests of %s", repo)
 }
 
-func (r queries) UnsettledPulls(ctx context.Context, repo, pipeline, component, rules string) ([]Pull, error) {
+func (q queries) UnsettledPulls(ctx context.Context, repo, pipeline, component, rules string) ([]Pull, error) {
 	// Two ranges of one index: what is settled isn't touched.
 	const at = `SELECT ` + pullColumns + ` FROM pulls WHERE repo = $1 AND pipeline = $2 AND component = $3 AND rules `
-	pulls, err := queryAll(ctx, r.db, (*Pull).columns, at+`< $4 UNION ALL `+at+`> $4 ORDER BY number DESC`, repo, pipeline, component, rules)
+	pulls, err := queryAll(ctx, q.db, (*Pull).columns, at+`< $4 UNION ALL `+at+`> $4 ORDER BY number DESC`, repo, pipeline, component, rules)
 	return pulls, wrapError(err, "read the unsettled pull requests of %s in %s of %s", component, pipeline, repo)
 }
 
-func (r queries) PullsAt(ctx context.Context, repo, head string) ([]Pull, error) {
-	pulls, err := queryAll(ctx, r.db, (*Pull).columns, `SELECT `+pullColumns+` FROM pulls WHERE repo = $1 AND head = $2 ORDER BY number DESC`, repo, head)
+func (q queries) PullsAt(ctx context.Context, repo, head string) ([]Pull, error) {
+	pulls, err := queryAll(ctx, q.db, (*Pull).columns, `SELECT `+pullColumns+` FROM pulls WHERE repo = $1 AND head = $2 ORDER BY number DESC`, repo, head)
 	return pulls, wrapError(err, "read the pull requests of %s with the head %s", repo, head)
 }
 
-func (r queries) PullsMergedAs(ctx context.Context, repo, commit string) ([]Pull, error) {
+func (q queries) PullsMergedAs(ctx context.Context, repo, commit string) ([]Pull, error) {
 	if commit == "" {
 		return nil, nil
 	}
-	pulls, err := queryAll(ctx, r.db, (*Pull).columns, `SELECT `+pullColumns+` FROM pulls WHERE repo = $1 AND merge_commit = $2 AND merge_commit <> '' ORDER BY number DESC`, repo, commit)
+	pulls, err := queryAll(ctx, q.db, (*Pull).columns, `SELECT `+pullColumns+` FROM pulls WHERE repo = $1 AND merge_commit = $2 AND merge_commit <> '' ORDER BY number DESC`, repo, commit)
 	return pulls, wrapError(err, "read the pull requests of %s that were merged as %s", repo, commit)
 }
 
-func (r queries) RevertPulls(ctx context.Context, repo, pipeline string, since time.Time) ([]Pull, error) {
-	pulls, err := queryAll(ctx, r.db, (*Pull).columns, `SELECT `+pullColumns+` FROM pulls
+func (q queries) RevertPulls(ctx context.Context, repo, pipeline string, since time.Time) ([]Pull, error) {
+	pulls, err := queryAll(ctx, q.db, (*Pull).columns, `SELECT `+pullColumns+` FROM pulls
 		WHERE repo = $1 AND pipeline = $2 AND revert = 1 AND created_at >= $3 ORDER BY number DESC`, repo, pipeline, toMicros(since))
 	return pulls, wrapError(err, "read the reverts of %s in %s", pipeline, repo)
 }
@@ -168,13 +168,13 @@ type PullUsage struct {
 	OldestMerge time.Time      // of those; zero: none
 }
 
-func (r queries) PullUsage(ctx context.Context, repo, pipeline, author, component, branchPrefix string, since time.Time) (PullUsage, error) {
+func (q queries) PullUsage(ctx context.Context, repo, pipeline, author, component, branchPrefix string, since time.Time) (PullUsage, error) {
 	out := PullUsage{OpenByEnv: map[string]int{}}
 	type count struct {
 		environment string
 		n           int
 	}
-	open, err := queryAll(ctx, r.db, func(c *count) []any { return []any{&c.environment, &c.n} }, `SELECT environment, count(*) FROM pulls
+	open, err := queryAll(ctx, q.db, func(c *count) []any { return []any{&c.environment, &c.n} }, `SELECT environment, count(*) FROM pulls
 		WHERE closed_at = 0 AND repo = $1 AND branch >= $2 AND branch < $3 AND author = $4 AND component <> $5 AND component <> '' GROUP BY environment`,
 		repo, branchPrefix, branchPrefix+"\U0010FFFF", author, component)
 	if err != nil {
@@ -183,7 +183,7 @@ func (r queries) PullUsage(ctx context.Context, repo, pipeline, author, componen
 	for _, c := range open {
 		out.OpenByEnv[c.environment] = c.n
 	}
-	_, _, err = queryOne(ctx, r.db, func(*struct{}) []any { return []any{&out.Merged, timeColumn{&out.OldestMerge}} }, `SELECT count(*), coalesce(min(closed_at), 0) FROM pulls
+	_, _, err = queryOne(ctx, q.db, func(*struct{}) []any { return []any{&out.Merged, timeColumn{&out.OldestMerge}} }, `SELECT count(*), coalesce(min(closed_at), 0) FROM pulls
 		WHERE repo = $1 AND pipeline = $2 AND closed_at > $3 AND merge_commit <> '' AND revert = 0 AND author = $4`,
 		repo, pipeline, toMicros(since), author)
 	return out, wrapError(err, "count the merges of %s in %s", pipeline, repo)

@@ -17,21 +17,21 @@ type modelKey struct {
 	fails          int
 }
 
-func (k *modelKey) ready() (time.Time, bool) {
+func (m *modelKey) ready() (time.Time, bool) {
 	switch {
-	case k.owner != "":
-		return k.lease, true
-	case k.due.IsZero():
+	case m.owner != "":
+		return m.lease, true
+	case m.due.IsZero():
 		return time.Time{}, false
-	case k.due.Before(k.notBefore):
-		return k.notBefore, true
+	case m.due.Before(m.notBefore):
+		return m.notBefore, true
 	}
-	return k.due, true
+	return m.due, true
 }
 
-func (k *modelKey) wake(at time.Time) {
-	if k.due.IsZero() || at.Before(k.due) {
-		k.due = at
+func (m *modelKey) wake(at time.Time) {
+	if m.due.IsZero() || at.Before(m.due) {
+		m.due = at
 	}
 }
 

@@ -17,23 +17,23 @@ type RecordKey struct {
 }
 
 // String is the key for logs and errors.
-func (k RecordKey) String() string {
-	text := k.Kind
-	if k.Repo != "" {
-		text += " of " + k.Repo
+func (r RecordKey) String() string {
+	text := r.Kind
+	if r.Repo != "" {
+		text += " of " + r.Repo
 	}
-	if k.Pull != 0 {
-		text += fmt.Sprintf("#%d", k.Pull)
+	if r.Pull != 0 {
+		text += fmt.Sprintf("#%d", r.Pull)
 	}
-	if k.Name != "" {
-		text += " (" + k.Name + ")"
+	if r.Name != "" {
+		text += " (" + r.Name + ")"
 	}
 	return text
 }
 
 // compare orders keys as the databases do.
-func (k RecordKey) compare(other RecordKey) int {
-	return cmp.Or(cmp.Compare(k.Kind, other.Kind), cmp.Compare(k.Repo, other.Repo), cmp.Compare(k.Pull, other.Pull), cmp.Compare(k.Name, other.Name))
+func (r RecordKey) compare(other RecordKey) int {
+	return cmp.Or(cmp.Compare(r.Kind, other.Kind), cmp.Compare(r.Repo, other.Repo), cmp.Compare(r.Pull, other.Pull), cmp.Compare(r.Name, other.Name))
 }
 
 // Record is a record with its value.
@@ -50,11 +50,11 @@ type RecordFilter struct {
 	NamePrefix string
 }
 
-func (f *RecordFilter) where() (w whereClause) {
-	addEquals(&w, "kind", f.Kind)
-	addEquals(&w, "repo", f.Repo)
-	addEquals(&w, "pull", f.Pull)
-	w.addPrefix("name", f.NamePrefix)
+func (rf *RecordFilter) where() (w whereClause) {
+	addEquals(&w, "kind", rf.Kind)
+	addEquals(&w, "repo", rf.Repo)
+	addEquals(&w, "pull", rf.Pull)
+	w.addPrefix("name", rf.NamePrefix)
 	return w
 }
 
@@ -90,40 +90,40 @@ func (t *Tx) DeletePullRecords(ctx context.Context, repo string, pull int, kinds
 	return wrapError(t.db.deletePullRecords(ctx, repo, pull, kinds), "forget what is on record of %s#%d", repo, pull)
 }
 
-func (t sqlTx) putRecord(ctx context.Context, r Record) error {
+func (s sqlTx) putRecord(ctx context.Context, r Record) error {
 	data := r.Data
 	if data == nil {
 		data = []byte{} // nil is NULL to a database
 	}
-	_, err := t.db.exec(ctx, `INSERT INTO records (kind, repo, pull, name, data) VALUES ($1, $2, $3, $4, $5)
+	_, err := s.db.exec(ctx, `INSERT INTO records (kind, repo, pull, name, data) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (kind, repo, pull, name) DO UPDATE SET data = excluded.data WHERE excluded.data <> records.data`,
 		r.Kind, r.Repo, r.Pull, r.Name, data)
 	return err
 }
 
-func (t sqlTx) deleteRecord(ctx context.Context, k RecordKey) error {
-	_, err := t.db.exec(ctx, `DELETE FROM records WHERE kind = $1 AND repo = $2 AND pull = $3 AND name = $4`, k.Kind, k.Repo, k.Pull, k.Name)
+func (s sqlTx) deleteRecord(ctx context.Context, k RecordKey) error {
+	_, err := s.db.exec(ctx, `DELETE FROM records WHERE kind = $1 AND repo = $2 AND pull = $3 AND name = $4`, k.Kind, k.Repo, k.Pull, k.Name)
 	return err
 }
 
-func (t sqlTx) deletePullRecords(ctx context.Context, repo string, pull int, kinds []string) error {
+func (s sqlTx) deletePullRecords(ctx context.Context, repo string, pull int, kinds []string) error {
 	var w whereClause
 	addIn(&w, "kind", slices.Clone(kinds))
 	w.addCondition("repo = $%d", repo)
 	w.addCondition("pull = $%d", pull)
-	_, err := t.db.exec(ctx, `DELETE FROM records`+w.String(), w.args...)
+	_, err := s.db.exec(ctx, `DELETE FROM records`+w.String(), w.args...)
 	return err
 }
 
-func (r queries) Record(ctx context.Context, k RecordKey) ([]byte, bool, error) {
-	data, ok, err := queryOne(ctx, r.db, oneColumn[[]byte],
+func (q queries) Record(ctx context.Context, k RecordKey) ([]byte, bool, error) {
+	data, ok, err := queryOne(ctx, q.db, oneColumn[[]byte],
 		`SELECT data FROM records WHERE kind = $1 AND repo = $2 AND pull = $3 AND name = $4`, k.Kind, k.Repo, k.Pull, k.Name)
 	return data, ok, wrapError(err, "read the record %s", k)
 }
 
-func (r queries) Records(ctx context.Context, f RecordFilter) ([]Record, error) {
+func (q queries) Records(ctx context.Context, f RecordFilter) ([]Record, error) {
 	w := f.where()
-	all, err := queryAll(ctx, r.db, func(e *Record) []any { return []any{&e.Kind, &e.Repo, &e.Pull, &e.Name, &e.Data} },
+	all, err := queryAll(ctx, q.db, func(e *Record) []any { return []any{&e.Kind, &e.Repo, &e.Pull, &e.Name, &e.Data} },
 		`SELECT kind, repo, pull, name, data FROM records`+w.String()+` ORDER BY kind, repo, pull, name`, w.args...)
 	return all, wrapError(err, "read the records %s of %s", f.Kind, f.Repo)
 }

@@ -68,12 +68,12 @@ func oneColumn[T any](v *T) []any { return []any{v} }
 type timeColumn struct{ at *time.Time }
 
 // Scan implements sql.Scanner.
-func (c timeColumn) Scan(stored any) error {
+func (t timeColumn) Scan(stored any) error {
 	us, ok := stored.(int64)
 	if !ok {
 		return fmt.Errorf("a time is stored as %T", stored)
 	}
-	*c.at = fromMicros(us)
+	*t.at = fromMicros(us)
 	return nil
 }
 
@@ -81,12 +81,12 @@ func (c timeColumn) Scan(stored any) error {
 type payloadColumn struct{ data *json.RawMessage }
 
 // Scan implements sql.Scanner.
-func (c payloadColumn) Scan(stored any) error {
+func (p payloadColumn) Scan(stored any) error {
 	var s sql.NullString
 	if err := s.Scan(stored); err != nil || s.String == "" {
 		return err
 	}
-	*c.data = json.RawMessage(s.String)
+	*p.data = json.RawMessage(s.String)
 	return nil
 }
 

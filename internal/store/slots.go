@@ -20,8 +20,8 @@ func (s *Store) TakeSlot(ctx context.Context, name, owner string, ttl time.Durat
 	})
 }
 
-func (t sqlTx) takeSlot(ctx context.Context, name, owner string, ttl time.Duration) (got bool, err error) {
-	n, err := t.db.exec(ctx, `INSERT INTO slots (name, owner, lease_until) VALUES ($1, $2, liftlock_now() + $3)
+func (s sqlTx) takeSlot(ctx context.Context, name, owner string, ttl time.Duration) (got bool, err error) {
+	n, err := s.db.exec(ctx, `INSERT INTO slots (name, owner, lease_until) VALUES ($1, $2, liftlock_now() + $3)
 		ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, lease_until = excluded.lease_until
 		WHERE slots.owner = excluded.owner OR slots.lease_until <= liftlock_now()`,
 		name, owner, ttl.Microseconds())
@@ -36,15 +36,15 @@ func (s *Store) FreeSlot(ctx context.Context, name, owner string) error {
 	})
 }
 
-func (t sqlTx) freeSlot(ctx context.Context, name, owner string) error {
-	_, err := t.db.exec(ctx, `DELETE FROM slots WHERE name = $1 AND owner = $2`, name, owner)
+func (s sqlTx) freeSlot(ctx context.Context, name, owner string) error {
+	_, err := s.db.exec(ctx, `DELETE FROM slots WHERE name = $1 AND owner = $2`, name, owner)
 	return err
 }
 
-func (r queries) CountSlots(ctx context.Context, prefix string) (int, error) {
+func (q queries) CountSlots(ctx context.Context, prefix string) (int, error) {
 	var w whereClause
 	w.addCondition("lease_until > liftlock_now()")
 	w.addPrefix("name", prefix)
-	n, _, err := queryOne(ctx, r.db, oneColumn[int], `SELECT count(*) FROM slots`+w.String(), w.args...)
+	n, _, err := queryOne(ctx, q.db, oneColumn[int], `SELECT count(*) FROM slots`+w.String(), w.args...)
 	return n, wrapError(err, "count the slots %s…", prefix)
 }

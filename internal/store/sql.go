@@ -27,10 +27,10 @@ type dialect struct {
 	notify     string // a statement: tell the other processes about $1, a subject, once this commits
 }
 
-func (t sqlTx) announce(ctx context.Context, subject string) error {
-	if t.dialect.notify == "" {
+func (s sqlTx) announce(ctx context.Context, subject string) error {
+	if s.dialect.notify == "" {
 		return nil
 	}
-	_, err := t.db.exec(ctx, t.dialect.notify, subject)
+	_, err := s.db.exec(ctx, s.dialect.notify, subject)
 	return err
 }

@@ -205,31 +205,31 @@ func releaseOwners(ctx context.Context, db session) error {
 	return err
 }
 
-func (l *sqliteDB) readsBy(now func() time.Time) reader { return queries{db: l.reading, now: now} }
+func (s *sqliteDB) readsBy(now func() time.Time) reader { return queries{db: s.reading, now: now} }
 
-func (l *sqliteDB) runTx(ctx context.Context, name string, now func() time.Time, f func(transaction) error) error {
-	return l.writer.runTx(ctx, name, func(db session) error { return f(sqlTx{queries: queries{db: l.wrapTx(name, db), now: now}}) })
+func (s *sqliteDB) runTx(ctx context.Context, name string, now func() time.Time, f func(transaction) error) error {
+	return s.writer.runTx(ctx, name, func(db session) error { return f(sqlTx{queries: queries{db: s.wrapTx(name, db), now: now}}) })
 }
 
 // closeDB is also for a database that was opened half-way.
-func (l *sqliteDB) closeDB() error {
+func (s *sqliteDB) closeDB() error {
 	var errs []error
-	if l.readers != nil {
-		errs = append(errs, l.readers.Close())
+	if s.readers != nil {
+		errs = append(errs, s.readers.Close())
 	}
-	if l.writer != nil {
-		l.writer.close()
+	if s.writer != nil {
+		s.writer.close()
 	}
-	if l.conn != nil {
-		errs = append(errs, l.conn.Close())
+	if s.conn != nil {
+		errs = append(errs, s.conn.Close())
 	}
-	if l.pool != nil {
-		errs = append(errs, l.pool.Close())
+	if s.pool != nil {
+		errs = append(errs, s.pool.Close())
 	}
-	if l.lock != nil {
+	if s.lock != nil {
 		// Closing alone leaves the lock to a program that is being started in this
 		// moment and has not yet closed what it inherited.
-		errs = append(errs, unix.Flock(int(l.lock.Fd()), unix.LOCK_UN), l.lock.Close())
+		errs = append(errs, unix.Flock(int(s.lock.Fd()), unix.LOCK_UN), s.lock.Close())
 	}
 	return errors.Join(errs...)
 }

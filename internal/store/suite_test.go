@@ -51,23 +51,23 @@ type testStore struct {
 }
 
 // openWith opens the database, which was closed, with other options; in memory a new one.
-func (w *testStore) openWith(o Options) *Store {
-	w.t.Helper()
-	if w.dsn != "" {
-		return mustOpen(w.t, w.dsn, o)
+func (ts *testStore) openWith(o Options) *Store {
+	ts.t.Helper()
+	if ts.dsn != "" {
+		return mustOpen(ts.t, ts.dsn, o)
 	}
 	s := OpenMemory(o)
-	w.t.Cleanup(func() { s.Close() })
+	ts.t.Cleanup(func() { s.Close() })
 	return s
 }
 
 // reopen closes the store and opens it again, as after a restart.
-func (w *testStore) reopen() {
-	w.t.Helper()
-	if err := w.Store.Close(); err != nil {
-		w.t.Fatal(err)
+func (ts *testStore) reopen() {
+	ts.t.Helper()
+	if err := ts.Store.Close(); err != nil {
+		ts.t.Fatal(err)
 	}
-	w.Store = w.open()
+	ts.Store = ts.open()
 }
 
 // onEachDatabase runs the test over each database.

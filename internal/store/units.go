@@ -39,8 +39,8 @@ func (t *Tx) PutUnit(ctx context.Context, u Unit) error {
 	return wrapError(err, "store the unit %s", u.Key)
 }
 
-func (t sqlTx) putUnit(ctx context.Context, u Unit) (changed bool, err error) {
-	n, err := t.db.exec(ctx, `INSERT INTO units (key, repo, pipeline, component, digest, updated_at, data) VALUES ($1, $2, $3, $4, $5, $6, $7)
+func (s sqlTx) putUnit(ctx context.Context, u Unit) (changed bool, err error) {
+	n, err := s.db.exec(ctx, `INSERT INTO units (key, repo, pipeline, component, digest, updated_at, data) VALUES ($1, $2, $3, $4, $5, $6, $7)
 		ON CONFLICT (key) DO UPDATE SET repo = excluded.repo, pipeline = excluded.pipeline, component = excluded.component,
 			digest = excluded.digest, updated_at = excluded.updated_at, data = excluded.data
 		WHERE excluded.digest <> units.digest`,
@@ -60,11 +60,11 @@ func (t *Tx) DeleteUnit(ctx context.Context, key string) error {
 	return wrapError(t.db.deleteUnit(ctx, key), "forget the unit %s", key)
 }
 
-func (t sqlTx) deleteUnit(ctx context.Context, key string) error {
+func (s sqlTx) deleteUnit(ctx context.Context, key string) error {
 	for _, q := range []string{
 		`DELETE FROM units WHERE key = $1`, `DELETE FROM observations WHERE unit = $1`, `DELETE FROM merge_queue WHERE unit = $1`,
 	} {
-		if _, err := t.db.exec(ctx, q, key); err != nil {
+		if _, err := s.db.exec(ctx, q, key); err != nil {
 			return err
 		}
 	}
@@ -77,7 +77,7 @@ func (u *Unit) columns() []any {
 	return []any{&u.Key, &u.Repo, &u.Pipeline, &u.Component, &u.Digest, timeColumn{&u.UpdatedAt}, payloadColumn{&u.Data}}
 }
 
-func (r queries) Units(ctx context.Context, f UnitFilter) ([]Unit, error) {
+func (q queries) Units(ctx context.Context, f UnitFilter) ([]Unit, error) {
 	var w whereClause
 	addEquals(&w, "repo", f.Repo)
 	addEquals(&w, "pipeline", f.Pipeline)
@@ -88,11 +88,11 @@ func (r queries) Units(ctx context.Context, f UnitFilter) ([]Unit, error) {
 	if f.WithoutData {
 		columns = strings.Replace(columns, ", data", ", ''", 1)
 	}
-	units, err := queryAll(ctx, r.db, (*Unit).columns, `SELECT `+columns+` FROM units`+w.String()+` ORDER BY pipeline, component, key`, w.args...)
+	units, err := queryAll(ctx, q.db, (*Unit).columns, `SELECT `+columns+` FROM units`+w.String()+` ORDER BY pipeline, component, key`, w.args...)
 	return units, wrapError(err, "read the units")
 }
 
-func (r queries) Unit(ctx context.Context, key string) (Unit, bool, error) {
-	u, ok, err := queryOne(ctx, r.db, (*Unit).columns, `SELECT `+unitColumns+` FROM units WHERE key = $1`, key)
+func (q queries) Unit(ctx context.Context, key string) (Unit, bool, error) {
+	u, ok, err := queryOne(ctx, q.db, (*Unit).columns, `SELECT `+unitColumns+` FROM units WHERE key = $1`, key)
 	return u, ok, wrapError(err, "read the unit %s", key)
 }

@@ -22,31 +22,31 @@ func upsertVersion(selectScopes string) string {
 		ON CONFLICT (scope) DO UPDATE SET version = CASE WHEN excluded.version > history_versions.version THEN excluded.version ELSE history_versions.version + 1 END`
 }
 
-func (t sqlTx) raiseVersion(ctx context.Context, scope string) error {
-	_, err := t.db.exec(ctx, upsertVersion(`SELECT CAST($1 AS TEXT) AS scope`), scope)
+func (s sqlTx) raiseVersion(ctx context.Context, scope string) error {
+	_, err := s.db.exec(ctx, upsertVersion(`SELECT CAST($1 AS TEXT) AS scope`), scope)
 	return err
 }
 
 // forgetPast forgets what a pull request moved.
-func (t sqlTx) forgetPast(ctx context.Context, repo string, number int) error {
+func (s sqlTx) forgetPast(ctx context.Context, repo string, number int) error {
 	// In the order of the names: two that wait for each other would both wait for good.
-	n, err := t.db.exec(ctx, upsertVersion(`SELECT DISTINCT 'past ' || repo || ' ' || pipeline || ' ' || component AS scope
+	n, err := s.db.exec(ctx, upsertVersion(`SELECT DISTINCT 'past ' || repo || ' ' || pipeline || ' ' || component AS scope
 		FROM past_pulls WHERE repo = $1 AND number = $2 ORDER BY scope`), repo, number)
 	if err == nil && n > 0 {
-		_, err = t.db.exec(ctx, `DELETE FROM past_pulls WHERE repo = $1 AND number = $2`, repo, number)
+		_, err = s.db.exec(ctx, `DELETE FROM past_pulls WHERE repo = $1 AND number = $2`, repo, number)
 	}
 	return err
 }
 
-func (r queries) readVersion(ctx context.Context, scope string) (int64, error) {
-	version, _, err := queryOne(ctx, r.db, oneColumn[int64], `SELECT version FROM history_versions WHERE scope = $1`, scope)
+func (q queries) readVersion(ctx context.Context, scope string) (int64, error) {
+	version, _, err := queryOne(ctx, q.db, oneColumn[int64], `SELECT version FROM history_versions WHERE scope = $1`, scope)
 	return version, wrapError(err, "read the version of what is kept of %s", scope)
 }
 
-func (r queries) ArrivalsVersion(ctx context.Context, unit string) (int64, error) {
-	return r.readVersion(ctx, arrivalsScope(unit))
+func (q queries) ArrivalsVersion(ctx context.Context, unit string) (int64, error) {
+	return q.readVersion(ctx, arrivalsScope(unit))
 }
 
-func (r queries) PastPullsVersion(ctx context.Context, repo, pipeline, component string) (int64, error) {
-	return r.readVersion(ctx, pastPullsScope(repo, pipeline, component))
+func (q queries) PastPullsVersion(ctx context.Context, repo, pipeline, component string) (int64, error) {
+	return q.readVersion(ctx, pastPullsScope(repo, pipeline, component))
 }

@@ -105,7 +105,7 @@ func (t *Tx) wakeIn(distance int64, u Urgency, keys []string) error {
 // due no later already, and as urgent, isn't written again, but PostgreSQL locks its row all the
 // same until the commit, so that no run that misses this transaction's other
 // writes can take the wake with it.
-func (t sqlTx) wakeKeys(ctx context.Context, wakes []nextWake) error {
+func (s sqlTx) wakeKeys(ctx context.Context, wakes []nextWake) error {
 	var rows []string
 	var args []any
 	for _, w := range wakes {
@@ -115,7 +115,7 @@ func (t sqlTx) wakeKeys(ctx context.Context, wakes []nextWake) error {
 	args = append(args, int64(Urgent), int64(neverDue))
 	// One that isn't due yet becomes as urgent as what makes it due. What is to be urgent at a time stays
 	// so: it hasn't become less pressing.
-	_, err := t.db.exec(ctx, fmt.Sprintf(`INSERT INTO wakes (key, due_at, urgency) VALUES %s
+	_, err := s.db.exec(ctx, fmt.Sprintf(`INSERT INTO wakes (key, due_at, urgency) VALUES %s
 		ON CONFLICT (key) DO UPDATE SET due_at = CASE WHEN excluded.due_at < wakes.due_at THEN excluded.due_at ELSE wakes.due_at END,
 			urgency = CASE WHEN excluded.urgency < wakes.urgency OR excluded.due_at < wakes.due_at AND wakes.due_at > liftlock_now() AND (wakes.urgency > $%d OR wakes.due_at = $%d) THEN excluded.urgency ELSE wakes.urgency END
 		WHERE excluded.due_at < wakes.due_at OR excluded.urgency < wakes.urgency`, strings.Join(rows, ", "), len(args)-1, len(args)), args...)
@@ -202,18 +202,18 @@ func (t *Tx) claimDue(ctx context.Context, owner string, n int, u Urgency) ([]ne
 	return claims, err
 }
 
-func (t sqlTx) claimDue(ctx context.Context, owner string, n int, u Urgency, lease time.Duration) (claims []newClaim, now time.Time, err error) {
+func (s sqlTx) claimDue(ctx context.Context, owner string, n int, u Urgency, lease time.Duration) (claims []newClaim, now time.Time, err error) {
 	which := ""
 	if u != anyUrgency {
 		which = fmt.Sprintf(" AND urgency = %d", u)
 	}
 	query := `WITH picked AS MATERIALIZED (
-			SELECT key FROM wakes WHERE ready_at <= liftlock_now()` + which + ` ORDER BY ready_at` + limitTo("$1") + t.dialect.skipLocked + `)
+			SELECT key FROM wakes WHERE ready_at <= liftlock_now()` + which + ` ORDER BY ready_at` + limitTo("$1") + s.dialect.skipLocked + `)
 		UPDATE wakes SET owner = $2, gen = gen + 1, due_at = $3, lease_until = liftlock_now() + $4,
 			fails = CASE WHEN owner = '' THEN fails ELSE fails + 1 END, not_before = CASE WHEN owner = '' THEN 0 ELSE 1 END
 		WHERE key IN (SELECT key FROM picked) RETURNING key, gen, fails, urgency, not_before, liftlock_now()`
 	// not_before means nothing while the key is claimed, so it says whom it was claimed from.
-	claims, err = queryAll(ctx, t.db, func(c *newClaim) []any {
+	claims, err = queryAll(ctx, s.db, func(c *newClaim) []any {
 		return []any{&c.Key, &c.Gen, &c.Fails, &c.Urgency, &c.died, timeColumn{&now}}
 	}, query, n, owner, int64(neverDue), lease.Microseconds())
 	return claims, now, err
@@ -250,10 +250,10 @@ func (t *Tx) writeFinish(ctx context.Context, f runFinish) error {
 	return wrapError(err, "finish the run of %s", f.claim.Key)
 }
 
-func (t sqlTx) finishRun(ctx context.Context, f runFinish) (due int64, held bool, err error) {
+func (s sqlTx) finishRun(ctx context.Context, f runFinish) (due int64, held bool, err error) {
 	// The wakes since the claim are in due_at: the earlier of them and next, as urgent as
 	// that is; what wants to run urgently does so also where it is woken before.
-	return queryOne(ctx, t.db, oneColumn[int64], `UPDATE wakes SET owner = '', lease_until = 0, ended_at = liftlock_now(),
+	return queryOne(ctx, s.db, oneColumn[int64], `UPDATE wakes SET owner = '', lease_until = 0, ended_at = liftlock_now(),
 			due_at = CASE WHEN CAST($1 AS BIGINT) < 0 OR due_at < liftlock_now() + CAST($1 AS BIGINT) THEN due_at
 				ELSE liftlock_now() + CAST($1 AS BIGINT) END,
 			not_before = CASE WHEN CAST($2 AS BIGINT) < 0 THEN 0 ELSE liftlock_now() + CAST($2 AS BIGINT) END,
@@ -263,8 +263,8 @@ func (t sqlTx) finishRun(ctx context.Context, f runFinish) (due int64, held bool
 		f.next, f.hold, boolNumber(f.outcome.Failed), f.claim.Key, f.owner, f.claim.Gen, int64(f.outcome.Urgency), boolNumber(f.outcome.PutOff), int64(Urgent))
 }
 
-func (t sqlTx) holdsClaim(ctx context.Context, owner string, c Claim) (bool, error) {
-	_, held, err := queryOne(ctx, t.db, oneColumn[int], `SELECT 1 FROM wakes WHERE key = $1 AND owner = $2 AND gen = $3`+t.dialect.forUpdate, c.Key, owner, c.Gen)
+func (s sqlTx) holdsClaim(ctx context.Context, owner string, c Claim) (bool, error) {
+	_, held, err := queryOne(ctx, s.db, oneColumn[int], `SELECT 1 FROM wakes WHERE key = $1 AND owner = $2 AND gen = $3`+s.dialect.forUpdate, c.Key, owner, c.Gen)
 	return held, err
 }
 
@@ -299,12 +299,12 @@ func (s *Store) Renew(ctx context.Context, owner string, keys []string) (lost []
 	return lost, nil
 }
 
-func (t sqlTx) renewClaims(ctx context.Context, owner string, keys []string, lease time.Duration) (held []string, err error) {
+func (s sqlTx) renewClaims(ctx context.Context, owner string, keys []string, lease time.Duration) (held []string, err error) {
 	var w whereClause
 	addEquals(&w, "owner", owner)
 	addIn(&w, "key", keys)
 	w.args = append(w.args, lease.Microseconds())
-	return queryAll(ctx, t.db, oneColumn[string],
+	return queryAll(ctx, s.db, oneColumn[string],
 		`UPDATE wakes SET lease_until = liftlock_now() + `+w.lastPlaceholder()+w.String()+` RETURNING key`, w.args...)
 }
 
@@ -325,26 +325,26 @@ func (s *Store) FreeClaims(ctx context.Context, owner string, except []string) (
 	return freed, wrapError(err, "free the claims of keys that nothing runs")
 }
 
-func (t sqlTx) freeClaims(ctx context.Context, owner string, except []string) (freed int64, err error) {
+func (s sqlTx) freeClaims(ctx context.Context, owner string, except []string) (freed int64, err error) {
 	var w whereClause
 	addEquals(&w, "owner", owner)
 	for some := range slices.Chunk(except, wakesAtOnce) {
 		addNotIn(&w, "key", some)
 	}
-	return t.db.exec(ctx, `UPDATE wakes SET owner = '', lease_until = 0, due_at = liftlock_now()`+w.String(), w.args...)
+	return s.db.exec(ctx, `UPDATE wakes SET owner = '', lease_until = 0, due_at = liftlock_now()`+w.String(), w.args...)
 }
 
-func (r queries) NextDue(ctx context.Context) (time.Time, bool, error) {
-	in, ok, err := queryOne(ctx, r.db, oneColumn[int64],
+func (q queries) NextDue(ctx context.Context) (time.Time, bool, error) {
+	in, ok, err := queryOne(ctx, q.db, oneColumn[int64],
 		`SELECT ready_at - liftlock_now() FROM wakes WHERE ready_at < $1 ORDER BY ready_at LIMIT 1`, int64(neverDue))
 	if err != nil || !ok {
 		return time.Time{}, false, wrapError(err, "read when the next key is due")
 	}
-	return r.now().Add(time.Duration(in) * time.Microsecond), true, nil
+	return q.now().Add(time.Duration(in) * time.Microsecond), true, nil
 }
 
-func (r queries) Depth(ctx context.Context) (Depth, error) {
-	d, _, err := queryOne(ctx, r.db, func(d *Depth) []any { return []any{&d.Due, &d.Later, &d.Running, &d.Oldest} }, `SELECT
+func (q queries) Depth(ctx context.Context) (Depth, error) {
+	d, _, err := queryOne(ctx, q.db, func(d *Depth) []any { return []any{&d.Due, &d.Later, &d.Running, &d.Oldest} }, `SELECT
 			coalesce(sum(CASE WHEN ready_at <= liftlock_now() THEN 1 ELSE 0 END), 0),
 			coalesce(sum(CASE WHEN ready_at > liftlock_now() AND owner = '' THEN 1 ELSE 0 END), 0),
 			coalesce(sum(CASE WHEN ready_at > liftlock_now() AND owner <> '' THEN 1 ELSE 0 END), 0),

@@ -11,9 +11,9 @@ import (
 const me = "runner-1"
 
 // claim claims everything that is due and compares the keys, in any order.
-func (w *testStore) claim(t *testing.T, owner string, want ...string) []Claim {
+func (ts *testStore) claim(t *testing.T, owner string, want ...string) []Claim {
 	t.Helper()
-	claims := value(w.Claim(ctx, owner, 100))(t)
+	claims := value(ts.Claim(ctx, owner, 100))(t)
 	got := keysOf(claims)
 	slices.Sort(got)
 	slices.Sort(want)

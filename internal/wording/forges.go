@@ -62,12 +62,12 @@ func ForForge(forgeType, text string) string {
 }
 
 // apply words a part without literals.
-func (w *forgeWords) apply(part string) string {
-	part = pullNumber.ReplaceAllString(part, "${1}"+w.sigil+"${2}")
+func (f *forgeWords) apply(part string) string {
+	part = pullNumber.ReplaceAllString(part, "${1}"+f.sigil+"${2}")
 	return pullRequest.ReplaceAllStringFunc(part, func(m string) string {
 		if m[0] == 'P' {
-			return strings.ToUpper(w.pullRequest[:1]) + w.pullRequest[1:]
+			return strings.ToUpper(f.pullRequest[:1]) + f.pullRequest[1:]
 		}
-		return w.pullRequest
+		return f.pullRequest
 	})
 }

@@ -81,8 +81,8 @@ func TestSetsThatCantBeBuilt(t *testing.T) {
 // failingRenderer fails as often as it is to, then builds.
 type failingRenderer struct{ failures int }
 
-func (r *failingRenderer) RenderAll(ctx context.Context, jobs []render.Job) ([]render.Outcome, error) {
-	if r.failures--; r.failures >= 0 {
+func (f *failingRenderer) RenderAll(ctx context.Context, jobs []render.Job) ([]render.Outcome, error) {
+	if f.failures--; f.failures >= 0 {
 		return nil, errors.New("no worker can be started")
 	}
 	return render.InProcess{}.RenderAll(ctx, jobs)

@@ -28,28 +28,28 @@ const (
 // fileClient is the worker's side.
 type fileClient struct{ trees sandbox.Trees }
 
-func (b fileClient) fetchTree(ctx context.Context, words ...string) (fs.FS, error) {
+func (f fileClient) fetchTree(ctx context.Context, words ...string) (fs.FS, error) {
 	name, err := json.Marshal(words)
 	if err != nil {
 		return nil, fmt.Errorf("asking for %q: %w", words, err)
 	}
-	return b.trees.Named(ctx, string(name))
+	return f.trees.Named(ctx, string(name))
 }
 
-func (b fileClient) fetchFile(ctx context.Context, words ...string) ([]byte, error) {
-	tree, err := b.fetchTree(ctx, words...)
+func (f fileClient) fetchFile(ctx context.Context, words ...string) ([]byte, error) {
+	tree, err := f.fetchTree(ctx, words...)
 	if err != nil {
 		return nil, err
 	}
 	return fs.ReadFile(tree, words[0])
 }
 
-func (b fileClient) openExternal(ctx context.Context, repoURL, revision string) (*appset.ExternalRef, error) {
-	commit, err := b.fetchFile(ctx, servedCommit, repoURL, revision)
+func (f fileClient) openExternal(ctx context.Context, repoURL, revision string) (*appset.ExternalRef, error) {
+	commit, err := f.fetchFile(ctx, servedCommit, repoURL, revision)
 	if err != nil {
 		return nil, err
 	}
-	tree, err := b.fetchTree(ctx, servedTree, repoURL, revision)
+	tree, err := f.fetchTree(ctx, servedTree, repoURL, revision)
 	if err != nil {
 		return nil, err
 	}
@@ -60,12 +60,12 @@ func (b fileClient) openExternal(ctx context.Context, repoURL, revision string) 
 type listFunc = func(ctx context.Context, argocd, namespace, which string) ([]json.RawMessage, error)
 
 // lister asks the parent for one kind of lists, where it serves them.
-func (b fileClient) lister(what string, served bool) listFunc {
+func (f fileClient) lister(what string, served bool) listFunc {
 	if !served {
 		return nil
 	}
 	return func(ctx context.Context, argocd, namespace, which string) ([]json.RawMessage, error) {
-		data, err := b.fetchFile(ctx, what, argocd, namespace, which)
+		data, err := f.fetchFile(ctx, what, argocd, namespace, which)
 		if err != nil {
 			return nil, err
 		}
@@ -89,14 +89,14 @@ type fileServer struct {
 var errNotServed = errors.New("it is not lent to a process that evaluates")
 
 // serveTree opens what a name says. A run requests one tree at a time.
-func (l *fileServer) serveTree(ctx context.Context, name string) (fs.FS, error) {
+func (f *fileServer) serveTree(ctx context.Context, name string) (fs.FS, error) {
 	var words []string
 	if err := json.Unmarshal([]byte(name), &words); err != nil || len(words) < 3 {
 		return nil, errNotServed
 	}
 	switch what, words := words[0], words[1:]; {
-	case len(words) == 2 && (what == servedCommit || what == servedTree) && l.in.mayOpen(words[0], words[1]):
-		e, err := l.openExternal(ctx, words[0], words[1])
+	case len(words) == 2 && (what == servedCommit || what == servedTree) && f.in.mayOpen(words[0], words[1]):
+		e, err := f.openExternal(ctx, words[0], words[1])
 		if err != nil {
 			return nil, err
 		}
@@ -104,41 +104,41 @@ func (l *fileServer) serveTree(ctx context.Context, name string) (fs.FS, error) 
 			return e.Tree, nil
 		}
 		return singleFile(what, []byte(e.Commit)), nil
-	case what == servedEdited && len(words) == 2 && l.in.On != "" && words[0] == l.in.On && words[1] == l.in.Edited.Commit:
-		return l.in.Edited.Tree, nil
-	case len(words) == 3 && what == servedApplications && l.in.Live != nil && l.in.Live.Applications != nil && l.isKnownSet(words):
-		return serveList(ctx, what, words, l.in.Live.Applications)
-	case len(words) == 3 && what == servedSelected && l.in.Live != nil && l.in.Live.Selected != nil && l.isKnownSelector(words):
-		return serveList(ctx, what, words, l.in.Live.Selected)
+	case what == servedEdited && len(words) == 2 && f.in.On != "" && words[0] == f.in.On && words[1] == f.in.Edited.Commit:
+		return f.in.Edited.Tree, nil
+	case len(words) == 3 && what == servedApplications && f.in.Live != nil && f.in.Live.Applications != nil && f.isKnownSet(words):
+		return serveList(ctx, what, words, f.in.Live.Applications)
+	case len(words) == 3 && what == servedSelected && f.in.Live != nil && f.in.Live.Selected != nil && f.isKnownSelector(words):
+		return serveList(ctx, what, words, f.in.Live.Selected)
 	}
 	return nil, errNotServed
 }
 
-func (l *fileServer) openExternal(ctx context.Context, repoURL, revision string) (*appset.ExternalRef, error) {
+func (f *fileServer) openExternal(ctx context.Context, repoURL, revision string) (*appset.ExternalRef, error) {
 	key := repoURL + "\x00" + revision
-	if e := l.externals[key]; e != nil {
+	if e := f.externals[key]; e != nil {
 		return e, nil
 	}
-	e, err := l.in.OpenExternal(ctx, repoURL, revision)
+	e, err := f.in.OpenExternal(ctx, repoURL, revision)
 	if err == nil {
-		l.externals[key] = e
+		f.externals[key] = e
 	}
 	return e, err
 }
 
 // isKnownSet says whether the words are those of a live ApplicationSet.
-func (l *fileServer) isKnownSet(words []string) bool {
-	return slices.ContainsFunc(l.in.Live.Sets, func(s appset.LiveSet) bool {
+func (f *fileServer) isKnownSet(words []string) bool {
+	return slices.ContainsFunc(f.in.Live.Sets, func(s appset.LiveSet) bool {
 		return s.ArgoCD == words[0] && s.Namespace == words[1] && s.Name == words[2]
 	})
 }
 
 // isKnownSelector says whether the words are those of a pipeline's applications.
-func (l *fileServer) isKnownSelector(words []string) bool {
-	for _, p := range l.in.Pipelines {
+func (f *fileServer) isKnownSelector(words []string) bool {
+	for _, p := range f.in.Pipelines {
 		for i := range p.Spec.Applications {
 			a := p.Spec.Applications[i].Live
-			if a != nil && cmp.Or(a.ArgoCD, l.in.Main) == words[0] && a.Namespace == words[1] && a.Selector == words[2] {
+			if a != nil && cmp.Or(a.ArgoCD, f.in.Main) == words[0] && a.Namespace == words[1] && a.Selector == words[2] {
 				return true
 			}
 		}

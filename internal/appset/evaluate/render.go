@@ -153,12 +153,12 @@ func handleRender(ctx context.Context, trees sandbox.Trees, raw json.RawMessage)
 }
 
 // renderPair renders a target on both sides and compares them.
-func (in *RenderRequest) renderPair(ctx context.Context, p *RenderPair, before, after fs.FS, others map[string]render.Tree) RenderedPair {
-	old, why := in.renderTarget(ctx, p.Before, before, others)
+func (r *RenderRequest) renderPair(ctx context.Context, p *RenderPair, before, after fs.FS, others map[string]render.Tree) RenderedPair {
+	old, why := r.renderTarget(ctx, p.Before, before, others)
 	if why != "" {
 		return RenderedPair{Why: why}
 	}
-	recent, why := in.renderTarget(ctx, p.After, after, others)
+	recent, why := r.renderTarget(ctx, p.After, after, others)
 	if why != "" {
 		return RenderedPair{Why: "after the change: " + why}
 	}
@@ -166,12 +166,12 @@ func (in *RenderRequest) renderPair(ctx context.Context, p *RenderPair, before, 
 	if c.Empty() {
 		return RenderedPair{}
 	}
-	return RenderedPair{Summary: c.Summary(), Diff: c.Text(in.Limit)}
+	return RenderedPair{Summary: c.Summary(), Diff: c.Text(r.Limit)}
 }
 
 // renderTarget renders a target; why says why it can't be. One that isn't there has no
 // manifests.
-func (in *RenderRequest) renderTarget(ctx context.Context, target *appset.Target, tree fs.FS, others map[string]render.Tree) (m *render.Manifests, why string) {
+func (r *RenderRequest) renderTarget(ctx context.Context, target *appset.Target, tree fs.FS, others map[string]render.Tree) (m *render.Manifests, why string) {
 	if target == nil {
 		return nil, ""
 	}
@@ -179,11 +179,11 @@ func (in *RenderRequest) renderTarget(ctx context.Context, target *appset.Target
 	if err := appset.RestoreOptions(&t); err != nil {
 		return nil, err.Error()
 	}
-	t = appset.ViewFromBranch(t, in.Branch, in.Tracked)
-	input := RenderInput(&t, in.Revision, others)
+	t = appset.ViewFromBranch(t, r.Branch, r.Tracked)
+	input := RenderInput(&t, r.Revision, others)
 	for _, e := range input.Externals() {
-		if i := slices.IndexFunc(in.Externals, func(x ExternalTree) bool { return x.External == e }); i >= 0 {
-			input.AddExternal(e, render.Tree{FS: in.Externals[i].FS, Revision: in.Externals[i].At})
+		if i := slices.IndexFunc(r.Externals, func(x ExternalTree) bool { return x.External == e }); i >= 0 {
+			input.AddExternal(e, render.Tree{FS: r.Externals[i].FS, Revision: r.Externals[i].At})
 		}
 	}
 	m, err := render.Render(ctx, tree, input)

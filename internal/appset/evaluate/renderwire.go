@@ -50,8 +50,8 @@ type renderError struct {
 	kind error // render.ErrLimit or nil
 }
 
-func (e *renderError) Error() string { return e.text }
-func (e *renderError) Unwrap() error { return e.kind }
+func (r *renderError) Error() string { return r.text }
+func (r *renderError) Unwrap() error { return r.kind }
 
 // readOutcome reads what appendOutcome wrote, as far as it can be meant. The error says why
 // it can't.
@@ -135,44 +135,44 @@ type wordReader struct {
 
 var errCutOff = errors.New("its answer is cut off")
 
-func (r *wordReader) readNumber() int {
-	n, used := binary.Uvarint(r.rest)
-	if used <= 0 || n > uint64(len(r.rest)) { // whatever is counted takes at least a byte each
-		r.err, r.rest = errCutOff, nil
+func (w *wordReader) readNumber() int {
+	n, used := binary.Uvarint(w.rest)
+	if used <= 0 || n > uint64(len(w.rest)) { // whatever is counted takes at least a byte each
+		w.err, w.rest = errCutOff, nil
 		return 0
 	}
-	r.rest = r.rest[used:]
+	w.rest = w.rest[used:]
 	return int(n)
 }
 
-func (r *wordReader) readBytes() []byte {
-	n := r.readNumber()
-	if n > len(r.rest) {
-		r.err, r.rest = errCutOff, nil
+func (w *wordReader) readBytes() []byte {
+	n := w.readNumber()
+	if n > len(w.rest) {
+		w.err, w.rest = errCutOff, nil
 		return nil
 	}
-	out := r.rest[:n:n]
-	r.rest = r.rest[n:]
+	out := w.rest[:n:n]
+	w.rest = w.rest[n:]
 	return out
 }
 
-func (r *wordReader) readText() string { return string(r.readBytes()) }
+func (w *wordReader) readText() string { return string(w.readBytes()) }
 
-func (r *wordReader) readList() []string {
+func (w *wordReader) readList() []string {
 	var out []string
-	for n := r.readNumber(); n > 0 && r.err == nil; n-- {
-		out = append(out, r.readText())
+	for n := w.readNumber(); n > 0 && w.err == nil; n-- {
+		out = append(out, w.readText())
 	}
 	return out
 }
 
-func (r *wordReader) readFlag() bool {
-	if len(r.rest) == 0 {
-		r.err = errCutOff
+func (w *wordReader) readFlag() bool {
+	if len(w.rest) == 0 {
+		w.err = errCutOff
 		return false
 	}
-	flag := r.rest[0] == 1
-	r.rest = r.rest[1:]
+	flag := w.rest[0] == 1
+	w.rest = w.rest[1:]
 	return flag
 }
 
@@ -209,18 +209,18 @@ func readManifests(said []byte) (*render.Manifests, error) {
 	return m, nil
 }
 
-func (r *wordReader) readReads(depth int) render.ReadSet {
-	out := render.ReadSet{Files: r.readList(), Links: r.readList(), Folders: r.readList(), Absent: r.readList(), Revision: r.readFlag()}
-	n := r.readNumber()
+func (w *wordReader) readReads(depth int) render.ReadSet {
+	out := render.ReadSet{Files: w.readList(), Links: w.readList(), Folders: w.readList(), Absent: w.readList(), Revision: w.readFlag()}
+	n := w.readNumber()
 	if n > 0 && depth > 0 {
-		r.err = errors.New("its answer has branches of branches")
+		w.err = errors.New("its answer has branches of branches")
 	}
-	for ; n > 0 && r.err == nil; n-- {
+	for ; n > 0 && w.err == nil; n-- {
 		if out.Branches == nil {
 			out.Branches = map[string]render.ReadSet{}
 		}
-		branch := r.readText()
-		out.Branches[branch] = r.readReads(depth + 1)
+		branch := w.readText()
+		out.Branches[branch] = w.readReads(depth + 1)
 	}
 	return out
 }

@@ -113,27 +113,27 @@ func newWorkerRequest(in *Input) *workerRequest {
 }
 
 // toInput is the Input as the worker has it.
-func (s *workerRequest) toInput(ctx context.Context, trees sandbox.Trees) (Input, error) {
-	in, client := s.Input, fileClient{trees}
+func (w *workerRequest) toInput(ctx context.Context, trees sandbox.Trees) (Input, error) {
+	in, client := w.Input, fileClient{trees}
 	for i, p := range in.Pipelines {
-		p.File = s.Files[i]
+		p.File = w.Files[i]
 	}
-	for _, path := range s.Changed {
+	for _, path := range w.Changed {
 		in.Changed = append(in.Changed, string(path))
 	}
 	in.Build = BuildInProcess() // this process is the one that may die of it
-	if s.OpensExternal {
+	if w.OpensExternal {
 		in.OpenExternal = client.openExternal
 	}
-	if s.Live != nil {
-		in.Live = &appset.Live{Sets: s.Live.Sets, Unknown: s.Live.Unknown,
-			Applications: client.lister(servedApplications, s.Live.Applications), Selected: client.lister(servedSelected, s.Live.Selected)}
+	if w.Live != nil {
+		in.Live = &appset.Live{Sets: w.Live.Sets, Unknown: w.Live.Unknown,
+			Applications: client.lister(servedApplications, w.Live.Applications), Selected: client.lister(servedSelected, w.Live.Selected)}
 	}
-	if s.On == "" {
+	if w.On == "" {
 		return in, nil
 	}
-	tree, err := client.fetchTree(ctx, servedEdited, s.On, s.Edited)
-	in.Edited = appset.ExternalRef{Tree: tree, Commit: s.Edited}
+	tree, err := client.fetchTree(ctx, servedEdited, w.On, w.Edited)
+	in.Edited = appset.ExternalRef{Tree: tree, Commit: w.Edited}
 	return in, err
 }
 
@@ -169,10 +169,10 @@ func newWorkerReply(w *Resolution, changed []string) *workerReply {
 
 // toResolution is the reply, where it can be meant: the pipelines that were requested,
 // targets that are there, paths that changed.
-func (t *workerReply) toResolution(in *Input) (*Resolution, error) {
+func (wr *workerReply) toResolution(in *Input) (*Resolution, error) {
 	w := &Resolution{Pipelines: make(map[string]*Pipeline, len(in.Pipelines))}
 	for _, requested := range in.Pipelines {
-		p := t.Pipelines[requested.Name()]
+		p := wr.Pipelines[requested.Name()]
 		if p == nil || p.TargetSet == nil {
 			return nil, fmt.Errorf("its answer lacks the pipeline %s", requested.Name())
 		}

@@ -256,20 +256,20 @@ func findOwners(fl *appset.TargetSet, branch string, bases map[string]*Bases) *f
 	return out
 }
 
-func (o *folderOwners) addBase(at branchFolder, name string) {
-	if o.bases.isAlone(at, name) {
+func (f *folderOwners) addBase(at branchFolder, name string) {
+	if f.bases.isAlone(at, name) {
 		return
 	}
-	o.bases.add(at, name)
+	f.bases.add(at, name)
 	for up := path.Dir(at.root); up != "." && at.root != "."; up = path.Dir(up) {
-		o.above.add(branchFolder{at.branch, up}, name)
+		f.above.add(branchFolder{at.branch, up}, name)
 	}
 }
 
 // isOwnBase says that a folder is built on by the named one alone, and by itself by nobody, and that nobody else
 // has anything below it.
-func (o *folderOwners) isOwnBase(at branchFolder, name string) bool {
-	_, isRoot := o.roots[at]
-	above, any := o.above[at]
-	return !isRoot && o.bases.isAlone(at, name) && (!any || above == owner{name, false})
+func (f *folderOwners) isOwnBase(at branchFolder, name string) bool {
+	_, isRoot := f.roots[at]
+	above, any := f.above[at]
+	return !isRoot && f.bases.isAlone(at, name) && (!any || above == owner{name, false})
 }

@@ -118,11 +118,11 @@ func componentsIn(fl *appset.TargetSet, s scope) map[string]bool {
 }
 
 // For are the problems that concern a component, in words: one for each cause.
-func (t ComponentProblems) For(component string) []string {
+func (c ComponentProblems) For(component string) []string {
 	var found []appset.Problem
-	for i := range t {
-		if t[i].all || t[i].units[component] {
-			found = append(found, t[i].Problem)
+	for i := range c {
+		if c[i].all || c[i].units[component] {
+			found = append(found, c[i].Problem)
 		}
 	}
 	var out []string

@@ -113,14 +113,14 @@ func (e *Edit) pairTargets() []targetPair {
 	return out
 }
 
-func (p *targetPair) latestTarget() *appset.Target { return cmp.Or(p.after, p.before) }
+func (t *targetPair) latestTarget() *appset.Target { return cmp.Or(t.after, t.before) }
 
-func (p *targetPair) targetName() string { return p.latestTarget().Name }
+func (t *targetPair) targetName() string { return t.latestTarget().Name }
 
 // sameSpec says that both sides ask for the same Application. Without the
 // whole manifests it compares what is known of it.
-func (p *targetPair) sameSpec() bool {
-	a, b := p.before, p.after
+func (t *targetPair) sameSpec() bool {
+	a, b := t.before, t.after
 	if a == nil || b == nil {
 		return a == b
 	}

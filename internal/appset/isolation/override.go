@@ -113,22 +113,22 @@ func newCarriedField(c *fieldedit.Change) *carriedField {
 }
 
 // asOption is the field as a source's options name it: it is none of Helm's values where the target is made from it.
-func (f *carriedField) asOption(t *appset.Target) fieldedit.OptionField {
-	out := fieldedit.OptionField{Images: f.images}
-	isGenerated := t.IsGeneratedFrom(f.change.File)
-	isValue := slices.ContainsFunc(t.Sources, func(s appset.Source) bool { return isValuesFile(t, &s, f.change.File) })
-	if len(f.keys) > 0 && (!isGenerated || isValue) {
-		out.Path = f.path
+func (c *carriedField) asOption(t *appset.Target) fieldedit.OptionField {
+	out := fieldedit.OptionField{Images: c.images}
+	isGenerated := t.IsGeneratedFrom(c.change.File)
+	isValue := slices.ContainsFunc(t.Sources, func(s appset.Source) bool { return isValuesFile(t, &s, c.change.File) })
+	if len(c.keys) > 0 && (!isGenerated || isValue) {
+		out.Path = c.path
 	}
 	return out
 }
 
 // findInOptions finds what of a source's options overrides the field, the strongest first.
-func (f *carriedField) findInOptions(tree fs.FS, t *appset.Target, s *appset.Source) (Override, bool) {
+func (c *carriedField) findInOptions(tree fs.FS, t *appset.Target, s *appset.Source) (Override, bool) {
 	if len(s.Options) == 0 {
 		return Override{}, false
 	}
-	by, ok, err := fieldedit.FindOptionOverride(s.Options, f.asOption(t))
+	by, ok, err := fieldedit.FindOptionOverride(s.Options, c.asOption(t))
 	if err != nil || !ok {
 		return Override{}, false // what Argo CD can't read it doesn't run
 	}
@@ -144,13 +144,13 @@ func (f *carriedField) findInOptions(tree fs.FS, t *appset.Target, s *appset.Sou
 
 // findInOverrideFiles finds what overrides the field in the files that Argo CD lays over a source's options, that for the
 // Application first. A list of values files there stands for the Application's.
-func (f *carriedField) findInOverrideFiles(tree fs.FS, t *appset.Target, s *appset.Source) (Override, bool) {
+func (c *carriedField) findInOverrideFiles(tree fs.FS, t *appset.Target, s *appset.Source) (Override, bool) {
 	for _, file := range appset.FilesOf(*t, *s).Overrides {
 		data, err := fs.ReadFile(tree, file)
-		if err != nil || file == f.change.File {
+		if err != nil || file == c.change.File {
 			continue
 		}
-		if by, ok, err := fieldedit.FindOptionOverride(data, f.asOption(t)); err == nil && ok {
+		if by, ok, err := fieldedit.FindOptionOverride(data, c.asOption(t)); err == nil && ok {
 			return Override{What: by.Option, File: file, Line: by.Line}, true
 		}
 		var laid struct {
@@ -162,10 +162,10 @@ func (f *carriedField) findInOverrideFiles(tree fs.FS, t *appset.Target, s *apps
 		if yaml.Unmarshal(data, &laid) != nil || laid.Helm.ValueFiles.Decode(&own.ValueFiles) != nil || laid.Helm.ValueFiles.Kind == 0 {
 			continue
 		}
-		if isValuesFile(t, s, f.change.File) && !isValuesFile(t, &own, f.change.File) {
+		if isValuesFile(t, s, c.change.File) && !isValuesFile(t, &own, c.change.File) {
 			return Override{What: "helm.valueFiles without it", File: file, Line: laid.Helm.ValueFiles.Line}, true
 		}
-		if found, ok := f.findInValueFiles(tree, t, &own); ok {
+		if found, ok := c.findInValueFiles(tree, t, &own); ok {
 			found.What += ", which " + file + " gives"
 			return found, true
 		}
@@ -179,13 +179,13 @@ func nameItem(name string) string {
 }
 
 // findInYAML finds the field, or a value in which it has no place, in a mapping; line says where.
-func (f *carriedField) findInYAML(data []byte) (line int, has bool) {
+func (c *carriedField) findInYAML(data []byte) (line int, has bool) {
 	var doc yaml.Node
 	if yaml.Unmarshal(data, &doc) != nil || len(doc.Content) == 0 {
 		return 0, false
 	}
 	at := doc.Content[0]
-	for _, key := range f.keys {
+	for _, key := range c.keys {
 		if at.Kind == yaml.AliasNode {
 			at = at.Alias
 		}
@@ -231,10 +231,10 @@ func listValueFiles(t *appset.Target, s *appset.Source) []string {
 }
 
 // findInValueFiles finds a values file after the field's own that has it.
-func (f *carriedField) findInValueFiles(tree fs.FS, t *appset.Target, s *appset.Source) (Override, bool) {
+func (c *carriedField) findInValueFiles(tree fs.FS, t *appset.Target, s *appset.Source) (Override, bool) {
 	files := listValueFiles(t, s)
-	own := slices.Index(files, f.change.File)
-	if len(f.keys) == 0 || own < 0 && !isValuesFile(t, s, f.change.File) {
+	own := slices.Index(files, c.change.File)
+	if len(c.keys) == 0 || own < 0 && !isValuesFile(t, s, c.change.File) {
 		return Override{}, false
 	}
 	for _, later := range slices.Backward(files[own+1:]) {
@@ -242,7 +242,7 @@ func (f *carriedField) findInValueFiles(tree fs.FS, t *appset.Target, s *appset.
 		if err != nil {
 			continue
 		}
-		if line, has := f.findInYAML(data); has && later != f.change.File {
+		if line, has := c.findInYAML(data); has && later != c.change.File {
 			return Override{What: "a later values file", File: later, Line: line}, true
 		}
 	}
@@ -251,13 +251,13 @@ func (f *carriedField) findInValueFiles(tree fs.FS, t *appset.Target, s *appset.
 
 // findInKustomization finds an entry for the field's image in the kustomization that a source is, where the field
 // is in another file.
-func (f *carriedField) findInKustomization(tree fs.FS, s *appset.Source) (Override, bool) {
-	if len(f.images) == 0 || s.Path == "" {
+func (c *carriedField) findInKustomization(tree fs.FS, s *appset.Source) (Override, bool) {
+	if len(c.images) == 0 || s.Path == "" {
 		return Override{}, false
 	}
 	for _, name := range appset.KustomizationNames {
 		file := path.Join(s.Path, name)
-		if file == f.change.File {
+		if file == c.change.File {
 			return Override{}, false
 		}
 		data, err := fs.ReadFile(tree, file)
@@ -274,7 +274,7 @@ func (f *carriedField) findInKustomization(tree fs.FS, s *appset.Source) (Overri
 			var i struct {
 				Name string `yaml:"name"`
 			}
-			if n.Decode(&i) == nil && slices.Contains(f.images, i.Name) {
+			if n.Decode(&i) == nil && slices.Contains(c.images, i.Name) {
 				return Override{What: "images of the kustomization above it", File: file, Line: n.Line}, true
 			}
 		}

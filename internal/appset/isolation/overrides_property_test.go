@@ -145,13 +145,13 @@ func drawOverridden(t *rapid.T) *overriddenApplication {
 }
 
 // putSet writes the ApplicationSet that has the options, in its template or in its templatePatch.
-func (a *overriddenApplication) putSet(t *rapid.T) {
+func (o *overriddenApplication) putSet(t *rapid.T) {
 	options := map[string]any{}
-	if a.helm != nil {
-		options["helm"] = a.helm
+	if o.helm != nil {
+		options["helm"] = o.helm
 	}
-	if len(a.images) > 0 {
-		options["kustomize"] = map[string]any{"images": a.images}
+	if len(o.images) > 0 {
+		options["kustomize"] = map[string]any{"images": o.images}
 	}
 	raw, err := json.Marshal(options)
 	if err != nil {
@@ -168,12 +168,12 @@ func (a *overriddenApplication) putSet(t *rapid.T) {
 		}
 		source += indent(string(text), "          ")
 	}
-	a.files["argocd/set.yaml"] = &fstest.MapFile{Data: []byte(set("web", "    - list: {elements: [{component: web, env: qa}]}\n", "{{.component}}-{{.env}}", source, "{{.component}}", "{{.env}}", more)), Mode: 0o644}
+	o.files["argocd/set.yaml"] = &fstest.MapFile{Data: []byte(set("web", "    - list: {elements: [{component: web, env: qa}]}\n", "{{.component}}-{{.env}}", source, "{{.component}}", "{{.env}}", more)), Mode: 0o644}
 }
 
 // render is what Helm's and kustomize's own libraries make of the Application's files, in the order in which Argo CD
 // gives them what it has: values files, the Application's values, --set, --set-string, --set-file; kustomize edit set image.
-func (a *overriddenApplication) render(t *rapid.T, files fs.FS) (string, error) {
+func (o *overriddenApplication) render(t *rapid.T, files fs.FS) (string, error) {
 	read := func(name string) []byte {
 		data, err := fs.ReadFile(files, name)
 		if err != nil {
@@ -181,8 +181,8 @@ func (a *overriddenApplication) render(t *rapid.T, files fs.FS) (string, error) 
 		}
 		return data
 	}
-	if a.helm == nil {
-		return a.kustomize(t, files), nil
+	if o.helm == nil {
+		return o.kustomize(t, files), nil
 	}
 	values := map[string]any{}
 	lay := func(text []byte) {
@@ -192,20 +192,20 @@ func (a *overriddenApplication) render(t *rapid.T, files fs.FS) (string, error) 
 		}
 		values = layOver(values, over)
 	}
-	for _, f := range a.helm.ValueFiles {
+	for _, f := range o.helm.ValueFiles {
 		lay(read("app/" + f))
 	}
-	if a.helm.ValuesObject != nil {
-		raw, err := json.Marshal(a.helm.ValuesObject)
+	if o.helm.ValuesObject != nil {
+		raw, err := json.Marshal(o.helm.ValuesObject)
 		if err != nil {
 			t.Fatal(err)
 		}
 		lay(raw)
 	} else {
-		lay([]byte(a.helm.Values))
+		lay([]byte(o.helm.Values))
 	}
 	for _, asString := range []bool{false, true} {
-		for _, p := range a.helm.Parameters {
+		for _, p := range o.helm.Parameters {
 			parse := strvals.ParseInto
 			if asString {
 				parse = strvals.ParseIntoString
@@ -218,7 +218,7 @@ func (a *overriddenApplication) render(t *rapid.T, files fs.FS) (string, error) 
 			}
 		}
 	}
-	for _, p := range a.helm.FileParameters {
+	for _, p := range o.helm.FileParameters {
 		err := strvals.ParseIntoFile(p.Name+"="+p.Path, values, func(name []rune) (any, error) { return string(read("app/" + string(name))), nil })
 		if err != nil {
 			return "", err
@@ -241,8 +241,8 @@ func (a *overriddenApplication) render(t *rapid.T, files fs.FS) (string, error) 
 }
 
 // takeOptions takes the options as the ApplicationSet generates them.
-func (a *overriddenApplication) takeOptions(t *rapid.T, raw json.RawMessage) {
-	if a.helm == nil {
+func (o *overriddenApplication) takeOptions(t *rapid.T, raw json.RawMessage) {
+	if o.helm == nil {
 		return
 	}
 	var options struct {
@@ -251,7 +251,7 @@ func (a *overriddenApplication) takeOptions(t *rapid.T, raw json.RawMessage) {
 	if err := json.Unmarshal(raw, &options); err != nil {
 		t.Fatal(err)
 	}
-	a.helm = &options.Helm
+	o.helm = &options.Helm
 }
 
 // layOver is what helm's -f does with a further file.
@@ -269,7 +269,7 @@ func layOver(under, over map[string]any) map[string]any {
 	return out
 }
 
-func (a *overriddenApplication) kustomize(t *rapid.T, files fs.FS) string {
+func (o *overriddenApplication) kustomize(t *rapid.T, files fs.FS) string {
 	disk := filesys.MakeFsInMemory()
 	for _, name := range []string{"app", "base"} {
 		_ = fs.WalkDir(files, name, func(p string, e fs.DirEntry, err error) error {
@@ -292,7 +292,7 @@ func (a *overriddenApplication) kustomize(t *rapid.T, files fs.FS) string {
 		t.Fatal(err)
 	}
 	images, _ := k["images"].([]any)
-	for _, arg := range a.images {
+	for _, arg := range o.images {
 		name, to, renamed := strings.Cut(arg, "=")
 		if !renamed {
 			name, to = "", arg
@@ -412,14 +412,14 @@ func TestIneffectiveIsWhatHelmAndKustomizeSay(t *testing.T) {
 }
 
 // edit makes a tree with new values but one, with what it changes.
-func (a *overriddenApplication) edit(t *rapid.T, values map[string]string, but string) (fs.FS, []fieldedit.Change) {
+func (o *overriddenApplication) edit(t *rapid.T, values map[string]string, but string) (fs.FS, []fieldedit.Change) {
 	var ops []fieldedit.Op
 	for _, p := range slices.Sorted(maps.Keys(values)) {
 		if p == but {
 			continue
 		}
 		parse, arg := fieldedit.ParseOp, p+"="+values[p]
-		if image, is := fieldedit.ImageOfPath(p); is && a.helm == nil {
+		if image, is := fieldedit.ImageOfPath(p); is && o.helm == nil {
 			parse, arg = fieldedit.ParseImageOp, image+"="+values[p]
 		}
 		op, err := parse(arg)
@@ -428,21 +428,21 @@ func (a *overriddenApplication) edit(t *rapid.T, values map[string]string, but s
 		}
 		ops = append(ops, op)
 	}
-	before := a.files[a.file].Data
+	before := o.files[o.file].Data
 	if len(ops) == 0 {
-		return a.files, nil
+		return o.files, nil
 	}
-	after, changes, err := fieldedit.Set(before, a.file, ops)
+	after, changes, err := fieldedit.Set(before, o.file, ops)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range changes {
-		changes[i].File = a.file
+		changes[i].File = o.file
 	}
-	return fieldedit.Apply(a.files, []fieldedit.Edit{{File: a.file, Before: before, After: after, Mode: 0o100644, Changes: changes}}), changes
+	return fieldedit.Apply(o.files, []fieldedit.Edit{{File: o.file, Before: before, After: after, Mode: 0o100644, Changes: changes}}), changes
 }
 
-func (a *overriddenApplication) resolve(t *rapid.T, r *appset.Resolver, tree fs.FS) isolation.Resolution {
+func (o *overriddenApplication) resolve(t *rapid.T, r *appset.Resolver, tree fs.FS) isolation.Resolution {
 	p := &pipeline.Pipeline{APIVersion: "liftlock.dev/v1alpha1", Kind: "Pipeline", Metadata: pipeline.Metadata{Name: "shop"}, File: ".liftlock.yaml"}
 	p.Spec.ApplicationSets = []pipeline.ApplicationSetSource{{Path: "argocd/*.yaml"}}
 	p.Spec.Component, p.Spec.Environment = `{{ .component }}`, `{{ .env }}`

@@ -88,29 +88,29 @@ func TestOneEnvironment(t *testing.T) {
 }
 
 // proveIsolation asks the package as the engine does.
-func (w *randomRepository) proveIsolation(t *rapid.T, resolver *appset.Resolver, renderer *isolation.Renderer, edits []fieldedit.Edit, inside func(*appset.Target) bool) string {
+func (rr *randomRepository) proveIsolation(t *rapid.T, resolver *appset.Resolver, renderer *isolation.Renderer, edits []fieldedit.Edit, inside func(*appset.Target) bool) string {
 	var files []string
 	created := false
 	for _, e := range edits {
 		files = append(files, e.File)
 		created = created || e.Created || e.Deleted
 	}
-	whole := isolation.ChangesGenerated(w.known.Targets, files, created)
-	readers := make([]deps.Reader, len(w.known.Targets))
-	for i := range w.known.Targets {
-		readers[i] = evaluate.Reader(&w.known.Targets[i])
+	whole := isolation.ChangesGenerated(rr.known.Targets, files, created)
+	readers := make([]deps.Reader, len(rr.known.Targets))
+	for i := range rr.known.Targets {
+		readers[i] = evaluate.Reader(&rr.known.Targets[i])
 	}
-	ix, err := deps.Build(context.Background(), w.files, readers)
+	ix, err := deps.Build(context.Background(), rr.files, readers)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree, before := fieldedit.Apply(w.files, edits), w.known
+	tree, before := fieldedit.Apply(rr.files, edits), rr.known
 	if whole {
-		before = w.whole
+		before = rr.whole
 	}
 	why, err := renderer.WhyNotIsolated(context.Background(), &isolation.Edit{
-		Before: isolation.Resolution{Tree: w.files, ID: identities(w.files), Targets: before.Targets},
-		After:  isolation.Resolution{Tree: tree, ID: identities(tree), Targets: w.resolve(t, resolver, tree, whole).Targets},
+		Before: isolation.Resolution{Tree: rr.files, ID: identities(rr.files), Targets: before.Targets},
+		After:  isolation.Resolution{Tree: tree, ID: identities(tree), Targets: rr.resolve(t, resolver, tree, whole).Targets},
 		Files:  files, FilesByTarget: ix.AffectedReaders(files), MayChange: inside, Revision: "c0ffee",
 	})
 	if err != nil {

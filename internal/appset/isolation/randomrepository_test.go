@@ -33,8 +33,8 @@ const tagged = "          path: 'charts/{{.component}}'\n          helm:\n      
 // kinds are the ways in which a component's environments have their releases.
 var kinds = []string{"kustomize", "values", "config", "elements", "keys", "side by side", "pins", "channel", "flat", "globs", "refs"}
 
-func (w *randomRepository) putFile(name, text string) {
-	w.files[name] = &fstest.MapFile{Data: []byte(text), Mode: 0o644}
+func (rr *randomRepository) putFile(name, text string) {
+	rr.files[name] = &fstest.MapFile{Data: []byte(text), Mode: 0o644}
 }
 
 // drawRepository draws a fleet: components are kustomize overlays, charts with chains
@@ -135,9 +135,9 @@ func drawRepository(t *rapid.T) *randomRepository {
 	return w
 }
 
-func (w *randomRepository) kustomized(c, env, before string, builds, own, component bool) {
-	w.putFile("apps/"+c+"/base/kustomization.yaml", "resources: [deployment.yaml]\n")
-	w.putFile("apps/"+c+"/base/deployment.yaml", deployment(c, "registry.example/"+c))
+func (rr *randomRepository) kustomized(c, env, before string, builds, own, component bool) {
+	rr.putFile("apps/"+c+"/base/kustomization.yaml", "resources: [deployment.yaml]\n")
+	rr.putFile("apps/"+c+"/base/deployment.yaml", deployment(c, "registry.example/"+c))
 	text := "resources:\n  - ../../base\n"
 	if before != "" && builds {
 		text = "resources:\n  - ../" + before + "\n"
@@ -148,17 +148,17 @@ func (w *randomRepository) kustomized(c, env, before string, builds, own, compon
 	if own || !builds || before == "" {
 		text += "images:\n  - name: registry.example/" + c + "\n    newTag: v1\n"
 	}
-	w.putFile("apps/"+c+"/overlays/"+env+"/kustomization.yaml", text)
+	rr.putFile("apps/"+c+"/overlays/"+env+"/kustomization.yaml", text)
 }
 
-func (w *randomRepository) charted(c string) {
-	w.chart("charts/"+c, c, "registry.example/"+c+":{{ .Values.image.tag }}")
+func (rr *randomRepository) charted(c string) {
+	rr.chart("charts/"+c, c, "registry.example/"+c+":{{ .Values.image.tag }}")
 }
 
-func (w *randomRepository) chart(dir, name, image string) {
-	w.putFile(dir+"/Chart.yaml", "apiVersion: v2\nname: "+name+"\nversion: 1.0.0\n")
-	w.putFile(dir+"/values.yaml", "image:\n  tag: none\nshown: ''\n")
-	w.putFile(dir+"/templates/deployment.yaml", deployment(name, "'"+image+"'"))
+func (rr *randomRepository) chart(dir, name, image string) {
+	rr.putFile(dir+"/Chart.yaml", "apiVersion: v2\nname: "+name+"\nversion: 1.0.0\n")
+	rr.putFile(dir+"/values.yaml", "image:\n  tag: none\nshown: ''\n")
+	rr.putFile(dir+"/templates/deployment.yaml", deployment(name, "'"+image+"'"))
 }
 
 func deployment(name, image string) string {
@@ -192,8 +192,8 @@ func indent(text, by string) string {
 }
 
 // resolve resolves a tree of the world.
-func (w *randomRepository) resolve(t *rapid.T, r *appset.Resolver, tree fs.FS, manifests bool) *appset.TargetSet {
-	f, err := r.Resolve(context.Background(), appset.Input{Pipeline: w.pipeline, Tree: tree, Branch: "main", RepoURLs: []string{repoURL}, Manifests: manifests,
+func (rr *randomRepository) resolve(t *rapid.T, r *appset.Resolver, tree fs.FS, manifests bool) *appset.TargetSet {
+	f, err := r.Resolve(context.Background(), appset.Input{Pipeline: rr.pipeline, Tree: tree, Branch: "main", RepoURLs: []string{repoURL}, Manifests: manifests,
 		Main: "hub", ArgoCDs: map[string]appset.ArgoCD{"hub": {Namespace: "argocd", Version: appset.Version{Major: 3, Minor: 5}}}})
 	if err != nil {
 		t.Fatal(err)
@@ -206,8 +206,8 @@ func (w *randomRepository) resolve(t *rapid.T, r *appset.Resolver, tree fs.FS, m
 
 // carry draws another release for an environment of a component, and what that
 // edits; nothing where the environment has nothing of its own.
-func (w *randomRepository) carry(t *rapid.T, f *appset.TargetSet, component, env string) []fieldedit.Edit {
-	bases, err := history.ReadBases(context.Background(), w.files, history.BaseFolders(f, "main")["main"], nil, nil)
+func (rr *randomRepository) carry(t *rapid.T, f *appset.TargetSet, component, env string) []fieldedit.Edit {
+	bases, err := history.ReadBases(context.Background(), rr.files, history.BaseFolders(f, "main")["main"], nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,14 +215,14 @@ func (w *randomRepository) carry(t *rapid.T, f *appset.TargetSet, component, env
 	if at == nil {
 		return nil
 	}
-	release, err := fieldedit.Read(w.files, at.Overlay(w.pipeline))
+	release, err := fieldedit.Read(rr.files, at.Overlay(rr.pipeline))
 	if err != nil {
 		t.Fatalf("read %s in %s: %v", component, env, err)
 	}
 	for i := range release.Fields {
 		release.Fields[i].Value = rapid.SampledFrom([]string{"v2", "v3"}).Draw(t, "value")
 	}
-	edits, err := fieldedit.Compose(w.files, at.Overlay(w.pipeline), release, nil)
+	edits, err := fieldedit.Compose(rr.files, at.Overlay(rr.pipeline), release, nil)
 	if err != nil {
 		t.Fatalf("compose %s in %s: %v", component, env, err)
 	}

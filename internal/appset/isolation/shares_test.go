@@ -21,40 +21,40 @@ var sharedCarry = []pipeline.Carry{
 }
 
 // elements adds a component's elements to the list of a set, one a cluster.
-func (w *randomRepository) elements(set, c, env string, clusters int, more string) {
-	if w.lists[set] == nil {
-		w.lists[set] = &strings.Builder{}
+func (rr *randomRepository) elements(set, c, env string, clusters int, more string) {
+	if rr.lists[set] == nil {
+		rr.lists[set] = &strings.Builder{}
 	}
 	for i := range clusters {
-		fmt.Fprintf(w.lists[set], "          - {component: %s, env: %s, cluster: k%d, %s}\n", c, env, i, more)
+		fmt.Fprintf(rr.lists[set], "          - {component: %s, env: %s, cluster: k%d, %s}\n", c, env, i, more)
 	}
 }
 
 // shares adds an environment of a component of one of the kinds that have
 // their releases beside those of others.
-func (w *randomRepository) shares(kind, c, env, before string, clusters int, maybe func(string) bool) {
+func (rr *randomRepository) shares(kind, c, env, before string, clusters int, maybe func(string) bool) {
 	switch kind {
 	case "elements": // a parameter is the element's
-		w.charted(c)
-		w.elements("tags", c, env, clusters, "tag: v1")
+		rr.charted(c)
+		rr.elements("tags", c, env, clusters, "tag: v1")
 	case "keys": // a key of a common values file, and who goes by another's
-		w.chart("charts/"+c, c, "registry.example/"+c+":{{ (index .Values \""+c+"\" .Values.from).tag }}")
+		rr.chart("charts/"+c, c, "registry.example/"+c+":{{ (index .Values \""+c+"\" .Values.from).tag }}")
 		from := env
 		if before != "" && maybe("goes by the key of the one before") {
 			from = before
 		}
-		w.elements("keys", c, env, clusters, "from: "+from)
+		rr.elements("keys", c, env, clusters, "from: "+from)
 		common := "shared/common.yaml"
-		if w.files[common] == nil {
-			w.putFile(common, "")
+		if rr.files[common] == nil {
+			rr.putFile(common, "")
 		}
-		text := string(w.files[common].Data)
+		text := string(rr.files[common].Data)
 		if !strings.Contains(text, c+":\n") {
 			text += c + ":\n"
 		}
-		w.putFile(common, strings.Replace(text, c+":\n", c+":\n  "+env+": {tag: v1}\n", 1))
+		rr.putFile(common, strings.Replace(text, c+":\n", c+":\n  "+env+": {tag: v1}\n", 1))
 	case "side by side": // one values file each in the chart's folder, and who reads another's, too
-		w.charted(c)
+		rr.charted(c)
 		own := "image:\n  tag: v1\n"
 		chain := "[values-" + env + ".yaml]"
 		if before != "" && maybe("on top of the one before") {
@@ -63,18 +63,18 @@ func (w *randomRepository) shares(kind, c, env, before string, clusters int, may
 				own = "extra: true\n"
 			}
 		}
-		w.putFile("charts/"+c+"/values-"+env+".yaml", own)
-		w.elements("chart-values", c, env, clusters, "chain: "+chain)
+		rr.putFile("charts/"+c+"/values-"+env+".yaml", own)
+		rr.elements("chart-values", c, env, clusters, "chain: "+chain)
 	case "globs", "refs": // values files by a glob, or by the name of another source; who reads others', too; and who overrides them
-		w.charted(c)
+		rr.charted(c)
 		dir := kind + "/" + c + "/" + env
 		own := "image:\n  tag: v1\n"
-		w.putFile(dir+"/values.yaml", own)
+		rr.putFile(dir+"/values.yaml", own)
 		root, file := "../../", "/values.yaml"
 		if kind == "refs" {
 			root = "$values/"
 		} else if file = "/*.yaml"; maybe("a later file overrides it") {
-			w.putFile(dir+"/zz.yaml", own)
+			rr.putFile(dir+"/zz.yaml", own)
 		}
 		chain := "'" + root + dir + file + "'"
 		switch {
@@ -88,28 +88,28 @@ func (w *randomRepository) shares(kind, c, env, before string, clusters int, may
 		if maybe("a parameter overrides it") {
 			over = "[{name: image.tag, value: v1}]"
 		}
-		w.elements(kind, c, env, clusters, "chain: ["+chain+"], over: "+over)
+		rr.elements(kind, c, env, clusters, "chain: ["+chain+"], over: "+over)
 	case "pins": // a kustomize component pins the images, and who takes another's
-		w.kustomized(c, env, "", false, false, false)
+		rr.kustomized(c, env, "", false, false, false)
 		pin := "pin"
 		if before != "" && maybe("pinned by the one before") {
 			pin = "../" + before + "/pin"
 		}
-		w.putFile("apps/"+c+"/overlays/"+env+"/kustomization.yaml", "resources:\n  - ../../base\ncomponents:\n  - "+pin+"\n")
-		w.putFile("apps/"+c+"/overlays/"+env+"/pin/kustomization.yaml",
+		rr.putFile("apps/"+c+"/overlays/"+env+"/kustomization.yaml", "resources:\n  - ../../base\ncomponents:\n  - "+pin+"\n")
+		rr.putFile("apps/"+c+"/overlays/"+env+"/pin/kustomization.yaml",
 			"apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nimages:\n  - name: registry.example/"+c+"\n    newTag: v1\n")
-		w.elements("elements", c, env, clusters, "path: apps/"+c+"/overlays/"+env)
+		rr.elements("elements", c, env, clusters, "path: apps/"+c+"/overlays/"+env)
 	case "flat": // a generator file for each, in one folder
-		w.charted(c)
-		w.putFile("flat/"+c+"-"+env+".json", fmt.Sprintf("{\"component\": %q, \"env\": %q, \"tag\": \"v1\"}\n", c, env))
+		rr.charted(c)
+		rr.putFile("flat/"+c+"-"+env+".json", fmt.Sprintf("{\"component\": %q, \"env\": %q, \"tag\": \"v1\"}\n", c, env))
 	case "channel": // all components of an environment follow one element
-		w.charted(c)
-		w.channel[c] = true
+		rr.charted(c)
+		rr.channel[c] = true
 	}
 }
 
 // listSets writes the sets whose list generators were collected.
-func (w *randomRepository) listSets() {
+func (rr *randomRepository) listSets() {
 	sources := map[string][2]string{ // a source, and a patch of the template
 		"elements":     {"          path: '{{.path}}'\n", ""},
 		"tags":         {tagged, ""},
@@ -121,23 +121,23 @@ func (w *randomRepository) listSets() {
 	here := "        - repoURL: " + repoURL + "\n          targetRevision: HEAD\n          "
 	sources["refs"] = [2]string{"          path: 'charts/{{.component}}'\n", "  templatePatch: |\n    spec:\n      sources:\n" + indent(here+"ref: values\n"+here+
 		"path: 'charts/{{.component}}'\n          helm: {valueFiles: {{ .chain | toJson }}, parameters: {{ .over | toJson }}}\n", "  ")}
-	for _, name := range slices.Sorted(maps.Keys(w.lists)) {
+	for _, name := range slices.Sorted(maps.Keys(rr.lists)) {
 		if source, ok := sources[name]; ok {
-			w.putFile("argocd/"+name+".yaml", set(name, "    - list:\n        elements:\n"+w.lists[name].String(), "{{.component}}-{{.env}}-{{.cluster}}", source[0], "{{.component}}", "{{.env}}", source[1]))
+			rr.putFile("argocd/"+name+".yaml", set(name, "    - list:\n        elements:\n"+rr.lists[name].String(), "{{.component}}-{{.env}}-{{.cluster}}", source[0], "{{.component}}", "{{.env}}", source[1]))
 		}
 	}
-	if len(w.channel) == 0 {
+	if len(rr.channel) == 0 {
 		return
 	}
 	generators := "    - matrix:\n        generators:\n          - list:\n              elements:\n"
-	for _, env := range w.environments {
+	for _, env := range rr.environments {
 		generators += "                - {env: " + env + ", tag: v1}\n"
 	}
 	generators += "          - list:\n              elements:\n"
-	for _, c := range w.components {
-		if w.channel[c] {
+	for _, c := range rr.components {
+		if rr.channel[c] {
 			generators += "                - {component: " + c + "}\n"
 		}
 	}
-	w.putFile("argocd/channels.yaml", set("channels", generators, "{{.component}}-{{.env}}", sources["tags"][0], "{{.component}}", "{{.env}}", ""))
+	rr.putFile("argocd/channels.yaml", set("channels", generators, "{{.component}}-{{.env}}", sources["tags"][0], "{{.component}}", "{{.env}}", ""))
 }

@@ -35,15 +35,15 @@ type ApplicationFilter struct {
 	Selector  string // of labels, as kubectl takes it
 }
 
-func (f ApplicationFilter) query() url.Values {
+func (a ApplicationFilter) query() url.Values {
 	q := url.Values{}
-	if f.Namespace != "" {
-		q.Set("appNamespace", f.Namespace)
+	if a.Namespace != "" {
+		q.Set("appNamespace", a.Namespace)
 	}
-	if f.Selector != "" {
-		q.Set("selector", f.Selector)
+	if a.Selector != "" {
+		q.Set("selector", a.Selector)
 	}
-	for _, p := range f.Projects {
+	for _, p := range a.Projects {
 		q.Add("projects", p)
 	}
 	return q

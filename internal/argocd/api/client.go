@@ -274,12 +274,12 @@ type serverBackOff struct {
 }
 
 // NextBackOff is the wait before the next try.
-func (b *serverBackOff) NextBackOff() time.Duration {
-	wait := b.BackOff.NextBackOff()
+func (s *serverBackOff) NextBackOff() time.Duration {
+	wait := s.BackOff.NextBackOff()
 	if wait == backoff.Stop {
 		return wait
 	}
-	return max(wait, min(b.atLeast, maxWait))
+	return max(wait, min(s.atLeast, maxWait))
 }
 
 // applicationPath is the address of one Application, or of something below it.

@@ -30,18 +30,18 @@ type StatusError struct {
 }
 
 // Error says what Argo CD answered, and what to do about it.
-func (e *StatusError) Error() string {
-	text := fmt.Sprintf("Argo CD answers %d %s", e.Code, http.StatusText(e.Code))
-	if e.Message != "" {
-		text += ": " + e.Message
+func (s *StatusError) Error() string {
+	text := fmt.Sprintf("Argo CD answers %d %s", s.Code, http.StatusText(s.Code))
+	if s.Message != "" {
+		text += ": " + s.Message
 	}
 	switch {
-	case e.Code == http.StatusUnauthorized:
-		text += "; the token of " + e.source + " is not accepted"
-	case e.Code == http.StatusForbidden:
+	case s.Code == http.StatusUnauthorized:
+		text += "; the token of " + s.source + " is not accepted"
+	case s.Code == http.StatusForbidden:
 		text += "; allow it to Liftlock's account in argocd-rbac-cm"
-	case e.Code >= 300 && e.Code < 400:
-		text += "; the address of " + e.source + " is not where the API is"
+	case s.Code >= 300 && s.Code < 400:
+		text += "; the address of " + s.source + " is not where the API is"
 	}
 	return text
 }

@@ -70,57 +70,57 @@ type runningSets struct {
 	problems, notes []appset.Problem
 }
 
-func (s *runningSets) isEmpty() bool { return s == nil || len(s.files)+len(s.built)+len(s.charts) == 0 }
+func (r *runningSets) isEmpty() bool { return r == nil || len(r.files)+len(r.built)+len(r.charts) == 0 }
 
-func (s *runningSets) isPlain() bool { return s != nil && s.kind == kindApplication }
+func (r *runningSets) isPlain() bool { return r != nil && r.kind == kindApplication }
 
 // key is that of the pipeline file's entries of this kind.
-func (s *runningSets) key() string {
-	if s.isPlain() {
+func (r *runningSets) key() string {
+	if r.isPlain() {
 		return "applications"
 	}
 	return "applicationSets"
 }
 
 // pipeline is one over these, whose targets belong to no component and no environment.
-func (s *runningSets) pipeline() *pipeline.Pipeline {
-	if s.isPlain() {
+func (r *runningSets) pipeline() *pipeline.Pipeline {
+	if r.isPlain() {
 		out := &pipeline.Pipeline{}
-		for _, name := range s.files {
+		for _, name := range r.files {
 			out.Spec.Applications = append(out.Spec.Applications, pipeline.ApplicationSource{Path: escapeGlob(name)})
 		}
-		for _, folder := range s.built {
+		for _, folder := range r.built {
 			out.Spec.Applications = append(out.Spec.Applications, pipeline.ApplicationSource{Kustomize: folder})
 		}
-		for i := range s.charts {
-			out.Spec.Applications = append(out.Spec.Applications, pipeline.ApplicationSource{Helm: &s.charts[i].HelmSource, ArgoCD: s.charts[i].argocd})
+		for i := range r.charts {
+			out.Spec.Applications = append(out.Spec.Applications, pipeline.ApplicationSource{Helm: &r.charts[i].HelmSource, ArgoCD: r.charts[i].argocd})
 		}
 		return out
 	}
-	out := pipelineOfSets(s.files)
-	for _, folder := range s.built {
+	out := pipelineOfSets(r.files)
+	for _, folder := range r.built {
 		out.Spec.ApplicationSets = append(out.Spec.ApplicationSets, pipeline.ApplicationSetSource{Kustomize: folder})
 	}
-	for i := range s.charts {
-		out.Spec.ApplicationSets = append(out.Spec.ApplicationSets, pipeline.ApplicationSetSource{Helm: &s.charts[i].HelmSource, ArgoCD: s.charts[i].argocd})
+	for i := range r.charts {
+		out.Spec.ApplicationSets = append(out.Spec.ApplicationSets, pipeline.ApplicationSetSource{Helm: &r.charts[i].HelmSource, ArgoCD: r.charts[i].argocd})
 	}
 	return out
 }
 
 // describe counts what they are in.
-func (s *runningSets) describe() string {
-	if s == nil {
+func (r *runningSets) describe() string {
+	if r == nil {
 		return ""
 	}
-	what := " with " + s.kind + "s"
-	if s.isPlain() {
+	what := " with " + r.kind + "s"
+	if r.isPlain() {
 		what = " with plain Applications"
 	}
 	var parts []string
 	for _, p := range []struct {
 		n    int
 		what string
-	}{{len(s.files), "file"}, {len(s.built), "kustomization"}, {len(s.charts), "chart"}} {
+	}{{len(r.files), "file"}, {len(r.built), "kustomization"}, {len(r.charts), "chart"}} {
 		if p.n > 0 {
 			parts = append(parts, wording.Count(p.n, p.what))
 		}
@@ -129,9 +129,9 @@ func (s *runningSets) describe() string {
 }
 
 // locations are what they are in.
-func (s *runningSets) locations() []string {
-	out := slices.Concat(s.files, s.built)
-	for _, c := range s.charts {
+func (r *runningSets) locations() []string {
+	out := slices.Concat(r.files, r.built)
+	for _, c := range r.charts {
 		out = append(out, c.Path)
 	}
 	return out
@@ -139,7 +139,7 @@ func (s *runningSets) locations() []string {
 
 // leaves are these without what has nothing but Applications that deploy others, as an app of apps
 // does: a source of theirs is a folder that other Applications come out of.
-func (s *runningSets) leaves(t *Tree, targets []appset.Target) *runningSets {
+func (r *runningSets) leaves(t *Tree, targets []appset.Target) *runningSets {
 	hasParent, hasLeaf := map[string]bool{}, map[string]bool{}
 	for i := range targets {
 		own := &targets[i]
@@ -152,12 +152,12 @@ func (s *runningSets) leaves(t *Tree, targets []appset.Target) *runningSets {
 		hasParent[own.ApplicationSetFile] = hasParent[own.ApplicationSetFile] || isParent
 		hasLeaf[own.ApplicationSetFile] = hasLeaf[own.ApplicationSetFile] || !isParent
 	}
-	out := *s
+	out := *r
 	isLeft := func(file string) bool { return hasParent[file] && !hasLeaf[file] }
-	out.files = slices.DeleteFunc(slices.Clone(s.files), isLeft)
-	out.built = slices.DeleteFunc(slices.Clone(s.built), func(folder string) bool { return isLeft(appset.KustomizationFile(t.FS, folder)) })
-	out.charts = slices.DeleteFunc(slices.Clone(s.charts), func(c installedChart) bool { return isLeft(c.file()) })
-	out.parents = slices.DeleteFunc(slices.Clone(s.files), func(file string) bool { return !isLeft(file) })
+	out.files = slices.DeleteFunc(slices.Clone(r.files), isLeft)
+	out.built = slices.DeleteFunc(slices.Clone(r.built), func(folder string) bool { return isLeft(appset.KustomizationFile(t.FS, folder)) })
+	out.charts = slices.DeleteFunc(slices.Clone(r.charts), func(c installedChart) bool { return isLeft(c.file()) })
+	out.parents = slices.DeleteFunc(slices.Clone(r.files), func(file string) bool { return !isLeft(file) })
 	return &out
 }
 
@@ -236,14 +236,14 @@ func (r *Repository) findInFiles(ctx context.Context, t *Tree, kind string) (*ru
 
 // addUnbuilt says that a kustomization can't be built. Where it alone has its files, the sets are taken
 // as they are there; of what several overlays change, that would be none of what runs.
-func (s *runningSets) addUnbuilt(root string, reached []string, alone bool, err error) {
+func (r *runningSets) addUnbuilt(root string, reached []string, alone bool, err error) {
 	if alone {
-		s.notes = append(s.notes, appset.Problem{File: root, Message: fmt.Sprintf(
-			"%v; its %ss are taken as they are in %s, without what the kustomization changes in them", err, s.kind, wording.JoinFew(reached, 3))})
+		r.notes = append(r.notes, appset.Problem{File: root, Message: fmt.Sprintf(
+			"%v; its %ss are taken as they are in %s, without what the kustomization changes in them", err, r.kind, wording.JoinFew(reached, 3))})
 		return
 	}
-	s.problems = append(s.problems, appset.Problem{File: root, Message: fmt.Sprintf(
-		"%v; it changes the %ss in %s, as other overlays do: build it by kubectl kustomize, and name the result with -f", err, s.kind, wording.JoinFew(reached, 3))})
+	r.problems = append(r.problems, appset.Problem{File: root, Message: fmt.Sprintf(
+		"%v; it changes the %ss in %s, as other overlays do: build it by kubectl kustomize, and name the result with -f", err, r.kind, wording.JoinFew(reached, 3))})
 }
 
 // objectsAmong are those of one of Argo CD's kinds.

@@ -29,18 +29,18 @@ type installedChart struct {
 }
 
 // file is what stands for the chart.
-func (c *installedChart) file() string { return path.Join(c.Path, "Chart.yaml") }
+func (i *installedChart) file() string { return path.Join(i.Path, "Chart.yaml") }
 
 // key tells an installation from the others, of this chart too.
-func (c *installedChart) key() string { return c.file() + "\x00" + c.installedBy }
+func (i *installedChart) key() string { return i.file() + "\x00" + i.installedBy }
 
 // uninstallable are the charts that are installed in a way that no pipeline file can say, or that can't be
 // built so.
-func (s *runningSets) uninstallable() []appset.Problem {
-	if s == nil {
+func (r *runningSets) uninstallable() []appset.Problem {
+	if r == nil {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(s.notes), func(p appset.Problem) bool { return p.Application == "" })
+	return slices.DeleteFunc(slices.Clone(r.notes), func(p appset.Problem) bool { return p.Application == "" })
 }
 
 // installRounds bounds how far charts are followed that install charts.
@@ -114,18 +114,18 @@ func (r *Repository) addInstalled(ctx context.Context, t *Tree, known *Known, fo
 }
 
 // begin gives what the files have Argo CD run, and notes the charts that matter.
-func (f *chartFinder) begin(ctx context.Context) ([]*pipeline.Pipeline, error) {
+func (cf *chartFinder) begin(ctx context.Context) ([]*pipeline.Pipeline, error) {
 	var out []*pipeline.Pipeline
 	for _, kind := range []string{kindApplicationSet, kindApplication} {
-		own := f.found
-		if kind != f.found.kind {
+		own := cf.found
+		if kind != cf.found.kind {
 			var err error
-			if own, err = f.repository.findInFiles(ctx, f.tree, kind); err != nil {
+			if own, err = cf.repository.findInFiles(ctx, cf.tree, kind); err != nil {
 				return nil, err
 			}
 		}
 		for _, name := range own.templates {
-			f.charts[f.tree.chartOf(name)] = true
+			cf.charts[cf.tree.chartOf(name)] = true
 		}
 		if !own.isEmpty() {
 			out = append(out, own.pipeline())
@@ -134,15 +134,15 @@ func (f *chartFinder) begin(ctx context.Context) ([]*pipeline.Pipeline, error) {
 	return out, nil
 }
 
-func (f *chartFinder) resolve(ctx context.Context, pipes []*pipeline.Pipeline) ([]appset.Target, error) {
+func (cf *chartFinder) resolve(ctx context.Context, pipes []*pipeline.Pipeline) ([]appset.Target, error) {
 	var out []appset.Target
 	for _, p := range pipes {
-		known, err := f.known.resolverInput(f.tree.FS, pipes)
+		known, err := cf.known.resolverInput(cf.tree.FS, pipes)
 		if err != nil {
 			return nil, err
 		}
-		files, _ := f.repository.overlayFiles(f.tree, nil)
-		set, err := f.repository.resolvePipeline(ctx, f.resolver, files, f.tree, known.forPipeline(p), true)
+		files, _ := cf.repository.overlayFiles(cf.tree, nil)
+		set, err := cf.repository.resolvePipeline(ctx, cf.resolver, files, cf.tree, known.forPipeline(p), true)
 		if err != nil {
 			return nil, err
 		}
@@ -152,24 +152,24 @@ func (f *chartFinder) resolve(ctx context.Context, pipes []*pipeline.Pipeline) (
 }
 
 // follow takes the charts that Applications install, and gives what these have Argo CD run besides.
-func (f *chartFinder) follow(ctx context.Context, targets []appset.Target) ([]*pipeline.Pipeline, error) {
+func (cf *chartFinder) follow(ctx context.Context, targets []appset.Target) ([]*pipeline.Pipeline, error) {
 	var out []*pipeline.Pipeline
 	for i := range targets {
 		for n, s := range targets[i].Sources {
 			chart := path.Clean(s.Path)
-			if !s.Here || s.Chart != "" || s.Path == "" || !f.charts[chart] {
+			if !s.Here || s.Chart != "" || s.Path == "" || !cf.charts[chart] {
 				continue
 			}
-			helm, err := f.tree.installationOf(&targets[i], n)
+			helm, err := cf.tree.installationOf(&targets[i], n)
 			if err != nil {
-				f.leaveOut(chart, &targets[i], err)
+				cf.leaveOut(chart, &targets[i], err)
 				continue
 			}
-			if slices.ContainsFunc(f.seen, func(o pipeline.HelmSource) bool { return reflect.DeepEqual(o, helm) }) {
+			if slices.ContainsFunc(cf.seen, func(o pipeline.HelmSource) bool { return reflect.DeepEqual(o, helm) }) {
 				continue
 			}
-			f.seen = append(f.seen, helm)
-			next, err := f.take(ctx, &targets[i], helm)
+			cf.seen = append(cf.seen, helm)
+			next, err := cf.take(ctx, &targets[i], helm)
 			if err != nil {
 				return nil, err
 			}
@@ -179,34 +179,34 @@ func (f *chartFinder) follow(ctx context.Context, targets []appset.Target) ([]*p
 	return out, nil
 }
 
-func (f *chartFinder) leaveOut(chart string, by *appset.Target, err error) {
-	f.left[chart] = appset.Problem{File: chart, Application: by.Name, Message: fmt.Sprintf("it installs this chart, which is left out: %v", err)}
+func (cf *chartFinder) leaveOut(chart string, by *appset.Target, err error) {
+	cf.left[chart] = appset.Problem{File: chart, Application: by.Name, Message: fmt.Sprintf("it installs this chart, which is left out: %v", err)}
 }
 
 // take builds a chart as it is installed.
-func (f *chartFinder) take(ctx context.Context, by *appset.Target, helm pipeline.HelmSource) ([]*pipeline.Pipeline, error) {
+func (cf *chartFinder) take(ctx context.Context, by *appset.Target, helm pipeline.HelmSource) ([]*pipeline.Pipeline, error) {
 	q, err := appset.NewBuildRequest(pipeline.ManifestSource{Helm: &helm})
 	if err != nil {
 		return nil, err
 	}
-	built, err := f.build(ctx, f.tree.FS, q)
+	built, err := cf.build(ctx, cf.tree.FS, q)
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("build the chart %s: %w", helm.Path, ctx.Err())
 	}
 	if err != nil {
-		f.leaveOut(helm.Path, by, err)
+		cf.leaveOut(helm.Path, by, err)
 		return nil, nil
 	}
-	f.clear[helm.Path] = true
+	cf.clear[helm.Path] = true
 	var out []*pipeline.Pipeline
 	for _, kind := range []string{kindApplicationSet, kindApplication} {
 		if len(objectsAmong(built.Objects, kind)) == 0 {
 			continue
 		}
 		own := &runningSets{kind: kind, charts: []installedChart{{HelmSource: helm, installedBy: by.ApplicationSetFile}}}
-		if kind == f.found.kind {
-			f.targets[len(f.found.charts)] = *by
-			f.found.charts = append(f.found.charts, own.charts...)
+		if kind == cf.found.kind {
+			cf.targets[len(cf.found.charts)] = *by
+			cf.found.charts = append(cf.found.charts, own.charts...)
 		}
 		out = append(out, own.pipeline())
 	}
@@ -214,13 +214,13 @@ func (f *chartFinder) take(ctx context.Context, by *appset.Target, helm pipeline
 }
 
 // nameArgoCDs tells the Argo CDs apart that one chart is installed in.
-func (f *chartFinder) nameArgoCDs() {
-	for i := range f.found.charts {
-		c, by := &f.found.charts[i], f.targets[i]
-		for n := range f.found.charts {
-			other := f.targets[n]
+func (cf *chartFinder) nameArgoCDs() {
+	for i := range cf.found.charts {
+		c, by := &cf.found.charts[i], cf.targets[i]
+		for n := range cf.found.charts {
+			other := cf.targets[n]
 			isOtherCluster := by.Server != other.Server || by.Cluster != other.Cluster
-			if n != i && f.found.charts[n].Path == c.Path && isOtherCluster {
+			if n != i && cf.found.charts[n].Path == c.Path && isOtherCluster {
 				c.argocd = strings.Trim(notName.ReplaceAllString(strings.ToLower(cmp.Or(by.Cluster, by.Name)), "-"), "-")
 			}
 		}
@@ -308,17 +308,17 @@ func valueFileOf(by *appset.Target, name string) (string, error) {
 }
 
 // values are what an Application says of a chart's values itself.
-func (o *helmOptions) values() (pipeline.HelmValues, error) {
-	out := o.ValuesObject
-	if out == nil && o.Values != "" {
-		if err := yaml.Unmarshal([]byte(o.Values), &out); err != nil {
+func (h *helmOptions) values() (pipeline.HelmValues, error) {
+	out := h.ValuesObject
+	if out == nil && h.Values != "" {
+		if err := yaml.Unmarshal([]byte(h.Values), &out); err != nil {
 			return nil, fmt.Errorf("its helm.values can't be read: %w", err)
 		}
 	}
-	if len(o.Parameters) > 0 && out == nil {
+	if len(h.Parameters) > 0 && out == nil {
 		out = map[string]any{}
 	}
-	for _, p := range o.Parameters {
+	for _, p := range h.Parameters {
 		if err := evaluate.SetParameter(out, p.Name, p.Value, p.ForceString); err != nil {
 			return nil, fmt.Errorf("its parameter %s: %w", p.Name, err)
 		}

@@ -68,7 +68,7 @@ func (t *Tree) readKustomizations(ctx context.Context) (*kustomizations, error) 
 	return out, nil
 }
 
-func (g *kustomizations) add(folder string, k *kustomization) {
+func (ku *kustomizations) add(folder string, k *kustomization) {
 	below := func(name string) string {
 		at := path.Join(folder, name)
 		if path.IsAbs(name) || !fs.ValidPath(at) {
@@ -76,12 +76,12 @@ func (g *kustomizations) add(folder string, k *kustomization) {
 		}
 		return at
 	}
-	g.component[folder] = k.Kind == "Component"
+	ku.component[folder] = k.Kind == "Component"
 	for _, name := range slices.Concat(k.Resources, k.Bases, k.Components) {
 		if at := below(name); at != "" {
-			g.uses[folder] = append(g.uses[folder], at)
-			g.users[at]++
-			g.resources[at] = true
+			ku.uses[folder] = append(ku.uses[folder], at)
+			ku.users[at]++
+			ku.resources[at] = true
 		}
 	}
 	patches := slices.Clone(k.PatchesStrategicMerge)
@@ -90,7 +90,7 @@ func (g *kustomizations) add(folder string, k *kustomization) {
 	}
 	for _, name := range patches {
 		if at := below(name); name != "" && at != "" {
-			g.patches[at] = true
+			ku.patches[at] = true
 		}
 	}
 }
@@ -103,18 +103,18 @@ type builtRoots struct {
 }
 
 // rootsOf are the kustomizations that some files come out of.
-func (g *kustomizations) rootsOf(files []string) *builtRoots {
+func (ku *kustomizations) rootsOf(files []string) *builtRoots {
 	out := &builtRoots{files: map[string][]string{}, of: map[string][]string{}}
 	wanted := map[string]bool{}
 	for _, file := range files {
 		wanted[file] = true
 	}
-	for _, folder := range slices.Sorted(maps.Keys(g.uses)) {
-		if g.users[folder] > 0 || g.component[folder] {
+	for _, folder := range slices.Sorted(maps.Keys(ku.uses)) {
+		if ku.users[folder] > 0 || ku.component[folder] {
 			continue
 		}
 		seen := map[string]bool{}
-		g.follow(folder, seen)
+		ku.follow(folder, seen)
 		for _, at := range slices.Sorted(maps.Keys(seen)) {
 			if wanted[at] {
 				out.files[folder] = append(out.files[folder], at)
@@ -129,12 +129,12 @@ func (g *kustomizations) rootsOf(files []string) *builtRoots {
 }
 
 // follow adds what a folder or file leads to.
-func (g *kustomizations) follow(at string, seen map[string]bool) {
+func (ku *kustomizations) follow(at string, seen map[string]bool) {
 	if seen[at] {
 		return
 	}
 	seen[at] = true
-	for _, next := range g.uses[at] {
-		g.follow(next, seen)
+	for _, next := range ku.uses[at] {
+		ku.follow(next, seen)
 	}
 }

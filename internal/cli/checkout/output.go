@@ -22,9 +22,9 @@ type targetRow struct {
 }
 
 // targetRows are all targets by name.
-func (a *Resolution) targetRows() []targetRow {
+func (re *Resolution) targetRows() []targetRow {
 	var out []targetRow
-	for _, f := range a.PipelineTargets {
+	for _, f := range re.PipelineTargets {
 		for i := range f.Targets {
 			t := &f.Targets[i]
 			r := targetRow{target: t}
@@ -104,7 +104,7 @@ func trimLines(s string) string {
 }
 
 // summaryLine counts what the rows show.
-func (a *Resolution) summaryLine(rows []targetRow) string {
+func (re *Resolution) summaryLine(rows []targetRow) string {
 	applications, sets, components, environments, unmanaged := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}, 0
 	for _, r := range rows {
 		t := r.target
@@ -122,7 +122,7 @@ func (a *Resolution) summaryLine(rows []targetRow) string {
 	if len(sets) > 0 {
 		s += " of " + wording.Count(len(sets), "ApplicationSet")
 	}
-	s += " in " + a.Tree
+	s += " in " + re.Tree
 	if len(components) > 0 {
 		s += ": " + wording.Count(len(components), "component") + " in " + wording.Count(len(environments), "environment")
 		if unmanaged > 0 {
@@ -162,10 +162,10 @@ func describeSources(sources []appset.Source) string {
 
 // applicationManifests are the Applications by name, each once. Resolve must have been
 // asked for them.
-func (a *Resolution) applicationManifests() []json.RawMessage {
+func (re *Resolution) applicationManifests() []json.RawMessage {
 	out := []json.RawMessage{}
 	seen := map[string]bool{}
-	for _, r := range a.targetRows() {
+	for _, r := range re.targetRows() {
 		if id := r.target.ID(); !seen[id] {
 			seen[id] = true
 			out = append(out, r.target.Application)

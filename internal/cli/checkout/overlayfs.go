@@ -57,8 +57,8 @@ func (r *Repository) pathOf(file string) (string, bool) {
 }
 
 // restoreNames gives files back the names that people know them by.
-func (g *namedFiles) restoreNames(f *appset.TargetSet) *appset.TargetSet {
-	name := func(at string) string { return cmp.Or(g.names[at], at) }
+func (n *namedFiles) restoreNames(f *appset.TargetSet) *appset.TargetSet {
+	name := func(at string) string { return cmp.Or(n.names[at], at) }
 	out := &appset.TargetSet{Targets: make([]appset.Target, len(f.Targets))}
 	copy(out.Targets, f.Targets)
 	for i := range out.Targets {
@@ -68,7 +68,7 @@ func (g *namedFiles) restoreNames(f *appset.TargetSet) *appset.TargetSet {
 		var out []appset.Problem
 		for _, p := range list {
 			p.File = name(p.File)
-			for at, called := range g.names {
+			for at, called := range n.names {
 				p.Message = strings.ReplaceAll(p.Message, at, called)
 			}
 			out = append(out, p)

@@ -123,8 +123,8 @@ func openRevision(ctx context.Context, o *otherRepository, e render.External) (r
 }
 
 // openChart finds a chart among a folder's packed ones, as a repository's index would.
-func (s *renderedSource) openChart(e render.External) (render.Tree, error) {
-	entries, err := os.ReadDir(s.dir)
+func (r *renderedSource) openChart(e render.External) (render.Tree, error) {
+	entries, err := os.ReadDir(r.dir)
 	if err != nil {
 		return render.Tree{}, err
 	}
@@ -137,9 +137,9 @@ func (s *renderedSource) openChart(e render.External) (render.Tree, error) {
 	}
 	version := newestVersion(packed, e.Revision)
 	if version == "" {
-		return render.Tree{}, fmt.Errorf("%s has no %s-%s.tgz: helm pull gets it", s.dir, e.Chart, e.Revision)
+		return render.Tree{}, fmt.Errorf("%s has no %s-%s.tgz: helm pull gets it", r.dir, e.Chart, e.Revision)
 	}
-	return readPackedChart(filepath.Join(s.dir, e.Chart+"-"+version+".tgz"), version)
+	return readPackedChart(filepath.Join(r.dir, e.Chart+"-"+version+".tgz"), version)
 }
 
 // newestVersion is the newest of versions that is wanted; "" for none.

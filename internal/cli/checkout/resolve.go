@@ -121,24 +121,24 @@ func (r *Repository) fillInput(in *appset.Input, g *namedFiles, t *Tree) {
 	in.Build = r.manifestBuilder(g, t)
 }
 
-func (a *Resolution) addTargets(pipeline string, f *appset.TargetSet) {
-	a.PipelineTargets = append(a.PipelineTargets, PipelineTargets{Pipeline: pipeline, Targets: f.Targets})
-	a.Problems = append(a.Problems, f.Problems...)
-	a.Notes = append(a.Notes, f.Notes...)
+func (re *Resolution) addTargets(pipeline string, f *appset.TargetSet) {
+	re.PipelineTargets = append(re.PipelineTargets, PipelineTargets{Pipeline: pipeline, Targets: f.Targets})
+	re.Problems = append(re.Problems, f.Problems...)
+	re.Notes = append(re.Notes, f.Notes...)
 }
 
 // loadPipelines are those of the tree. Broken files are a problem, and then there
 // are none.
-func (a *Resolution) loadPipelines(t *Tree, name string) ([]*pipeline.Pipeline, error) {
+func (re *Resolution) loadPipelines(t *Tree, name string) ([]*pipeline.Pipeline, error) {
 	pipes, err := pipeline.Load(t.FS)
 	switch {
 	case errors.Is(err, pipeline.ErrNoPipeline) && name == "":
 		return nil, nil
 	case err != nil && name == "":
 		for line := range strings.Lines(err.Error()) {
-			a.Problems = append(a.Problems, appset.Problem{Message: strings.TrimSuffix(line, "\n")})
+			re.Problems = append(re.Problems, appset.Problem{Message: strings.TrimSuffix(line, "\n")})
 		}
-		a.Notes = append(a.Notes, appset.Problem{Message: "without pipeline files that can be used, components and environments are not known"})
+		re.Notes = append(re.Notes, appset.Problem{Message: "without pipeline files that can be used, components and environments are not known"})
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("find the pipeline %q in %s: %w", name, t.Name, err)
@@ -167,21 +167,21 @@ func findPipeline(pipes []*pipeline.Pipeline, name string) (*pipeline.Pipeline, 
 
 // findAllSets is a pipeline over every ApplicationSet in the tree or, where there is none, over its
 // plain Applications.
-func (a *Resolution) findAllSets(ctx context.Context, r *Repository, t *Tree, known *Known) ([]*pipeline.Pipeline, error) {
+func (re *Resolution) findAllSets(ctx context.Context, r *Repository, t *Tree, known *Known) ([]*pipeline.Pipeline, error) {
 	found, err := r.findRunning(ctx, t, known, kindApplicationSet)
 	if err != nil {
 		return nil, err
 	}
-	a.Notes, a.Problems = append(a.Notes, found.notes...), append(a.Problems, found.problems...)
+	re.Notes, re.Problems = append(re.Notes, found.notes...), append(re.Problems, found.problems...)
 	if found.isEmpty() && len(found.problems) == 0 {
 		if found, err = r.findRunning(ctx, t, known, kindApplication); err != nil {
 			return nil, err
 		}
-		a.Notes, a.Problems = append(a.Notes, found.notes...), append(a.Problems, found.problems...)
+		re.Notes, re.Problems = append(re.Notes, found.notes...), append(re.Problems, found.problems...)
 	}
 	if found.isEmpty() {
 		if len(found.problems) == 0 {
-			a.Notes = append(a.Notes, noSetsProblem(t))
+			re.Notes = append(re.Notes, noSetsProblem(t))
 		}
 		return nil, nil
 	}
@@ -215,12 +215,12 @@ func narrowPipelines(pipes []*pipeline.Pipeline, files []string) []*pipeline.Pip
 
 // dropDuplicates drops what several pipelines say alike: problems, and the Applications
 // that a pipeline doesn't manage, where they are shown already.
-func (a *Resolution) dropDuplicates() {
-	if len(a.PipelineTargets) < 2 {
+func (re *Resolution) dropDuplicates() {
+	if len(re.PipelineTargets) < 2 {
 		return
 	}
 	managed := map[string]bool{}
-	for _, f := range a.PipelineTargets {
+	for _, f := range re.PipelineTargets {
 		for i := range f.Targets {
 			if f.Targets[i].Managed() {
 				managed[f.Targets[i].ID()] = true
@@ -228,8 +228,8 @@ func (a *Resolution) dropDuplicates() {
 		}
 	}
 	shown := map[string]bool{}
-	for i := range a.PipelineTargets {
-		f := &a.PipelineTargets[i]
+	for i := range re.PipelineTargets {
+		f := &re.PipelineTargets[i]
 		f.Targets = slices.DeleteFunc(f.Targets, func(t appset.Target) bool {
 			id := t.ID()
 			if t.Managed() {
@@ -240,7 +240,7 @@ func (a *Resolution) dropDuplicates() {
 			return again
 		})
 	}
-	a.Problems, a.Notes = distinctProblems(a.Problems), distinctProblems(a.Notes)
+	re.Problems, re.Notes = distinctProblems(re.Problems), distinctProblems(re.Notes)
 }
 
 func distinctProblems(list []appset.Problem) []appset.Problem {

@@ -34,16 +34,16 @@ func (t *Tree) untoldCharts(templates []string) []untoldChart {
 }
 
 // example is an entry of a pipeline file that names the chart, with one of its values files.
-func (c *untoldChart) example() *pipeline.HelmSource {
-	out := &pipeline.HelmSource{Path: c.path, ValueFiles: c.valueFiles[:min(len(c.valueFiles), 1)]}
+func (u *untoldChart) example() *pipeline.HelmSource {
+	out := &pipeline.HelmSource{Path: u.path, ValueFiles: u.valueFiles[:min(len(u.valueFiles), 1)]}
 	out.SetDefaults()
 	return out
 }
 
 // toProblem says that the chart is left out, and what to write in a pipeline file to have it; key is that of the list of entries.
-func (c *untoldChart) toProblem(key string) appset.Problem {
-	entry := fmt.Sprintf("%s: [{helm: {%s}}]", key, propose.HelmText(c.example()))
-	return appset.Problem{File: c.template, Message: fmt.Sprintf("left out, because it is a template of a Helm chart, and no Application here "+
+func (u *untoldChart) toProblem(key string) appset.Problem {
+	entry := fmt.Sprintf("%s: [{helm: {%s}}]", key, propose.HelmText(u.example()))
+	return appset.Problem{File: u.template, Message: fmt.Sprintf("left out, because it is a template of a Helm chart, and no Application here "+
 		"tells how that is installed: say it in the pipeline file, as in %s, or render it and name the result with -f", entry)}
 }
 

@@ -55,7 +55,7 @@ type ChoiceError struct {
 }
 
 // Unwrap is [ErrNothingUsable] where there is no answer to choose.
-func (e *ChoiceError) Unwrap() error { return e.cause }
+func (c *ChoiceError) Unwrap() error { return c.cause }
 
 // nothingToChoose asks for both templates where none was found.
 func nothingToChoose(why string, seen []string) *ChoiceError {
@@ -70,7 +70,7 @@ type Option struct {
 	Example string   `json:"example,omitempty"` // an Application, with the file of its ApplicationSet and what the answer makes of it
 }
 
-func (e *ChoiceError) Error() string { return e.Question }
+func (c *ChoiceError) Error() string { return c.Question }
 
 // maxEnvironments bounds what is taken for environments: past it they are something else.
 const maxEnvironments = 24

@@ -14,16 +14,16 @@ const maxGuessed = 50
 
 // guess makes out what fields that templates read may be: the repository's own address and branch where
 // they are read as those, and the names of folders and files where a path is made of them.
-func (x *clusterExample) guess() {
+func (ce *clusterExample) guess() {
 	paths := map[string]bool{}
 	for pass := range 2 { // what the first one finds may begin a path of the second
-		for i := range x.facts.Use.Reads {
-			r := &x.facts.Use.Reads[i]
+		for i := range ce.facts.Use.Reads {
+			r := &ce.facts.Use.Reads[i]
 			if pass == 0 {
-				x.guessSource(r)
+				ce.guessSource(r)
 			}
 			if r.Field == "path" || r.Field == "valueFiles" {
-				p := &pathGuess{x, paths, pass}
+				p := &pathGuess{ce, paths, pass}
 				p.follow(r)
 			}
 		}
@@ -31,19 +31,19 @@ func (x *clusterExample) guess() {
 }
 
 // guessSource takes a field that is read alone as an address, or as a revision, for this repository's.
-func (x *clusterExample) guessSource(r *appset.ClusterRead) {
-	if len(r.Parts) != 1 || r.Parts[0].Word == "" || len(x.values[r.Parts[0].Word]) > 0 {
+func (ce *clusterExample) guessSource(r *appset.ClusterRead) {
+	if len(r.Parts) != 1 || r.Parts[0].Word == "" || len(ce.values[r.Parts[0].Word]) > 0 {
 		return
 	}
 	word := r.Parts[0].Word
 	switch r.Field {
 	case "repoURL":
-		if x.facts.RepoURL != "" {
-			x.values[word], x.guesses[word] = []string{x.facts.RepoURL}, "this repository's address"
+		if ce.facts.RepoURL != "" {
+			ce.values[word], ce.guesses[word] = []string{ce.facts.RepoURL}, "this repository's address"
 		}
 	case "targetRevision", "revision":
-		if x.facts.Branch != "" {
-			x.values[word], x.guesses[word] = []string{x.facts.Branch}, "this repository's branch"
+		if ce.facts.Branch != "" {
+			ce.values[word], ce.guesses[word] = []string{ce.facts.Branch}, "this repository's branch"
 		}
 	}
 }

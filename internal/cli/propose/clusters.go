@@ -135,16 +135,16 @@ var environmentKeys = []string{"environment", "env", "stage", "tier", "landscape
 
 // findMain finds the field that tells environments apart: by its name, by what its values are called,
 // or else the one of most values that selectors choose by.
-func (x *clusterExample) findMain(selected map[string][]string) string {
+func (ce *clusterExample) findMain(selected map[string][]string) string {
 	best, bestScore := "", 0
-	for _, word := range slices.Sorted(maps.Keys(x.values)) {
+	for _, word := range slices.Sorted(maps.Keys(ce.values)) {
 		key, isLabel := strings.CutPrefix(word, labelWord)
 		if !isLabel {
 			if key, isLabel = strings.CutPrefix(word, annotationWord); !isLabel {
 				continue
 			}
 		}
-		values := x.values[word]
+		values := ce.values[word]
 		named := slices.ContainsFunc(splitWords(key), func(w string) bool { return slices.Contains(environmentKeys, w) })
 		ranked := !slices.ContainsFunc(values, func(v string) bool { _, ok := rankOf(v); return !ok })
 		score := 0
@@ -166,33 +166,33 @@ func (x *clusterExample) findMain(selected map[string][]string) string {
 }
 
 // addBase adds a cluster for each that is known by name, and for each value that none of those has.
-func (x *clusterExample) addBase() {
-	mains := x.values[x.main]
-	names := appendNew(x.values[nameWord], x.facts.Names...)
+func (ce *clusterExample) addBase() {
+	mains := ce.values[ce.main]
+	names := appendNew(ce.values[nameWord], ce.facts.Names...)
 	names = names[:min(len(names), maxExampleClusters)]
 	for i, name := range names {
-		c := x.add(name)
+		c := ce.add(name)
 		if len(mains) > 0 {
-			c.fields[x.main] = cmp.Or(valueInName(mains, name), mains[i%len(mains)])
+			c.fields[ce.main] = cmp.Or(valueInName(mains, name), mains[i%len(mains)])
 		}
 	}
 	for _, v := range mains {
-		if !slices.ContainsFunc(x.clusters, func(c *exampleCluster) bool { return c.fields[x.main] == v }) {
-			x.add(v).fields[x.main] = v
+		if !slices.ContainsFunc(ce.clusters, func(c *exampleCluster) bool { return c.fields[ce.main] == v }) {
+			ce.add(v).fields[ce.main] = v
 		}
 	}
-	if len(x.clusters) == 0 {
-		x.add("cluster-1")
+	if len(ce.clusters) == 0 {
+		ce.add("cluster-1")
 	}
 }
 
-func (x *clusterExample) add(name string) *exampleCluster {
+func (ce *clusterExample) add(name string) *exampleCluster {
 	unique := name
-	for n := 2; slices.ContainsFunc(x.clusters, func(c *exampleCluster) bool { return c.name == unique }); n++ {
+	for n := 2; slices.ContainsFunc(ce.clusters, func(c *exampleCluster) bool { return c.name == unique }); n++ {
 		unique = fmt.Sprintf("%s-%d", name, n)
 	}
 	c := &exampleCluster{name: unique, fields: map[string]string{}, barred: map[string][]string{}, absent: map[string]bool{}}
-	x.clusters = append(x.clusters, c)
+	ce.clusters = append(ce.clusters, c)
 	return c
 }
 
@@ -211,25 +211,25 @@ func valueInName(values []string, name string) string {
 
 // spreadValues gives each value of the other fields that selectors choose by to a cluster, so that most
 // selectors find one of those that are there.
-func (x *clusterExample) spreadValues() {
-	for _, word := range slices.Sorted(maps.Keys(x.values)) {
-		values := x.values[word]
-		if word == x.main || word == nameWord || len(values) < 2 || x.guesses[word] != "" {
+func (ce *clusterExample) spreadValues() {
+	for _, word := range slices.Sorted(maps.Keys(ce.values)) {
+		values := ce.values[word]
+		if word == ce.main || word == nameWord || len(values) < 2 || ce.guesses[word] != "" {
 			continue
 		}
-		for i, c := range x.clusters {
+		for i, c := range ce.clusters {
 			c.fields[word] = cmp.Or(valueInName(values, c.name), values[i%len(values)])
 		}
 	}
 }
 
 // satisfy has the clusters that may be of a selector be so, or adds one that is.
-func (x *clusterExample) satisfy(s *appset.ClusterSelector) {
+func (ce *clusterExample) satisfy(s *appset.ClusterSelector) {
 	found := false
-	for _, c := range x.clusters {
-		found = x.unify(s, c, false) || found
+	for _, c := range ce.clusters {
+		found = ce.unify(s, c, false) || found
 	}
-	if found || len(x.clusters) >= maxExampleClusters {
+	if found || len(ce.clusters) >= maxExampleClusters {
 		return
 	}
 	var words []string
@@ -240,24 +240,24 @@ func (x *clusterExample) satisfy(s *appset.ClusterSelector) {
 	}
 	// Where its environment is read, it is in one that is known, unless the selector says which or wants none.
 	var environments []string
-	if slices.ContainsFunc(x.facts.Use.Reads, func(r appset.ClusterRead) bool { return slices.Contains(r.Words, x.main) }) {
-		environments = x.values[x.main]
+	if slices.ContainsFunc(ce.facts.Use.Reads, func(r appset.ClusterRead) bool { return slices.Contains(r.Words, ce.main) }) {
+		environments = ce.values[ce.main]
 	}
 	for _, environment := range append(slices.Clone(environments), "") {
-		c := x.add(cmp.Or(strings.Join(words, "-"), environment, "cluster"))
+		c := ce.add(cmp.Or(strings.Join(words, "-"), environment, "cluster"))
 		if environment != "" {
-			c.fields[x.main] = environment
+			c.fields[ce.main] = environment
 		}
-		if x.unify(s, c, true) {
+		if ce.unify(s, c, true) {
 			return
 		}
-		x.clusters = x.clusters[:len(x.clusters)-1]
+		ce.clusters = ce.clusters[:len(ce.clusters)-1]
 	}
 }
 
 // unify gives a cluster what a selector wants, unless it is another one already. Only a new one gets
 // an environment by that.
-func (x *clusterExample) unify(s *appset.ClusterSelector, c *exampleCluster, isNew bool) bool {
+func (ce *clusterExample) unify(s *appset.ClusterSelector, c *exampleCluster, isNew bool) bool {
 	fields, barred, absent := maps.Clone(c.fields), maps.Clone(c.barred), maps.Clone(c.absent)
 	fields[nameWord] = c.name
 	for _, r := range s.Requirements {
@@ -265,7 +265,7 @@ func (x *clusterExample) unify(s *appset.ClusterSelector, c *exampleCluster, isN
 		switch r.Operator {
 		case appset.ClusterIn:
 			isOther := known && !slices.Contains(r.Values, has)
-			if isOther || !known && !isNew && r.Word == x.main {
+			if isOther || !known && !isNew && r.Word == ce.main {
 				return false
 			}
 			if !known {
@@ -273,7 +273,7 @@ func (x *clusterExample) unify(s *appset.ClusterSelector, c *exampleCluster, isN
 			}
 		case appset.ClusterHas:
 			if !known {
-				has = x.anyValue(r.Word)
+				has = ce.anyValue(r.Word)
 			}
 		case appset.ClusterNotIn:
 			if known && slices.Contains(r.Values, has) {
@@ -299,27 +299,27 @@ func (x *clusterExample) unify(s *appset.ClusterSelector, c *exampleCluster, isN
 }
 
 // anyValue is a value of a field that is only known to be there.
-func (x *clusterExample) anyValue(word string) string {
-	if values := x.values[word]; len(values) > 0 {
+func (ce *clusterExample) anyValue(word string) string {
+	if values := ce.values[word]; len(values) > 0 {
 		return values[0]
 	}
 	return Placeholder
 }
 
 // fillReads gives the n-th cluster the fields that templates read.
-func (x *clusterExample) fillReads(n int, c *exampleCluster) {
-	for _, read := range x.facts.Use.Reads {
+func (ce *clusterExample) fillReads(n int, c *exampleCluster) {
+	for _, read := range ce.facts.Use.Reads {
 		for _, word := range read.Words {
 			_, known := c.fields[word]
 			isField := strings.HasPrefix(word, labelWord) || strings.HasPrefix(word, annotationWord)
 			if known || c.absent[word] || !isField {
 				continue
 			}
-			value := x.anyValue(word)
-			if values := x.values[word]; len(values) > 1 {
-				value = cmp.Or(valueInName(values, c.name), valueInName(values, c.fields[x.main]), values[n%len(values)])
+			value := ce.anyValue(word)
+			if values := ce.values[word]; len(values) > 1 {
+				value = cmp.Or(valueInName(values, c.name), valueInName(values, c.fields[ce.main]), values[n%len(values)])
 			}
-			if word == x.main { // it is of no environment that is known
+			if word == ce.main { // it is of no environment that is known
 				value = c.name
 			}
 			if slices.Contains(c.barred[word], value) {
@@ -331,13 +331,13 @@ func (x *clusterExample) fillReads(n int, c *exampleCluster) {
 }
 
 // describe writes a cluster with who asks for its fields.
-func (x *clusterExample) describe(c *exampleCluster) ExampleCluster {
+func (ce *clusterExample) describe(c *exampleCluster) ExampleCluster {
 	out := ExampleCluster{Name: c.name, Server: "https://" + objectName(c.name) + ".example"}
 	if c.name == "in-cluster" {
 		out.Server = inClusterServer
 	}
 	for _, word := range slices.Sorted(maps.Keys(c.fields)) {
-		f := ExampleField{Value: c.fields[word], Why: x.explain(word, c.fields[word])}
+		f := ExampleField{Value: c.fields[word], Why: ce.explain(word, c.fields[word])}
 		var isLabel, isAnnotation bool
 		if f.Key, isLabel = strings.CutPrefix(word, labelWord); isLabel {
 			out.Labels = append(out.Labels, f)
@@ -349,15 +349,15 @@ func (x *clusterExample) describe(c *exampleCluster) ExampleCluster {
 }
 
 // explain says who asks for a field, and what speaks for its value.
-func (x *clusterExample) explain(word, value string) string {
+func (ce *clusterExample) explain(word, value string) string {
 	var selecting, reading, as []string
-	for _, s := range x.facts.Use.Selectors {
+	for _, s := range ce.facts.Use.Selectors {
 		wants := slices.ContainsFunc(s.Requirements, func(r appset.ClusterRequirement) bool { return r.Word == word })
 		if wants && s.Set != "" {
 			selecting = appendNew(selecting, s.Set)
 		}
 	}
-	for _, r := range x.facts.Use.Reads {
+	for _, r := range ce.facts.Use.Reads {
 		if slices.Contains(r.Words, word) {
 			reading, as = appendNew(reading, r.Set), appendNew(as, r.Field)
 		}
@@ -368,8 +368,8 @@ func (x *clusterExample) explain(word, value string) string {
 	switch {
 	case value == Placeholder:
 		parts = append(parts, "not known here")
-	case x.guesses[word] != "":
-		parts = append(parts, "a guess, "+x.guesses[word])
+	case ce.guesses[word] != "":
+		parts = append(parts, "a guess, "+ce.guesses[word])
 	}
 	if len(selecting) > 0 {
 		parts = append(parts, "selected by "+wording.JoinFew(selecting, 2))

@@ -97,12 +97,12 @@ func pickDocuments(all []scalar) []scalar {
 // pickByComponent writes the path of a value in a document that the component's name picks, the file being one that others
 // have as well: [metadata.name={{component}}-{{environment}}].spec. isAlone says that no other environment of
 // the component has the file, so that the environment's name needn't pick the document.
-func (v *scalar) pickByComponent(component, environment string, isAlone func() bool) ([]fieldpath.Segment, bool) {
-	rest := v.segments
+func (s *scalar) pickByComponent(component, environment string, isAlone func() bool) ([]fieldpath.Segment, bool) {
+	rest := s.segments
 	if isDocumentPick(rest[0]) {
 		rest = rest[1:]
 	}
-	for _, pick := range v.picks {
+	for _, pick := range s.picks {
 		text := withWords(pick.Value, component, environment)
 		if !strings.Contains(text, "{{component}}") || !strings.Contains(text, "{{environment}}") && !isAlone() {
 			continue

@@ -210,14 +210,14 @@ func (s *Source) newLookedFile(e *history.Environment, branch, file, name string
 }
 
 // isAlone says that no other environment of the component has the file. It is asked of few values.
-func (f *lookedFile) isAlone() bool {
-	return f.own || !f.source.isForOther(f.environment, f.branch, f.file)
+func (l *lookedFile) isAlone() bool {
+	return l.own || !l.source.isForOther(l.environment, l.branch, l.file)
 }
 
 // saysOther says that a path has the name of another component.
-func (f *lookedFile) saysOther(segments []fieldpath.Segment) bool {
+func (l *lookedFile) saysOther(segments []fieldpath.Segment) bool {
 	isOther := func(name string) bool {
-		return f.source.Components[name] != nil && name != f.environment.Component && name != f.environment.Name
+		return l.source.Components[name] != nil && name != l.environment.Component && name != l.environment.Name
 	}
 	return slices.ContainsFunc(segments, func(s fieldpath.Segment) bool {
 		return s.Kind == fieldpath.Key && isOther(s.Key) || s.Kind == fieldpath.Match && isOther(s.Value)
@@ -233,28 +233,28 @@ type locatedScalar struct {
 }
 
 // locate says where a value is in every environment; not ok where it is others' as well.
-func (f *lookedFile) locate(v *scalar) (locatedScalar, bool) {
-	at := locatedScalar{fieldLocation{v.kind, f.named, v.path}, v.segments, f.isNamed}
+func (l *lookedFile) locate(v *scalar) (locatedScalar, bool) {
+	at := locatedScalar{fieldLocation{v.kind, l.named, v.path}, v.segments, l.isNamed}
 	if at.fieldLocation.isNamed() {
 		at.file = ""
-		return at, f.own && !strings.Contains(f.name, "/") // kustomize builds another folder's
+		return at, l.own && !strings.Contains(l.name, "/") // kustomize builds another folder's
 	}
-	e := f.environment
+	e := l.environment
 	switch hasComponent := saysName(v.segments, e.Component); {
 	case saysName(v.segments, e.Name):
-		if !f.own && !hasComponent && f.saysOther(v.segments) {
+		if !l.own && !hasComponent && l.saysOther(v.segments) {
 			return at, false
 		}
 		at.segments, at.isComponents = segmentsWithPlaceholder(v.segments, e.Name, "{{environment}}"), false
-		if hasComponent && !f.own {
+		if hasComponent && !l.own {
 			at.segments = segmentsWithPlaceholder(at.segments, e.Component, "{{component}}")
 		}
-	case f.own, strings.Contains(f.named, "{{environment}}"), f.isNamed:
+	case l.own, strings.Contains(l.named, "{{environment}}"), l.isNamed:
 		return at, true
-	case hasComponent && f.isAlone():
+	case hasComponent && l.isAlone():
 		at.segments, at.isComponents = segmentsWithPlaceholder(v.segments, e.Component, "{{component}}"), true
 	default:
-		picked, ok := v.pickByComponent(e.Component, e.Name, f.isAlone)
+		picked, ok := v.pickByComponent(e.Component, e.Name, l.isAlone)
 		if !ok {
 			return at, false // another environment's as well
 		}
@@ -265,16 +265,16 @@ func (f *lookedFile) locate(v *scalar) (locatedScalar, bool) {
 }
 
 // add adds what an environment has at a place.
-func (f *lookedFile) add(found map[fieldLocation]*field, at locatedScalar, v scalar, base bool) {
+func (l *lookedFile) add(found map[fieldLocation]*field, at locatedScalar, v scalar, base bool) {
 	known := found[at.fieldLocation]
-	if base && known.isUsedIn(f.environment) {
+	if base && known.isUsedIn(l.environment) {
 		return // kustomize lets what builds on it win
 	}
 	if known == nil {
 		known = &field{fieldLocation: at.fieldLocation, key: v.key, segments: at.segments, isComponents: at.isComponents}
 		found[at.fieldLocation] = known
 	}
-	known.uses = append(known.uses, &use{component: f.environment.Component, environment: f.environment.Name, file: f.file, scalar: v})
+	known.uses = append(known.uses, &use{component: l.environment.Component, environment: l.environment.Name, file: l.file, scalar: v})
 }
 
 // withPlaceholders writes the placeholders into a file's name; in an environment's own folder that for the environment
@@ -385,12 +385,12 @@ func newFileReader() *fileReader {
 	return &fileReader{scalars: map[fileOfBranch][]scalar{}, files: map[fileOfBranch][]string{}}
 }
 
-func (r *fileReader) read(tree fs.FS, branch, file string) []scalar {
-	return readOnce(r.scalars, readFileScalars, tree, fileOfBranch{branch, file})
+func (f *fileReader) read(tree fs.FS, branch, file string) []scalar {
+	return readOnce(f.scalars, readFileScalars, tree, fileOfBranch{branch, file})
 }
 
-func (r *fileReader) list(tree fs.FS, branch, root string) []string {
-	return readOnce(r.files, listFiles, tree, fileOfBranch{branch, root})
+func (f *fileReader) list(tree fs.FS, branch, root string) []string {
+	return readOnce(f.files, listFiles, tree, fileOfBranch{branch, root})
 }
 
 // readOnce reads a file or a folder that isn't known yet.

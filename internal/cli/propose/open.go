@@ -192,21 +192,21 @@ func (f *field) isCandidate(tracked string) bool {
 }
 
 // describe says where a version is, and why nothing moves it.
-func (v *seenVersion) describe() string {
-	what := v.path
-	switch v.kind {
+func (s *seenVersion) describe() string {
+	what := s.path
+	switch s.kind {
 	case fieldedit.KindImage:
-		what = "image " + v.path
+		what = "image " + s.path
 	case fieldedit.KindRef:
-		what = "the ref of " + v.path
+		what = "the ref of " + s.path
 	}
 	why := "for %s alone"
-	if len(v.readers) > 1 {
+	if len(s.readers) > 1 {
 		why = "the same file for %s"
-	} else if isAtPlace(v.segments) {
+	} else if isAtPlace(s.segments) {
 		why = "for %s, in a list's item that only its place tells"
 	}
-	return fmt.Sprintf("%s: %s is %s, %s", v.file, what, quoteValue(v.uses[0].value), fmt.Sprintf(why, wording.JoinFew(v.readers, 3)))
+	return fmt.Sprintf("%s: %s is %s, %s", s.file, what, quoteValue(s.uses[0].value), fmt.Sprintf(why, wording.JoinFew(s.readers, 3)))
 }
 
 // listParameters lists the candidates for both templates with what they give.

@@ -61,15 +61,15 @@ type scalarReader struct {
 }
 
 // read reads what is below a value, which is at a path and under a mapping's key.
-func (r *scalarReader) read(n *yaml.Node, at []fieldpath.Segment, key string) {
-	if len(r.found) >= maxScalars || len(at) > maxDepth*2 {
+func (s *scalarReader) read(n *yaml.Node, at []fieldpath.Segment, key string) {
+	if len(s.found) >= maxScalars || len(at) > maxDepth*2 {
 		return
 	}
 	switch n.Kind {
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			if name := n.Content[i].Value; name != "" && name != "<<" {
-				r.read(n.Content[i+1], appendSegment(at, fieldpath.Segment{Kind: fieldpath.Key, Key: name}), name)
+				s.read(n.Content[i+1], appendSegment(at, fieldpath.Segment{Kind: fieldpath.Key, Key: name}), name)
 			}
 		}
 	case yaml.SequenceNode:
@@ -81,14 +81,14 @@ func (r *scalarReader) read(n *yaml.Node, at []fieldpath.Segment, key string) {
 			} else if label, value := clusterLabel(n, item); label != "" {
 				segment = fieldpath.Segment{Kind: fieldpath.Match, KeyPath: append(slices.Clone(clusterLabels), label), Value: value}
 			}
-			r.read(item, appendSegment(at, segment), key)
+			s.read(item, appendSegment(at, segment), key)
 		}
 	case yaml.ScalarNode:
 		if n.Style == yaml.LiteralStyle || n.Style == yaml.FoldedStyle || n.Tag == "!!null" || len(at) == 0 {
 			return
 		}
 		if path, ok := nameablePath(at); ok {
-			r.found = append(r.found, scalar{kind: r.kind, segments: at, path: path, key: key, value: n.Value, picks: r.picks})
+			s.found = append(s.found, scalar{kind: s.kind, segments: at, path: path, key: key, value: n.Value, picks: s.picks})
 		}
 	}
 }

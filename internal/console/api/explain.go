@@ -156,21 +156,21 @@ func (r *Runs) Describe() string {
 	return text
 }
 
-func (i *RunningImage) describe() string {
-	known := []string{i.ShortDigest()}
-	if i.Pods > 0 {
-		pods := wording.Count(i.Pods, "pod")
-		if !i.Since.IsZero() {
-			pods += " since " + formatTime(i.Since)
+func (r *RunningImage) describe() string {
+	known := []string{r.ShortDigest()}
+	if r.Pods > 0 {
+		pods := wording.Count(r.Pods, "pod")
+		if !r.Since.IsZero() {
+			pods += " since " + formatTime(r.Since)
 		}
 		known = append(known, pods)
 	}
-	return i.Image + " (" + strings.Join(known, ", ") + ")"
+	return r.Image + " (" + strings.Join(known, ", ") + ")"
 }
 
 // ShortDigest is the digest for people, with the first of its digits.
-func (i *RunningImage) ShortDigest() string {
-	kind, digits, ok := strings.Cut(i.Digest, ":")
+func (r *RunningImage) ShortDigest() string {
+	kind, digits, ok := strings.Cut(r.Digest, ":")
 	if !ok {
 		return "digest isn't reported"
 	}

@@ -57,7 +57,7 @@ type Refused struct {
 	Reason string
 }
 
-func (e *Refused) Error() string { return e.Reason }
+func (r *Refused) Error() string { return r.Reason }
 
 // Pipelines lists the pipelines, without their components, and the troubles.
 func (c *Client) Pipelines(ctx context.Context) (*api.Pipelines, error) {

@@ -118,49 +118,49 @@ func newLayered(nodes []Node) *layered {
 	return g
 }
 
-func (g *layered) addSlot(node, layer int) int {
-	for len(g.layers) <= layer {
-		g.layers = append(g.layers, nil)
+func (la *layered) addSlot(node, layer int) int {
+	for len(la.layers) <= layer {
+		la.layers = append(la.layers, nil)
 	}
-	g.slots = append(g.slots, slot{node: node, layer: layer})
-	g.layers[layer] = append(g.layers[layer], len(g.slots)-1)
-	return len(g.slots) - 1
+	la.slots = append(la.slots, slot{node: node, layer: layer})
+	la.layers[layer] = append(la.layers[layer], len(la.slots)-1)
+	return len(la.slots) - 1
 }
 
-func (g *layered) join(from, to int) {
-	g.slots[from].after = append(g.slots[from].after, to)
-	g.slots[to].before = append(g.slots[to].before, from)
+func (la *layered) join(from, to int) {
+	la.slots[from].after = append(la.slots[from].after, to)
+	la.slots[to].before = append(la.slots[to].before, from)
 }
 
 // untangle orders the layers so that few edges cross: each slot goes to the middle of
 // those that it is joined with, forth and back, and the best order is kept.
-func (g *layered) untangle() {
-	best, fewest := cloneLayers(g.layers), g.crossings()
+func (la *layered) untangle() {
+	best, fewest := cloneLayers(la.layers), la.crossings()
 	for sweep := range sweeps {
 		if fewest == 0 {
 			break
 		}
-		for n := range g.layers {
+		for n := range la.layers {
 			layer, forward := n, sweep%2 == 0
 			if !forward {
-				layer = len(g.layers) - 1 - n
+				layer = len(la.layers) - 1 - n
 			}
-			g.sortLayer(layer, forward)
+			la.sortLayer(layer, forward)
 		}
-		if c := g.crossings(); c < fewest {
-			best, fewest = cloneLayers(g.layers), c
+		if c := la.crossings(); c < fewest {
+			best, fewest = cloneLayers(la.layers), c
 		}
 	}
-	g.layers = best
+	la.layers = best
 }
 
-func (g *layered) sortLayer(layer int, forward bool) {
-	positions := g.positions()
+func (la *layered) sortLayer(layer int, forward bool) {
+	positions := la.positions()
 	weight := map[int]float64{}
-	for _, i := range g.layers[layer] {
-		joined := g.slots[i].after
+	for _, i := range la.layers[layer] {
+		joined := la.slots[i].after
 		if forward {
-			joined = g.slots[i].before
+			joined = la.slots[i].before
 		}
 		weight[i] = float64(positions[i])
 		if len(joined) > 0 {
@@ -171,13 +171,13 @@ func (g *layered) sortLayer(layer int, forward bool) {
 			weight[i] = float64(sum) / float64(len(joined))
 		}
 	}
-	slices.SortStableFunc(g.layers[layer], func(a, b int) int { return cmp.Compare(weight[a], weight[b]) })
+	slices.SortStableFunc(la.layers[layer], func(a, b int) int { return cmp.Compare(weight[a], weight[b]) })
 }
 
 // positions are the slots' places in their layers.
-func (g *layered) positions() []int {
-	out := make([]int, len(g.slots))
-	for _, l := range g.layers {
+func (la *layered) positions() []int {
+	out := make([]int, len(la.slots))
+	for _, l := range la.layers {
 		for n, i := range l {
 			out[i] = n
 		}
@@ -185,13 +185,13 @@ func (g *layered) positions() []int {
 	return out
 }
 
-func (g *layered) crossings() int {
-	positions, n := g.positions(), 0
-	for _, l := range g.layers {
+func (la *layered) crossings() int {
+	positions, n := la.positions(), 0
+	for _, l := range la.layers {
 		type line struct{ from, to int }
 		var lines []line
 		for _, i := range l {
-			for _, k := range g.slots[i].after {
+			for _, k := range la.slots[i].after {
 				lines = append(lines, line{positions[i], positions[k]})
 			}
 		}
@@ -215,45 +215,45 @@ func cloneLayers(layers [][]int) [][]int {
 }
 
 // spread puts the layers side by side.
-func (g *layered) spread(s Sizes, width int) Layout {
-	g.placeVertically(s)
+func (la *layered) spread(s Sizes, width int) Layout {
+	la.placeVertically(s)
 	top, bottom := 0, 0
-	for i := range g.slots {
-		h := g.height(i, s)
-		if i == 0 || g.slots[i].center-h/2 < top {
-			top = g.slots[i].center - h/2
+	for i := range la.slots {
+		h := la.height(i, s)
+		if i == 0 || la.slots[i].center-h/2 < top {
+			top = la.slots[i].center - h/2
 		}
-		bottom = max(bottom, g.slots[i].center+h-h/2)
+		bottom = max(bottom, la.slots[i].center+h-h/2)
 	}
-	for i := range g.slots {
-		g.slots[i].center += margin - top
+	for i := range la.slots {
+		la.slots[i].center += margin - top
 	}
 	out := Layout{Width: width, Height: bottom - top + 2*margin, NodeWidth: s.NodeWidth, NodeHeight: s.NodeHeight}
 	left := func(layer int) int { return margin + layer*(s.NodeWidth+s.GapX) }
-	for layer, l := range g.layers {
+	for layer, l := range la.layers {
 		for _, i := range l {
-			if k := g.slots[i].node; k >= 0 {
-				out.Nodes = append(out.Nodes, PlacedNode{g.nodes[k].ID, layer, left(layer), g.slots[i].center - s.NodeHeight/2})
+			if k := la.slots[i].node; k >= 0 {
+				out.Nodes = append(out.Nodes, PlacedNode{la.nodes[k].ID, layer, left(layer), la.slots[i].center - s.NodeHeight/2})
 			}
 		}
 	}
-	for i := range g.nodes { // the first slots are the nodes'
-		for _, k := range g.slots[i].after {
-			e := Edge{From: g.nodes[i].ID, curved: true, Points: []Point{{left(g.slots[i].layer) + s.NodeWidth, g.slots[i].center}}}
-			for ; g.slots[k].node < 0; k = g.slots[k].after[0] {
-				x := left(g.slots[k].layer)
-				e.Points = append(e.Points, Point{x, g.slots[k].center}, Point{x + s.NodeWidth, g.slots[k].center})
+	for i := range la.nodes { // the first slots are the nodes'
+		for _, k := range la.slots[i].after {
+			e := Edge{From: la.nodes[i].ID, curved: true, Points: []Point{{left(la.slots[i].layer) + s.NodeWidth, la.slots[i].center}}}
+			for ; la.slots[k].node < 0; k = la.slots[k].after[0] {
+				x := left(la.slots[k].layer)
+				e.Points = append(e.Points, Point{x, la.slots[k].center}, Point{x + s.NodeWidth, la.slots[k].center})
 			}
-			e.To = g.nodes[g.slots[k].node].ID
-			e.Points = append(e.Points, Point{left(g.slots[k].layer), g.slots[k].center})
+			e.To = la.nodes[la.slots[k].node].ID
+			e.Points = append(e.Points, Point{left(la.slots[k].layer), la.slots[k].center})
 			out.Edges = append(out.Edges, e)
 		}
 	}
 	return out
 }
 
-func (g *layered) height(i int, s Sizes) int {
-	if g.slots[i].node < 0 {
+func (la *layered) height(i int, s Sizes) int {
+	if la.slots[i].node < 0 {
 		return passing
 	}
 	return s.NodeHeight
@@ -261,47 +261,47 @@ func (g *layered) height(i int, s Sizes) int {
 
 // placeVertically puts every slot near the middle of those that it is joined with, in
 // the order of its layer and clear of the next.
-func (g *layered) placeVertically(s Sizes) {
-	for _, l := range g.layers {
+func (la *layered) placeVertically(s Sizes) {
+	for _, l := range la.layers {
 		y := 0
 		for n, i := range l {
 			if n > 0 {
-				y += g.distance(l[n-1], i, s)
+				y += la.distance(l[n-1], i, s)
 			}
-			g.slots[i].center = y
+			la.slots[i].center = y
 		}
 		for _, i := range l { // around 0
-			g.slots[i].center -= y / 2
+			la.slots[i].center -= y / 2
 		}
 	}
 	for sweep := range sweeps {
-		for n := range g.layers {
+		for n := range la.layers {
 			layer, forward := n, sweep%2 == 0
 			if !forward {
-				layer = len(g.layers) - 1 - n
+				layer = len(la.layers) - 1 - n
 			}
-			g.alignLayer(g.layers[layer], forward, s)
+			la.alignLayer(la.layers[layer], forward, s)
 		}
 	}
 }
 
 // distance is the least one between the centers of two slots of a layer, one below the other.
-func (g *layered) distance(upper, lower int, s Sizes) int {
-	return (g.height(upper, s)+1)/2 + s.GapY + (g.height(lower, s)+1)/2
+func (la *layered) distance(upper, lower int, s Sizes) int {
+	return (la.height(upper, s)+1)/2 + s.GapY + (la.height(lower, s)+1)/2
 }
 
-func (g *layered) alignLayer(l []int, forward bool, s Sizes) {
+func (la *layered) alignLayer(l []int, forward bool, s Sizes) {
 	wanted := make([]int, len(l))
 	for n, i := range l {
-		joined := g.slots[i].after
+		joined := la.slots[i].after
 		if forward {
-			joined = g.slots[i].before
+			joined = la.slots[i].before
 		}
-		wanted[n] = g.slots[i].center
+		wanted[n] = la.slots[i].center
 		if len(joined) > 0 {
 			sum := 0
 			for _, k := range joined {
-				sum += g.slots[k].center
+				sum += la.slots[k].center
 			}
 			wanted[n] = sum / len(joined)
 		}
@@ -309,33 +309,33 @@ func (g *layered) alignLayer(l []int, forward bool, s Sizes) {
 	// As low as the ones above need it, and, on the whole, neither above nor below what is wanted.
 	off := 0
 	for n, i := range l {
-		g.slots[i].center = wanted[n]
+		la.slots[i].center = wanted[n]
 		if n > 0 {
-			g.slots[i].center = max(wanted[n], g.slots[l[n-1]].center+g.distance(l[n-1], i, s))
+			la.slots[i].center = max(wanted[n], la.slots[l[n-1]].center+la.distance(l[n-1], i, s))
 		}
-		off += g.slots[i].center - wanted[n]
+		off += la.slots[i].center - wanted[n]
 	}
 	for _, i := range l {
-		g.slots[i].center -= off / len(l)
+		la.slots[i].center -= off / len(l)
 	}
 }
 
 // stack puts the nodes below each other. An edge to the next one is a straight arrow, any
 // other goes along the left side, on a lane of its own where others do.
-func (g *layered) stack(s Sizes) Layout {
+func (la *layered) stack(s Sizes) Layout {
 	var order []int
-	row := make([]int, len(g.nodes))
+	row := make([]int, len(la.nodes))
 	out := Layout{Width: s.Width, Column: true, NodeHeight: s.NodeHeight}
-	for _, l := range g.layers {
+	for _, l := range la.layers {
 		for _, i := range l {
-			if k := g.slots[i].node; k >= 0 {
+			if k := la.slots[i].node; k >= 0 {
 				row[k] = len(order)
 				order = append(order, k)
 			}
 		}
 	}
 	lanes, used := map[[2]int]int{}, 0
-	edges := slices.Clone(g.edges)
+	edges := slices.Clone(la.edges)
 	slices.SortStableFunc(edges, func(a, b [2]int) int {
 		return cmp.Or(cmp.Compare(row[a[1]]-row[a[0]], row[b[1]]-row[b[0]]), cmp.Compare(row[a[0]], row[b[0]]))
 	})
@@ -360,11 +360,11 @@ func (g *layered) stack(s Sizes) Layout {
 	top := func(node int) int { return margin + row[node]*(s.NodeHeight+s.GapY) }
 	out.Height = 2*margin + len(order)*s.NodeHeight + max(0, len(order)-1)*s.GapY
 	for _, k := range order {
-		out.Nodes = append(out.Nodes, PlacedNode{g.nodes[k].ID, g.slots[k].layer, left, top(k)})
+		out.Nodes = append(out.Nodes, PlacedNode{la.nodes[k].ID, la.slots[k].layer, left, top(k)})
 	}
-	for _, e := range g.edges {
+	for _, e := range la.edges {
 		from, to := e[0], e[1]
-		edge := Edge{From: g.nodes[from].ID, To: g.nodes[to].ID}
+		edge := Edge{From: la.nodes[from].ID, To: la.nodes[to].ID}
 		if lane, beside := lanes[e]; beside {
 			x := left - (lane+1)*laneWidth
 			// It leaves below the middle and arrives above it, so that it can be seen which way.

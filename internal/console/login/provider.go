@@ -36,7 +36,7 @@ var ErrUnreachable = errors.New("the login can't be reached")
 type RefusedError struct{ Why string }
 
 // Error is the reason.
-func (e *RefusedError) Error() string { return e.Why }
+func (r *RefusedError) Error() string { return r.Why }
 
 func newRefusal(format string, args ...any) error {
 	return &RefusedError{Why: fmt.Sprintf(format, args...)}
@@ -124,8 +124,8 @@ func New(o Options) (*Provider, error) {
 type limitedTransport struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
-func (t limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := t.next.RoundTrip(r)
+func (l limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := l.next.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}

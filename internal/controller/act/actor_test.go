@@ -22,16 +22,16 @@ import (
 func unitName(w *fixture, component string) string { return wake.UnitName(w.unit(component)) }
 
 // arrival is what is written down of what is in an environment.
-func (w *fixture) arrival(component, env string) store.Arrival {
-	w.t.Helper()
-	all, err := w.store.Arrivals(w.ctx(), unitName(w, component))
-	w.must(err)
+func (f *fixture) arrival(component, env string) store.Arrival {
+	f.t.Helper()
+	all, err := f.store.Arrivals(f.ctx(), unitName(f, component))
+	f.must(err)
 	for _, a := range all {
 		if a.Environment == env {
 			return a
 		}
 	}
-	w.t.Fatalf("nothing arrived in %s", env)
+	f.t.Fatalf("nothing arrived in %s", env)
 	return store.Arrival{}
 }
 

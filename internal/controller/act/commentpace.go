@@ -24,12 +24,12 @@ type commentPace facts.CommentPace
 // a digest of what the edit asks of a person or of the state that it ends; "": neither. A
 // notice goes out at once, but each of them once an interval, so that two that take turns
 // don't make a comment flap. A clock that went back makes nobody wait.
-func (p *commentPace) nextEdit(now time.Time, notice string) time.Time {
-	allowed := p.At.Add(commentInterval)
-	if p.At.IsZero() || p.At.After(now) || !allowed.After(now) {
+func (c *commentPace) nextEdit(now time.Time, notice string) time.Time {
+	allowed := c.At.Add(commentInterval)
+	if c.At.IsZero() || c.At.After(now) || !allowed.After(now) {
 		return now
 	}
-	recent := p.recentNotices(now)
+	recent := c.recentNotices(now)
 	repeated := slices.ContainsFunc(recent, func(n facts.PaceNotice) bool { return n.Digest == notice })
 	if notice != "" && !repeated && len(recent) < maxUrgentNotices {
 		return now
@@ -38,8 +38,8 @@ func (p *commentPace) nextEdit(now time.Time, notice string) time.Time {
 }
 
 // edited is the pace after an edit.
-func (p *commentPace) edited(now time.Time, notice string) commentPace {
-	out := commentPace{At: now, Notices: p.recentNotices(now)}
+func (c *commentPace) edited(now time.Time, notice string) commentPace {
+	out := commentPace{At: now, Notices: c.recentNotices(now)}
 	if notice != "" {
 		out.Notices = slices.DeleteFunc(out.Notices, func(n facts.PaceNotice) bool { return n.Digest == notice })
 		out.Notices = append(out.Notices, facts.PaceNotice{Digest: notice, At: now})
@@ -49,8 +49,8 @@ func (p *commentPace) edited(now time.Time, notice string) commentPace {
 }
 
 // recentNotices are those of the last interval.
-func (p *commentPace) recentNotices(now time.Time) []facts.PaceNotice {
-	return slices.DeleteFunc(slices.Clone(p.Notices), func(n facts.PaceNotice) bool {
+func (c *commentPace) recentNotices(now time.Time) []facts.PaceNotice {
+	return slices.DeleteFunc(slices.Clone(c.Notices), func(n facts.PaceNotice) bool {
 		return n.At.After(now) || !n.At.Add(commentInterval).After(now)
 	})
 }

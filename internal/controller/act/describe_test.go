@@ -205,9 +205,9 @@ type fakeImages map[string]string
 
 func (fakeImages) CanRead(string) bool { return true }
 
-func (i fakeImages) Source(_ context.Context, image string) (source, revision string, err error) {
+func (f fakeImages) Source(_ context.Context, image string) (source, revision string, err error) {
 	_, tag, _ := strings.Cut(image, ":")
-	if revision = i[tag]; revision == "" {
+	if revision = f[tag]; revision == "" {
 		return "", "", errors.New("the registry can't answer now; it is asked again")
 	}
 	return "https://git.example/acme/web-app", revision, nil

@@ -20,16 +20,16 @@ func pullKey(kind, repo string, number int) store.RecordKey {
 }
 
 // kept says whether the store has a record.
-func (w *fixture) kept(key store.RecordKey) bool {
-	w.t.Helper()
-	_, ok, err := w.store.Record(w.ctx(), key)
-	w.must(err)
+func (f *fixture) kept(key store.RecordKey) bool {
+	f.t.Helper()
+	_, ok, err := f.store.Record(f.ctx(), key)
+	f.must(err)
 	return ok
 }
 
-func (w *fixture) putRecord(key store.RecordKey) {
-	w.t.Helper()
-	w.must(w.store.PutRecord(w.ctx(), key, []byte("{}")))
+func (f *fixture) putRecord(key store.RecordKey) {
+	f.t.Helper()
+	f.must(f.store.PutRecord(f.ctx(), key, []byte("{}")))
 }
 
 // TestJoinQueueFails has the calls fail of a merge that is the forge's queue to make, and of

@@ -391,14 +391,14 @@ func (f *fakeForge) SetStatus(ctx context.Context, _ forge.Repo, commit string, 
 }
 
 // remoteHead is where a branch of the remote is; empty: there is none.
-func (w *fixture) remoteHead(branch string) string {
-	head, _ := w.remote.Head(branch)
+func (f *fixture) remoteHead(branch string) string {
+	head, _ := f.remote.Head(branch)
 	return head
 }
 
 // setRemoteHead moves a branch there behind the mirror's back; empty removes it.
-func (w *fixture) setRemoteHead(branch, commit string) {
-	w.remote.SetRef("refs/heads/"+branch, commit)
+func (f *fixture) setRemoteHead(branch, commit string) {
+	f.remote.SetRef("refs/heads/"+branch, commit)
 }
 
 func (f *fakeForge) HasDeployments() bool { return true }

@@ -22,36 +22,36 @@ import (
 // and does the action again: the error says so, and in the end all is done, once.
 // begin makes things as they were before; failures of what begins like one of the
 // tolerated keep nothing from being done.
-func (w *fixture) failEach(begin func() (do func() error, done func()), tolerated ...string) {
-	w.t.Helper()
+func (f *fixture) failEach(begin func() (do func() error, done func()), tolerated ...string) {
+	f.t.Helper()
 	for at := 0; ; at++ {
 		for _, after := range []bool{false, true} {
-			w.faults = faulttest.Faults{}
+			f.faults = faulttest.Faults{}
 			do, done := begin()
-			w.faults = faulttest.Faults{At: at + 1, After: after, Deep: true}
+			f.faults = faulttest.Faults{At: at + 1, After: after, Deep: true}
 			err := do()
-			hit := w.faults.Hit
-			w.faults = faulttest.Faults{}
+			hit := f.faults.Hit
+			f.faults = faulttest.Faults{}
 			switch {
 			case hit == "":
-				w.must(err)
+				f.must(err)
 				done()
 				if at == 0 {
-					w.t.Error("nothing was called")
+					f.t.Error("nothing was called")
 				}
 				return
 			case hit == "context" && err == nil: // of what is only described, the text says that it isn't known
 			case slices.ContainsFunc(tolerated, func(t string) bool { return strings.HasPrefix(hit, t) }):
-				w.must(err)
+				f.must(err)
 			case !errors.Is(err, faulttest.ErrInjected) || errors.Is(err, ErrStale) || !strings.Contains(err.Error(), hit):
-				w.t.Errorf("call %d, %s, failed (after its effect: %v): %v", at+1, hit, after, err)
+				f.t.Errorf("call %d, %s, failed (after its effect: %v): %v", at+1, hit, after, err)
 			}
 			if err := do(); err != nil && !errors.Is(err, ErrStale) {
-				w.t.Errorf("after call %d, %s, had failed (after its effect: %v): %v", at+1, hit, after, err)
+				f.t.Errorf("after call %d, %s, had failed (after its effect: %v): %v", at+1, hit, after, err)
 			}
 			done()
-			if w.t.Failed() {
-				w.t.Fatalf("that was after call %d, %s, had failed (after its effect: %v)", at+1, hit, after)
+			if f.t.Failed() {
+				f.t.Fatalf("that was after call %d, %s, had failed (after its effect: %v)", at+1, hit, after)
 			}
 		}
 	}
@@ -111,32 +111,32 @@ func TestRowsThatCannotBeWritten(t *testing.T) {
 }
 
 // breakRemote takes the remote away, mendRemote brings it back.
-func (w *fixture) breakRemote() { w.away = true }
+func (f *fixture) breakRemote() { f.away = true }
 
-func (w *fixture) mendRemote() { w.away = false }
+func (f *fixture) mendRemote() { f.away = false }
 
 // targets are the targets of the first component in an environment.
-func (w *fixture) targets(env string) []appset.Target {
-	w.t.Helper()
-	ev, _ := w.evaluate()
+func (f *fixture) targets(env string) []appset.Target {
+	f.t.Helper()
+	ev, _ := f.evaluate()
 	return ev.Components[0].Unit.Envs[env].Targets
 }
 
 // fetch brings the mirror to where the remote is.
-func (w *fixture) fetch() {
-	w.t.Helper()
-	_, err := w.repo.Mirror.Fetch(w.ctx())
-	w.must(err)
+func (f *fixture) fetch() {
+	f.t.Helper()
+	_, err := f.repo.Mirror.Fetch(f.ctx())
+	f.must(err)
 }
 
 // forgetRow sets the row of the first component's part in a pull request to a state that
 // no action writes.
-func (w *fixture) forgetRow(pull int) {
-	w.t.Helper()
-	p := w.promotionOf(w.names[0], pull)
+func (f *fixture) forgetRow(pull int) {
+	f.t.Helper()
+	p := f.promotionOf(f.names[0], pull)
 	p.State = "before"
-	w.must(w.store.Tx(w.ctx(), "before", func(tx *store.Tx) error {
-		_, err := tx.PutPromotion(w.ctx(), p)
+	f.must(f.store.Tx(f.ctx(), "before", func(tx *store.Tx) error {
+		_, err := tx.PutPromotion(f.ctx(), p)
 		return err
 	}))
 }
@@ -168,24 +168,24 @@ func TestOpenFails(t *testing.T) {
 }
 
 // lookAgain writes down and tidies up what the next look at the unit finds.
-func (w *fixture) lookAgain() {
-	w.t.Helper()
-	w.fetch()
-	ev, _ := w.evaluate()
+func (f *fixture) lookAgain() {
+	f.t.Helper()
+	f.fetch()
+	ev, _ := f.evaluate()
 	for _, c := range ev.Components {
-		rows, events, err := w.gatherer.Records(w.ctx(), c)
-		w.must(err)
-		w.must(w.store.Tx(w.ctx(), "records", func(tx *store.Tx) error {
+		rows, events, err := f.gatherer.Records(f.ctx(), c)
+		f.must(err)
+		f.must(f.store.Tx(f.ctx(), "records", func(tx *store.Tx) error {
 			for _, p := range rows {
-				if _, err := tx.PutPromotion(w.ctx(), p); err != nil {
+				if _, err := tx.PutPromotion(f.ctx(), p); err != nil {
 					return err
 				}
 			}
-			_, err := tx.AddEvents(w.ctx(), events...)
+			_, err := tx.AddEvents(f.ctx(), events...)
 			return err
 		}))
 	}
-	w.must(w.actor.DeleteLeftovers(w.ctx(), ev))
+	f.must(f.actor.DeleteLeftovers(f.ctx(), ev))
 }
 
 func TestMergeFails(t *testing.T) {

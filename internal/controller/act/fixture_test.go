@@ -120,30 +120,30 @@ func newFixtureOver(t *testing.T, open func(store.Options) (*store.Store, error)
 }
 
 // beforeRemote is what comes before the mirror calls the remote.
-func (w *fixture) beforeRemote(ctx context.Context, op string) error {
-	if op == "push" && w.beforePush != nil {
-		w.beforePush()
+func (f *fixture) beforeRemote(ctx context.Context, op string) error {
+	if op == "push" && f.beforePush != nil {
+		f.beforePush()
 	}
 	switch {
-	case w.away:
+	case f.away:
 		return &git.Error{Op: op + " the remote", Kind: git.ErrNoRepository}
-	case op == "push" && w.refusePushes:
+	case op == "push" && f.refusePushes:
 		return &git.Error{Op: op + " to the remote", Kind: git.ErrRejected}
 	}
-	return w.faults.BeforeRemote(ctx, op)
+	return f.faults.BeforeRemote(ctx, op)
 }
 
 // start begins a process's life: nothing is remembered but what the store has.
-func (w *fixture) start() {
-	now := func() time.Time { return w.now }
+func (f *fixture) start() {
+	now := func() time.Time { return f.now }
 	core, logs := observer.New(zap.WarnLevel)
-	w.logs = logs
-	w.gatherer = facts.New(facts.Options{Store: w.store, Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: []*facts.Repository{w.repo},
-		ArgoCDs: map[string]facts.ArgoCD{"hub": {Apps: w.argocd, Namespace: "argocd", NoRefresh: true}}, Images: w.images, Now: now, MaxAge: time.Hour})
-	w.actor = New(Options{Store: &faultyStore{w.store, &w.faults}, Gatherer: w.gatherer, ArgoCDs: map[string]ArgoCD{"hub": w.argocd}, Console: console, Now: now, Log: zap.New(core), Metrics: &w.metrics, Owner: "me"})
+	f.logs = logs
+	f.gatherer = facts.New(facts.Options{Store: f.store, Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: []*facts.Repository{f.repo},
+		ArgoCDs: map[string]facts.ArgoCD{"hub": {Apps: f.argocd, Namespace: "argocd", NoRefresh: true}}, Images: f.images, Now: now, MaxAge: time.Hour})
+	f.actor = New(Options{Store: &faultyStore{f.store, &f.faults}, Gatherer: f.gatherer, ArgoCDs: map[string]ArgoCD{"hub": f.argocd}, Console: console, Now: now, Log: zap.New(core), Metrics: &f.metrics, Owner: "me"})
 }
 
-func (w *fixture) initialFiles(spec string) map[string]string {
+func (f *fixture) initialFiles(spec string) map[string]string {
 	files := map[string]string{
 		"argocd/shop.yaml": strings.ReplaceAll(`apiVersion: argoproj.io/v1alpha1
 kind: ApplicationSet
@@ -171,7 +171,7 @@ spec:
     - {name: qa, after: [dev], merge: auto}
 `,
 	}
-	for _, c := range w.names {
+	for _, c := range f.names {
 		for _, env := range []string{"dev", "qa"} {
 			files[kustomizationOf(c, env)] = kustomization(c, "1.0.0")
 		}
@@ -187,86 +187,86 @@ func kustomization(component, tag string) string {
 	return fmt.Sprintf("images:\n  - name: registry.example/%s\n    newTag: %q\n", component, tag)
 }
 
-func (w *fixture) must(err error) {
-	w.t.Helper()
+func (f *fixture) must(err error) {
+	f.t.Helper()
 	if err != nil {
-		w.t.Fatal(err)
+		f.t.Fatal(err)
 	}
 }
 
 // ctx is the test's context; while each call counts it may be over from some moment on.
-func (w *fixture) ctx() context.Context {
-	if w.faults.Deep {
-		return w.faults.Context(w.t.Context())
+func (f *fixture) ctx() context.Context {
+	if f.faults.Deep {
+		return f.faults.Context(f.t.Context())
 	}
-	return w.t.Context()
+	return f.t.Context()
 }
 
 // commit commits files to main, as somebody else.
-func (w *fixture) commit(message string, files map[string]string) string {
-	w.t.Helper()
-	w.now = w.now.Add(time.Minute)
-	m := w.repo.Mirror
-	old, ok, err := m.Head(w.ctx(), "main")
-	w.must(err)
-	spec := git.CommitSpec{Message: message, When: w.now, Author: &git.Ident{Name: "linus", Email: "linus@example.org"}}
+func (f *fixture) commit(message string, files map[string]string) string {
+	f.t.Helper()
+	f.now = f.now.Add(time.Minute)
+	m := f.repo.Mirror
+	old, ok, err := m.Head(f.ctx(), "main")
+	f.must(err)
+	spec := git.CommitSpec{Message: message, When: f.now, Author: &git.Ident{Name: "linus", Email: "linus@example.org"}}
 	if ok {
 		spec.Parents, spec.Base = []string{old}, old
 	}
 	for name, text := range files {
 		spec.Files = append(spec.Files, git.FileWrite{Path: name, Content: []byte(text)})
 	}
-	head, err := m.Write(w.ctx(), spec)
-	w.must(err)
-	w.setRemoteHead("main", head)
-	w.fetch()
+	head, err := m.Write(f.ctx(), spec)
+	f.must(err)
+	f.setRemoteHead("main", head)
+	f.fetch()
 	return head
 }
 
 // release gives dev of all components another tag.
-func (w *fixture) release(tag string) {
-	w.t.Helper()
+func (f *fixture) release(tag string) {
+	f.t.Helper()
 	files := map[string]string{}
-	for _, c := range w.names {
+	for _, c := range f.names {
 		files[kustomizationOf(c, "dev")] = kustomization(c, tag)
 	}
-	w.commit("Release "+tag, files)
+	f.commit("Release "+tag, files)
 }
 
-func (w *fixture) unit(component string) promotion.Unit {
-	return promotion.Unit{Repo: w.repo.ID, Pipeline: "shop", Component: component}
+func (f *fixture) unit(component string) promotion.Unit {
+	return promotion.Unit{Repo: f.repo.ID, Pipeline: "shop", Component: component}
 }
 
 // key is the component that the pull request's branch is named after.
-func (w *fixture) key() string {
-	if w.batch {
+func (f *fixture) key() string {
+	if f.batch {
 		return promotion.BatchName
 	}
-	return w.names[0]
+	return f.names[0]
 }
 
 // evaluate looks at the unit, some time later.
-func (w *fixture) evaluate() (*facts.Evaluation, *promotion.Decision) {
-	w.t.Helper()
-	w.now = w.now.Add(time.Second)
-	s, err := w.gatherer.Snapshot(w.ctx(), w.repo)
-	w.must(err)
-	ev, d, err := w.gatherer.Evaluate(w.ctx(), s, w.unit(w.key()), true)
-	w.must(err)
+func (f *fixture) evaluate() (*facts.Evaluation, *promotion.Decision) {
+	f.t.Helper()
+	f.now = f.now.Add(time.Second)
+	s, err := f.gatherer.Snapshot(f.ctx(), f.repo)
+	f.must(err)
+	ev, d, err := f.gatherer.Evaluate(f.ctx(), s, f.unit(f.key()), true)
+	f.must(err)
 	return ev, d
 }
 
 // do does an action that a decision doesn't have, or has.
-func (w *fixture) do(ev *facts.Evaluation, d *promotion.Decision, a promotion.Action) error {
+func (f *fixture) do(ev *facts.Evaluation, d *promotion.Decision, a promotion.Action) error {
 	component := 0
 	if _, pull := a.(promotion.PullAction); pull {
 		component = -1
 	}
-	return w.doStep(ev, d, promotion.Step{Component: component, Action: a})
+	return f.doStep(ev, d, promotion.Step{Component: component, Action: a})
 }
 
-func (w *fixture) doStep(ev *facts.Evaluation, d *promotion.Decision, s promotion.Step) error {
-	_, err := w.actor.Do(w.ctx(), ev, d, s)
+func (f *fixture) doStep(ev *facts.Evaluation, d *promotion.Decision, s promotion.Step) error {
+	_, err := f.actor.Do(f.ctx(), ev, d, s)
 	return err
 }
 
@@ -284,53 +284,53 @@ func decided[A promotion.Action](w *fixture, d *promotion.Decision) A {
 }
 
 // verifyDev writes down that what dev has is verified.
-func (w *fixture) verifyDev() {
-	w.t.Helper()
-	w.recordArrivals("dev", func(e *promotion.Env) promotion.Record {
+func (f *fixture) verifyDev() {
+	f.t.Helper()
+	f.recordArrivals("dev", func(e *promotion.Env) promotion.Record {
 		return promotion.Record{Environment: "dev", Release: e.Release.Value.ID, Commit: e.Landed.Value.Commit, Verified: true}
 	})
 }
 
-func (w *fixture) recordArrivals(env string, record func(*promotion.Env) promotion.Record) {
-	w.t.Helper()
-	ev, d := w.evaluate()
+func (f *fixture) recordArrivals(env string, record func(*promotion.Env) promotion.Record) {
+	f.t.Helper()
+	ev, d := f.evaluate()
 	for i, c := range ev.Components {
-		w.must(w.doStep(ev, d, promotion.Step{Component: i, Action: record(c.Env(env))}))
+		f.must(f.doStep(ev, d, promotion.Step{Component: i, Action: record(c.Env(env))}))
 	}
 }
 
 // open has a release in dev promoted: its pull request is open.
-func (w *fixture) open(tag string) int {
-	w.t.Helper()
-	w.evaluate() // what is there is the baseline
-	w.release(tag)
-	w.verifyDev()
-	ev, d := w.evaluate()
-	w.must(w.do(ev, d, decided[promotion.Open](w, d)))
-	return len(w.forge.pulls)
+func (f *fixture) open(tag string) int {
+	f.t.Helper()
+	f.evaluate() // what is there is the baseline
+	f.release(tag)
+	f.verifyDev()
+	ev, d := f.evaluate()
+	f.must(f.do(ev, d, decided[promotion.Open](f, d)))
+	return len(f.forge.pulls)
 }
 
 // forgetOpening lets no opening have been interrupted.
-func (w *fixture) forgetOpening() {
-	w.t.Helper()
-	s := subject{ev: &facts.Evaluation{Unit: w.unit(w.key())}, env: "qa"}
-	w.must(w.store.Tx(w.ctx(), "test", func(tx *store.Tx) error { return tx.DeleteRecord(w.ctx(), openings.Key(s.opening())) }))
+func (f *fixture) forgetOpening() {
+	f.t.Helper()
+	s := subject{ev: &facts.Evaluation{Unit: f.unit(f.key())}, env: "qa"}
+	f.must(f.store.Tx(f.ctx(), "test", func(tx *store.Tx) error { return tx.DeleteRecord(f.ctx(), openings.Key(s.opening())) }))
 }
 
 // hideRow has the store's row of a pull request tell of no component.
-func (w *fixture) hideRow(number int) {
-	w.t.Helper()
-	row, _, err := w.store.Pull(w.ctx(), w.repo.ID, number)
-	w.must(err)
+func (f *fixture) hideRow(number int) {
+	f.t.Helper()
+	row, _, err := f.store.Pull(f.ctx(), f.repo.ID, number)
+	f.must(err)
 	row.Component = ""
-	w.must(w.store.Tx(w.ctx(), "test", func(tx *store.Tx) error { return tx.PutPulls(w.ctx(), row) }))
+	f.must(f.store.Tx(f.ctx(), "test", func(tx *store.Tx) error { return tx.PutPulls(f.ctx(), row) }))
 }
 
 // events are the messages of a kind, or of any, oldest first.
-func (w *fixture) events(kind string) []string {
-	w.t.Helper()
-	all, err := w.store.Events(w.ctx(), store.EventFilter{Limit: 1000})
-	w.must(err)
+func (f *fixture) events(kind string) []string {
+	f.t.Helper()
+	all, err := f.store.Events(f.ctx(), store.EventFilter{Limit: 1000})
+	f.must(err)
 	var out []string
 	for _, e := range all {
 		if kind == "" || e.Kind == kind {
@@ -341,12 +341,12 @@ func (w *fixture) events(kind string) []string {
 }
 
 // promotionOf is the row of a component's part in a pull request.
-func (w *fixture) promotionOf(component string, pull int) store.Promotion {
-	w.t.Helper()
-	p, ok, err := w.store.PromotionByPull(w.ctx(), wake.UnitName(w.unit(component)), w.repo.ID, pull)
-	w.must(err)
+func (f *fixture) promotionOf(component string, pull int) store.Promotion {
+	f.t.Helper()
+	p, ok, err := f.store.PromotionByPull(f.ctx(), wake.UnitName(f.unit(component)), f.repo.ID, pull)
+	f.must(err)
 	if !ok {
-		w.t.Fatalf("nothing is written down of #%d of %s", pull, component)
+		f.t.Fatalf("nothing is written down of #%d of %s", pull, component)
 	}
 	return p
 }
@@ -357,48 +357,48 @@ type faultyStore struct {
 	faults *faulttest.Faults
 }
 
-func (s *faultyStore) Tx(ctx context.Context, name string, do func(*store.Tx) error) error {
-	return s.faults.Pass("store: "+name, func() error { return s.Store.Tx(faulttest.Passed(ctx), name, do) })
+func (f *faultyStore) Tx(ctx context.Context, name string, do func(*store.Tx) error) error {
+	return f.faults.Pass("store: "+name, func() error { return f.Store.Tx(faulttest.Passed(ctx), name, do) })
 }
 
-func (s *faultyStore) Record(ctx context.Context, key store.RecordKey) (data []byte, ok bool, err error) {
-	err = s.faults.Pass("store: record", func() error {
-		data, ok, err = s.Store.Record(faulttest.Passed(ctx), key)
+func (f *faultyStore) Record(ctx context.Context, key store.RecordKey) (data []byte, ok bool, err error) {
+	err = f.faults.Pass("store: record", func() error {
+		data, ok, err = f.Store.Record(faulttest.Passed(ctx), key)
 		return err
 	})
 	return data, ok, err
 }
 
-func (s *faultyStore) PutRecord(ctx context.Context, key store.RecordKey, data []byte) error {
-	return s.faults.Pass("store: put record", func() error { return s.Store.PutRecord(faulttest.Passed(ctx), key, data) })
+func (f *faultyStore) PutRecord(ctx context.Context, key store.RecordKey, data []byte) error {
+	return f.faults.Pass("store: put record", func() error { return f.Store.PutRecord(faulttest.Passed(ctx), key, data) })
 }
 
-func (s *faultyStore) PendingCommands(ctx context.Context, unit string) (out []store.PendingCommand, err error) {
-	err = s.faults.Pass("store: commands", func() error {
-		out, err = s.Store.PendingCommands(faulttest.Passed(ctx), unit)
+func (f *faultyStore) PendingCommands(ctx context.Context, unit string) (out []store.PendingCommand, err error) {
+	err = f.faults.Pass("store: commands", func() error {
+		out, err = f.Store.PendingCommands(faulttest.Passed(ctx), unit)
 		return err
 	})
 	return out, err
 }
 
-func (s *faultyStore) TakeSlot(ctx context.Context, name, owner string, ttl time.Duration) (ok bool, err error) {
-	err = s.faults.Pass("store: take "+name, func() error {
-		ok, err = s.Store.TakeSlot(faulttest.Passed(ctx), name, owner, ttl)
+func (f *faultyStore) TakeSlot(ctx context.Context, name, owner string, ttl time.Duration) (ok bool, err error) {
+	err = f.faults.Pass("store: take "+name, func() error {
+		ok, err = f.Store.TakeSlot(faulttest.Passed(ctx), name, owner, ttl)
 		return err
 	})
 	return ok, err
 }
 
-func (s *faultyStore) CountSlots(ctx context.Context, prefix string) (n int, err error) {
-	err = s.faults.Pass("store: count "+prefix, func() error {
-		n, err = s.Store.CountSlots(faulttest.Passed(ctx), prefix)
+func (f *faultyStore) CountSlots(ctx context.Context, prefix string) (n int, err error) {
+	err = f.faults.Pass("store: count "+prefix, func() error {
+		n, err = f.Store.CountSlots(faulttest.Passed(ctx), prefix)
 		return err
 	})
 	return n, err
 }
 
-func (s *faultyStore) FreeSlot(ctx context.Context, name, owner string) error {
-	return s.faults.Pass("store: free "+name, func() error { return s.Store.FreeSlot(faulttest.Passed(ctx), name, owner) })
+func (f *faultyStore) FreeSlot(ctx context.Context, name, owner string) error {
+	return f.faults.Pass("store: free "+name, func() error { return f.Store.FreeSlot(faulttest.Passed(ctx), name, owner) })
 }
 
 // fakeArgoCD has what the branch has, healthy, and remembers what it was asked for.
@@ -438,24 +438,24 @@ func (f *fakeArgoCD) Sync(_ context.Context, namespace, name string, request ver
 // fakeMetrics is what the metrics were told.
 type fakeMetrics struct{ recorded []string }
 
-func (m *fakeMetrics) Stage(environment, stage string, took time.Duration) {
-	m.recorded = append(m.recorded, fmt.Sprintf("%s %s %s", environment, stage, took))
+func (f *fakeMetrics) Stage(environment, stage string, took time.Duration) {
+	f.recorded = append(f.recorded, fmt.Sprintf("%s %s %s", environment, stage, took))
 }
 
-func (m *fakeMetrics) Delivered(pipeline, environment string, d promotion.Delivery) {
-	m.recorded = append(m.recorded, fmt.Sprintf("%s/%s %+v", pipeline, environment, d))
+func (f *fakeMetrics) Delivered(pipeline, environment string, d promotion.Delivery) {
+	f.recorded = append(f.recorded, fmt.Sprintf("%s/%s %+v", pipeline, environment, d))
 }
 
-func (m *fakeMetrics) Reverted(environment string) {
-	m.recorded = append(m.recorded, "reverted "+environment)
+func (f *fakeMetrics) Reverted(environment string) {
+	f.recorded = append(f.recorded, "reverted "+environment)
 }
 
 // command gives a command about a component in qa.
-func (w *fixture) command(component, verb, source string) int64 {
-	w.t.Helper()
+func (f *fixture) command(component, verb, source string) int64 {
+	f.t.Helper()
 	var id int64
-	w.must(w.store.Tx(w.ctx(), "command", func(tx *store.Tx) (err error) {
-		id, err = tx.PutPendingCommand(w.ctx(), store.PendingCommand{Unit: wake.UnitName(w.unit(component)), Environment: "qa", Verb: verb, By: "linus", Reason: "it smells", Source: source, At: w.now})
+	f.must(f.store.Tx(f.ctx(), "command", func(tx *store.Tx) (err error) {
+		id, err = tx.PutPendingCommand(f.ctx(), store.PendingCommand{Unit: wake.UnitName(f.unit(component)), Environment: "qa", Verb: verb, By: "linus", Reason: "it smells", Source: source, At: f.now})
 		return err
 	}))
 	return id

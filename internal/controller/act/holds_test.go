@@ -15,22 +15,22 @@ import (
 )
 
 // stateFile is a file of the state branch; false when there is none.
-func (w *fixture) stateFile(name string) (string, bool) {
-	w.t.Helper()
-	head, ok, err := w.repo.Mirror.Head(w.ctx(), history.StateBranch)
-	w.must(err)
-	if !ok || head != w.remoteHead(history.StateBranch) {
+func (f *fixture) stateFile(name string) (string, bool) {
+	f.t.Helper()
+	head, ok, err := f.repo.Mirror.Head(f.ctx(), history.StateBranch)
+	f.must(err)
+	if !ok || head != f.remoteHead(history.StateBranch) {
 		return "", false
 	}
-	raw, err := w.repo.Mirror.Tree(head).ReadFile(name)
+	raw, err := f.repo.Mirror.Tree(head).ReadFile(name)
 	return string(raw), err == nil
 }
 
 // setHold sets or lifts a hold on web, and gives what stands then.
-func (w *fixture) setHold(h Hold) promotion.Hold {
-	w.t.Helper()
-	active, err := w.actor.SetHold(w.ctx(), w.repo, w.unit("web"), h)
-	w.must(err)
+func (f *fixture) setHold(h Hold) promotion.Hold {
+	f.t.Helper()
+	active, err := f.actor.SetHold(f.ctx(), f.repo, f.unit("web"), h)
+	f.must(err)
 	return active
 }
 

@@ -11,19 +11,19 @@ import (
 )
 
 // leave has a branch of ours left over by a merge.
-func (w *fixture) leave() (branch, head string) {
-	w.t.Helper()
-	n := w.open("2.0.0")
-	ev, d := w.evaluate()
-	defer w.refuseDeletions()()
-	w.must(w.do(ev, d, w.merge(ev, n)))
-	return w.forge.pulls[n].Branch, w.forge.pulls[n].Head
+func (f *fixture) leave() (branch, head string) {
+	f.t.Helper()
+	n := f.open("2.0.0")
+	ev, d := f.evaluate()
+	defer f.refuseDeletions()()
+	f.must(f.do(ev, d, f.merge(ev, n)))
+	return f.forge.pulls[n].Branch, f.forge.pulls[n].Head
 }
 
 // refuseDeletions has the forge refuse that branches are deleted, until end is called.
-func (w *fixture) refuseDeletions() (end func()) {
-	w.forge.undeleted, w.refusePushes = true, true
-	return func() { w.forge.undeleted, w.refusePushes = false, false }
+func (f *fixture) refuseDeletions() (end func()) {
+	f.forge.undeleted, f.refusePushes = true, true
+	return func() { f.forge.undeleted, f.refusePushes = false, false }
 }
 
 func TestDeleteLeftovers(t *testing.T) {

@@ -212,11 +212,11 @@ func TestMergeRendersNothing(t *testing.T) {
 }
 
 // commitBeside pushes a commit on main's head to another branch.
-func (w *fixture) commitBeside(branch string) string {
-	w.t.Helper()
-	head := w.remoteHead("main")
-	commit, err := w.remote.Write(w.ctx(), git.CommitSpec{Message: "Beside", When: w.now, Parents: []string{head}, Base: head, Files: []git.FileWrite{{Path: "beside", Content: []byte("x")}}})
-	w.must(err)
-	w.setRemoteHead(branch, commit)
+func (f *fixture) commitBeside(branch string) string {
+	f.t.Helper()
+	head := f.remoteHead("main")
+	commit, err := f.remote.Write(f.ctx(), git.CommitSpec{Message: "Beside", When: f.now, Parents: []string{head}, Base: head, Files: []git.FileWrite{{Path: "beside", Content: []byte("x")}}})
+	f.must(err)
+	f.setRemoteHead(branch, commit)
 	return commit
 }

@@ -20,23 +20,23 @@ import (
 
 // present evaluates and presents, again when an edit of a comment was put off, and gives
 // the writing calls that it took.
-func (w *fixture) present() []string {
-	w.t.Helper()
-	ev, d := w.evaluate()
-	w.faults.Calls = nil
+func (f *fixture) present() []string {
+	f.t.Helper()
+	ev, d := f.evaluate()
+	f.faults.Calls = nil
 	for {
-		next, err := w.actor.Present(w.ctx(), ev, d)
-		w.must(err)
+		next, err := f.actor.Present(f.ctx(), ev, d)
+		f.must(err)
 		if next.IsZero() {
-			return w.writes()
+			return f.writes()
 		}
-		if !next.After(w.now) || next.Sub(w.now) > commentInterval {
-			w.t.Fatalf("at %s an edit is put off until %s", w.now, next)
+		if !next.After(f.now) || next.Sub(f.now) > commentInterval {
+			f.t.Fatalf("at %s an edit is put off until %s", f.now, next)
 		}
-		w.now = next
-		calls := w.faults.Calls
-		ev, d = w.evaluate()
-		w.faults.Calls = calls
+		f.now = next
+		calls := f.faults.Calls
+		ev, d = f.evaluate()
+		f.faults.Calls = calls
 	}
 }
 
@@ -44,9 +44,9 @@ func (w *fixture) present() []string {
 func presentError(_ time.Time, err error) error { return err }
 
 // writes are the calls so far that change something.
-func (w *fixture) writes() []string {
+func (f *fixture) writes() []string {
 	var out []string
-	for _, c := range w.faults.Calls {
+	for _, c := range f.faults.Calls {
 		if c != "store: record" && !strings.HasPrefix(c, "forge: read") && !strings.HasPrefix(c, "forge: comments") {
 			out = append(out, c)
 		}

@@ -22,51 +22,51 @@ import (
 )
 
 // file is a file of a commit.
-func (w *fixture) file(commit, name string) string {
-	w.t.Helper()
-	raw, err := w.repo.Mirror.Tree(commit).ReadFile(name)
-	w.must(err)
+func (f *fixture) file(commit, name string) string {
+	f.t.Helper()
+	raw, err := f.repo.Mirror.Tree(commit).ReadFile(name)
+	f.must(err)
 	return string(raw)
 }
 
 // mustBeStale fails unless an error says that nothing was done since something moved.
-func (w *fixture) mustBeStale(err error, says ...string) {
-	w.t.Helper()
+func (f *fixture) mustBeStale(err error, says ...string) {
+	f.t.Helper()
 	if !errors.Is(err, ErrStale) {
-		w.t.Fatalf("it is not stale: %v", err)
+		f.t.Fatalf("it is not stale: %v", err)
 	}
 	for _, s := range says {
 		if !strings.Contains(err.Error(), s) {
-			w.t.Errorf("%q isn't said: %v", s, err)
+			f.t.Errorf("%q isn't said: %v", s, err)
 		}
 	}
 }
 
 // compare fails when two things differ.
-func (w *fixture) compare(what string, got, want any) {
-	w.t.Helper()
+func (f *fixture) compare(what string, got, want any) {
+	f.t.Helper()
 	if d := cmp.Diff(want, got); d != "" {
-		w.t.Errorf("%s: -want +got\n%s", what, d)
+		f.t.Errorf("%s: -want +got\n%s", what, d)
 	}
 }
 
 // each makes a list with a line for each component.
-func (w *fixture) each(format string) []string {
+func (f *fixture) each(format string) []string {
 	var out []string
-	for _, c := range w.names {
+	for _, c := range f.names {
 		out = append(out, fmt.Sprintf(format, c))
 	}
 	return out
 }
 
 // ready has a release in dev that may be promoted.
-func (w *fixture) ready(tag string) (*facts.Evaluation, *promotion.Decision, promotion.Open) {
-	w.t.Helper()
-	w.evaluate()
-	w.release(tag)
-	w.verifyDev()
-	ev, d := w.evaluate()
-	return ev, d, decided[promotion.Open](w, d)
+func (f *fixture) ready(tag string) (*facts.Evaluation, *promotion.Decision, promotion.Open) {
+	f.t.Helper()
+	f.evaluate()
+	f.release(tag)
+	f.verifyDev()
+	ev, d := f.evaluate()
+	return ev, d, decided[promotion.Open](f, d)
 }
 
 // openSlot is what the names of the slots begin with that those have who are about to open
@@ -169,16 +169,16 @@ func TestOpenedUnseenAndClosed(t *testing.T) {
 }
 
 // cachedPull is the store's copy of a pull request.
-func (w *fixture) cachedPull(number int) forge.PullRequest {
-	w.t.Helper()
-	open, err := w.gatherer.OpenPulls(w.ctx(), w.repo)
-	w.must(err)
+func (f *fixture) cachedPull(number int) forge.PullRequest {
+	f.t.Helper()
+	open, err := f.gatherer.OpenPulls(f.ctx(), f.repo)
+	f.must(err)
 	for _, pr := range open {
 		if pr.Number == number {
 			return pr
 		}
 	}
-	w.t.Fatalf("#%d is not among the open ones", number)
+	f.t.Fatalf("#%d is not among the open ones", number)
 	return forge.PullRequest{}
 }
 
@@ -396,16 +396,16 @@ func TestMergeOfAnothersHead(t *testing.T) {
 }
 
 // pushOver has somebody push a commit onto one of our branches.
-func (w *fixture) pushOver(branch string) (commit string) {
-	w.t.Helper()
-	on := w.remoteHead(branch)
+func (f *fixture) pushOver(branch string) (commit string) {
+	f.t.Helper()
+	on := f.remoteHead(branch)
 	if on == "" {
-		on = w.remoteHead("main")
+		on = f.remoteHead("main")
 	}
-	commit, err := w.remote.Write(w.ctx(), git.CommitSpec{Message: "Mine", When: w.now, Author: &git.Ident{Name: "grace", Email: "grace@example.org"}, Parents: []string{on}, Base: on,
+	commit, err := f.remote.Write(f.ctx(), git.CommitSpec{Message: "Mine", When: f.now, Author: &git.Ident{Name: "grace", Email: "grace@example.org"}, Parents: []string{on}, Base: on,
 		Files: []git.FileWrite{{Path: "mine.yaml", Content: []byte("mine: true\n")}}})
-	w.must(err)
-	w.setRemoteHead(branch, commit)
+	f.must(err)
+	f.setRemoteHead(branch, commit)
 	return commit
 }
 
@@ -543,34 +543,34 @@ func TestCloseWithoutDeletion(t *testing.T) {
 }
 
 // land has a release in dev promoted and merged.
-func (w *fixture) land(tag string) int {
-	w.t.Helper()
-	n := w.open(tag)
-	ev, d := w.evaluate()
-	w.must(w.do(ev, d, w.merge(ev, n)))
+func (f *fixture) land(tag string) int {
+	f.t.Helper()
+	n := f.open(tag)
+	ev, d := f.evaluate()
+	f.must(f.do(ev, d, f.merge(ev, n)))
 	return n
 }
 
 // merge is the action that merges what was evaluated.
-func (w *fixture) merge(ev *facts.Evaluation, n int) promotion.Merge {
+func (f *fixture) merge(ev *facts.Evaluation, n int) promotion.Merge {
 	p := ev.OpenPulls[n]
 	return promotion.Merge{Environment: "qa", Pull: n, Head: p.Head, Tip: ev.Environment("qa").Tip, Revert: p.Revert, Members: p.Members}
 }
 
 // requestRevert gives a command to take back what landed, for each component, and has it
 // decided.
-func (w *fixture) requestRevert() (*facts.Evaluation, *promotion.Decision, promotion.OpenRevert) {
-	w.t.Helper()
-	for _, c := range w.names {
-		w.command(c, "revert", "comment 5 on #1 of acme/fleet for "+c)
+func (f *fixture) requestRevert() (*facts.Evaluation, *promotion.Decision, promotion.OpenRevert) {
+	f.t.Helper()
+	for _, c := range f.names {
+		f.command(c, "revert", "comment 5 on #1 of acme/fleet for "+c)
 	}
-	ev, d := w.evaluate()
+	ev, d := f.evaluate()
 	for _, s := range d.Steps() {
 		if _, ok := s.Action.(promotion.BindCommand); ok {
-			w.must(w.doStep(ev, d, s))
+			f.must(f.doStep(ev, d, s))
 		}
 	}
-	return ev, d, decided[promotion.OpenRevert](w, d)
+	return ev, d, decided[promotion.OpenRevert](f, d)
 }
 
 const revertSlot = "revert|hub:acme/fleet|shop"

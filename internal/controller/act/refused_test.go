@@ -20,8 +20,8 @@ import (
 	"github.com/liftlock/liftlock/internal/store/record"
 )
 
-func (w *fixture) inTx(do func(tx *store.Tx) error) error {
-	return w.store.Tx(w.ctx(), "test", do)
+func (f *fixture) inTx(do func(tx *store.Tx) error) error {
+	return f.store.Tx(f.ctx(), "test", do)
 }
 
 // TestCommentsThatAreRefused holds that a conversation which somebody has locked keeps nothing else

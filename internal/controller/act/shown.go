@@ -124,8 +124,8 @@ func (a *Actor) putComment(ctx context.Context, r *facts.Repository, number int,
 
 // putOff is when to look again at a comment that couldn't be written, where only the forge's limits
 // stand in its way: what is more urgent, above all a merge, goes on without it.
-func (t commentText) putOff(err error) (time.Time, error) {
-	if t.last {
+func (c commentText) putOff(err error) (time.Time, error) {
+	if c.last {
 		return time.Time{}, err
 	}
 	return putOff(err)

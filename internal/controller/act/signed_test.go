@@ -31,18 +31,18 @@ func (signingForge) SignCommit(context.Context, forge.Repo, forge.NewCommit) (st
 func (signingForge) IsSigner(email string) bool { return email == forgeIdent.Email }
 
 // signByForge has the forge sign from now on, through a new mirror, and counts how often.
-func (w *fixture) signByForge() (calls *int) {
-	w.t.Helper()
+func (f *fixture) signByForge() (calls *int) {
+	f.t.Helper()
 	calls = new(int)
-	w.repo.Mirror = git.OpenMemory(w.remote, git.MemoryOptions{Author: ownIdent, Now: func() time.Time { return w.now }, BeforeRemote: w.beforeRemote,
+	f.repo.Mirror = git.OpenMemory(f.remote, git.MemoryOptions{Author: ownIdent, Now: func() time.Time { return f.now }, BeforeRemote: f.beforeRemote,
 		RemoteSigner: func(ctx context.Context, c git.RemoteCommit) (string, error) {
 			*calls++
-			w.now = w.now.Add(time.Second) // what is made again is another
-			return w.remote.Write(ctx, git.CommitSpec{Message: c.Message, Parents: c.Parents, Base: c.Base, Files: c.Changes, When: w.now, Author: &ownIdent, Committer: &forgeIdent})
+			f.now = f.now.Add(time.Second) // what is made again is another
+			return f.remote.Write(ctx, git.CommitSpec{Message: c.Message, Parents: c.Parents, Base: c.Base, Files: c.Changes, When: f.now, Author: &ownIdent, Committer: &forgeIdent})
 		}})
-	w.repo.Forge, w.repo.SignedByForge = signingForge{w.forge}, true
-	w.fetch()
-	w.start()
+	f.repo.Forge, f.repo.SignedByForge = signingForge{f.forge}, true
+	f.fetch()
+	f.start()
 	return calls
 }
 

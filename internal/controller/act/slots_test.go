@@ -139,9 +139,9 @@ func TestABatchCountsNobody(t *testing.T) {
 }
 
 // held says that somebody has a slot whose name begins like that.
-func (w *fixture) held(slot string) bool {
-	w.t.Helper()
-	n, err := w.store.CountSlots(w.ctx(), slot)
-	w.must(err)
+func (f *fixture) held(slot string) bool {
+	f.t.Helper()
+	n, err := f.store.CountSlots(f.ctx(), slot)
+	f.must(err)
 	return n > 0
 }

@@ -88,11 +88,11 @@ func newTestRepository(t *testing.T) *testRepository {
 }
 
 // add adds a version to the index, at an address.
-func (r *testRepository) add(version, address, digest string) {
-	if r.index == "" {
-		r.index = "apiVersion: v1\nentries:\n  web:\n"
+func (t *testRepository) add(version, address, digest string) {
+	if t.index == "" {
+		t.index = "apiVersion: v1\nentries:\n  web:\n"
 	}
-	r.index += fmt.Sprintf("  - {name: web, version: %s, urls: [%q], digest: %q}\n", version, address, digest)
+	t.index += fmt.Sprintf("  - {name: web, version: %s, urls: [%q], digest: %q}\n", version, address, digest)
 }
 
 // clock is a time that a test moves.

@@ -23,11 +23,11 @@ type hostGuard struct {
 	hosts map[string]bool
 }
 
-func (g *hostGuard) RoundTrip(req *http.Request) (*http.Response, error) {
-	if host := strings.ToLower(req.URL.Host); !g.hosts[host] && !g.hosts[strings.TrimSuffix(host, ":443")] {
+func (h *hostGuard) RoundTrip(req *http.Request) (*http.Response, error) {
+	if host := strings.ToLower(req.URL.Host); !h.hosts[host] && !h.hosts[strings.TrimSuffix(host, ":443")] {
 		return nil, fmt.Errorf("it sends to %s, which isn't listed: list it under charts[].hosts in the server's file", host)
 	}
-	res, err := g.next.RoundTrip(req)
+	res, err := h.next.RoundTrip(req)
 	if err == nil {
 		res.Body = http.MaxBytesReader(nil, res.Body, maxIndex)
 	}

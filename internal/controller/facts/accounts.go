@@ -22,8 +22,8 @@ type FormerAccount struct {
 	Until time.Time `json:"until,omitzero"` // zero: it is the server's
 }
 
-func (a FormerAccount) matches(account policies.Account) bool {
-	return policies.Account{ID: a.ID, Login: a.Login}.Matches(account)
+func (f FormerAccount) matches(account policies.Account) bool {
+	return policies.Account{ID: f.ID, Login: f.Login}.Matches(account)
 }
 
 var accounts = record.Declare[record.Repository, []FormerAccount](record.Declaration{

@@ -45,10 +45,10 @@ type rememberedCommits struct {
 // is, or else the images do. It has to be of the tracked repository's owner: who may merge there must not read
 // with our credentials what is somebody else's. Of values that name no revision nothing is
 // said, unless none does.
-func (o *authorGatherer) ApplicationCommits(ctx context.Context, c *ComponentEvaluation, env, release string) []ApplicationCommits {
+func (ag *authorGatherer) ApplicationCommits(ctx context.Context, c *ComponentEvaluation, env, release string) []ApplicationCommits {
 	source, err := pipeline.ParseSource(c.Pipeline.Spec.Source)
 	if err != nil { // there is none
-		return o.imageCommits(ctx, c, env, release)
+		return ag.imageCommits(ctx, c, env, release)
 	}
 	component := c.Unit.Unit.Component
 	owner, name, ok := source.Repository(component)
@@ -67,7 +67,7 @@ func (o *authorGatherer) ApplicationCommits(ctx context.Context, c *ComponentEva
 		if !known || !named || from == to {
 			continue
 		}
-		found := o.compareApplication(ctx, r, repository, from, to)
+		found := ag.compareApplication(ctx, r, repository, from, to)
 		if errors.Is(found.Err, forge.ErrNotFound) {
 			missing = append(missing, found)
 		} else {
@@ -107,10 +107,10 @@ func (c *ComponentEvaluation) changedValues(env, release string) [][2]string {
 
 // compareApplication asks the forge for what one revision has and another hasn't. What it
 // said is remembered: what a tag stands for doesn't change.
-func (o *authorGatherer) compareApplication(ctx context.Context, r *Repository, repository forge.Repo, from, to string) ApplicationCommits {
+func (ag *authorGatherer) compareApplication(ctx context.Context, r *Repository, repository forge.Repo, from, to string) ApplicationCommits {
 	key := strings.Join([]string{r.ForgeRef, repository.String(), from, to}, "|")
-	last, known := o.applications.Get(key)
-	now := o.now()
+	last, known := ag.applications.Get(key)
+	now := ag.now()
 	age := unknownAge
 	if errors.Is(last.err, forge.ErrNotFound) {
 		age = missingAge
@@ -128,7 +128,7 @@ func (o *authorGatherer) compareApplication(ctx context.Context, r *Repository, 
 		}
 		next.more = next.more || len(commits) > maxReleaseCommits
 		if last = next; ctx.Err() == nil {
-			o.applications.Put(key, next)
+			ag.applications.Put(key, next)
 		}
 	}
 	return ApplicationCommits{Repository: repository, From: from, To: to, Commits: last.commits, More: last.more, Err: last.err}

@@ -50,12 +50,12 @@ func PutReplaced(ctx context.Context, tx *store.Tx, repo string, pull int, since
 
 // readApprovalPeriod reads since when the approvals of an open promotion count. Where the store was lost, and
 // nothing proves that the head is ours, that is since it is known.
-func (o *Gatherer) readApprovalPeriod(ctx context.Context, repo *Repository, p *OpenPull) (approvalPeriod, error) {
-	period, _, err := approvalPeriods.Get(ctx, o.opts.Store, record.OfPull(repo.ID, p.Number))
+func (ga *Gatherer) readApprovalPeriod(ctx context.Context, repo *Repository, p *OpenPull) (approvalPeriod, error) {
+	period, _, err := approvalPeriods.Get(ctx, ga.opts.Store, record.OfPull(repo.ID, p.Number))
 	if err != nil {
 		return period, err
 	}
-	pushed, known, err := PushedHeads.Get(ctx, o.opts.Store, record.OfBranch(repo.ID, p.PR.Branch))
+	pushed, known, err := PushedHeads.Get(ctx, ga.opts.Store, record.OfBranch(repo.ID, p.PR.Branch))
 	if err != nil {
 		return period, err
 	}

@@ -41,8 +41,8 @@ func newApplicationCache(group *cache.Group) applicationCache {
 
 // listOnce gives what was listed for a question while the Argo CD's version of its
 // Applications is the same.
-func (c applicationCache) listOnce(question string, version uint64, list func() ([]json.RawMessage, error)) ([]json.RawMessage, error) {
-	if known, ok := c.Get(question); ok && known.version == version {
+func (a applicationCache) listOnce(question string, version uint64, list func() ([]json.RawMessage, error)) ([]json.RawMessage, error) {
+	if known, ok := a.Get(question); ok && known.version == version {
 		return known.objects, nil
 	}
 	objects, err := list()
@@ -59,7 +59,7 @@ func (c applicationCache) listOnce(question string, version uint64, list func() 
 			return nil, fmt.Errorf("keep an Application: %w", err)
 		}
 	}
-	c.Put(question, listedApplications{version, objects})
+	a.Put(question, listedApplications{version, objects})
 	return objects, nil
 }
 
@@ -74,9 +74,9 @@ const maxClusterFile = 64 << 20
 
 // readClusterFile gives a file's clusters, from memory while it isn't written. The
 // stamp is also that of a file that can't be used.
-func (o *targetGatherer) readClusterFile(path string) ([]appset.Cluster, fileStamp, error) {
+func (tg *targetGatherer) readClusterFile(path string) ([]appset.Cluster, fileStamp, error) {
 	stamp := readStamp(path)
-	if known, ok := o.clusterFiles.Get(path); ok && known.stamp == stamp {
+	if known, ok := tg.clusterFiles.Get(path); ok && known.stamp == stamp {
 		return known.clusters, stamp, nil
 	}
 	if stamp.size > maxClusterFile {
@@ -90,18 +90,18 @@ func (o *targetGatherer) readClusterFile(path string) ([]appset.Cluster, fileSta
 	if err != nil {
 		return nil, stamp, fmt.Errorf("%s: %w", path, err)
 	}
-	o.clusterFiles.Put(path, clusterFile{stamp, clusters})
+	tg.clusterFiles.Put(path, clusterFile{stamp, clusters})
 	return clusters, stamp, nil
 }
 
 // ClusterFileProblems says, by a clusters file's path, why it can't be used.
-func (o *targetGatherer) ClusterFileProblems() map[string]string {
+func (tg *targetGatherer) ClusterFileProblems() map[string]string {
 	out := map[string]string{}
-	for _, a := range o.argocds.byName {
+	for _, a := range tg.argocds.byName {
 		if a.ClustersFile == "" {
 			continue
 		}
-		if _, _, err := o.readClusterFile(a.ClustersFile); err != nil {
+		if _, _, err := tg.readClusterFile(a.ClustersFile); err != nil {
 			out[a.ClustersFile] = err.Error()
 		}
 	}

@@ -109,13 +109,13 @@ func newArgoCDRenderer(argocds *argoCDs, now func() time.Time, group *cache.Grou
 // ShownEffects are Effects for people: where the server's file says so, as Argo CD renders
 // the commits, which is waited for up to patience. pending says that some of it isn't there
 // yet; the evaluation is then looked at again soon. What is decided goes by Effects.
-func (o *effectGatherer) ShownEffects(ctx context.Context, c *Evaluation, components []string, env string, at Commits, edits []fieldedit.Edit, patience time.Duration) (effects []isolation.Effect, pending bool, err error) {
-	if effects, err = o.Effects(ctx, c, components, env, at.Base, edits); err != nil {
+func (eg *effectGatherer) ShownEffects(ctx context.Context, c *Evaluation, components []string, env string, at Commits, edits []fieldedit.Edit, patience time.Duration) (effects []isolation.Effect, pending bool, err error) {
+	if effects, err = eg.Effects(ctx, c, components, env, at.Base, edits); err != nil {
 		return nil, false, err
 	}
 	effects = slices.Clone(effects)
-	o.addIgnored(ctx, c, components, env, at.Base, edits, effects)
-	effects, retries := o.remote.replaceEffects(ctx, effects, at, patience)
+	eg.addIgnored(ctx, c, components, env, at.Base, edits, effects)
+	effects, retries := eg.remote.replaceEffects(ctx, effects, at, patience)
 	for _, r := range retries {
 		c.scheduleRetry(r)
 		pending = pending || r.isPending()
@@ -124,12 +124,12 @@ func (o *effectGatherer) ShownEffects(ctx context.Context, c *Evaluation, compon
 }
 
 // disagreements are the targets of effects that their Argo CDs render otherwise, as far as they have by now.
-func (o *effectGatherer) disagreements(ctx context.Context, c *Evaluation, effects []isolation.Effect, at Commits) []promotion.Disagreement {
+func (eg *effectGatherer) disagreements(ctx context.Context, c *Evaluation, effects []isolation.Effect, at Commits) []promotion.Disagreement {
 	var out []promotion.Disagreement
 	if at.Base == "" || at.Head == "" {
 		return nil
 	}
-	remote, retries := o.remote.replaceEffects(ctx, effects, at, 0)
+	remote, retries := eg.remote.replaceEffects(ctx, effects, at, 0)
 	for _, r := range retries {
 		c.scheduleRetry(r)
 	}
@@ -144,7 +144,7 @@ func (o *effectGatherer) disagreements(ctx context.Context, c *Evaluation, effec
 // pendingTries marks a retry of what hasn't failed.
 const pendingTries = -1
 
-func (l retryState) isPending() bool { return l.tries == pendingTries }
+func (r retryState) isPending() bool { return r.tries == pendingTries }
 
 // remoteRendering is one target on its way through an Argo CD.
 type remoteRendering struct {
@@ -162,14 +162,14 @@ type remoteRendering struct {
 
 // replaceEffects are effects as the Argo CDs of their targets render them, where they are to.
 // The retries say when to look again.
-func (r *argocdRenderer) replaceEffects(ctx context.Context, effects []isolation.Effect, at Commits, patience time.Duration) (out []isolation.Effect, retries []retryState) {
+func (a *argocdRenderer) replaceEffects(ctx context.Context, effects []isolation.Effect, at Commits, patience time.Duration) (out []isolation.Effect, retries []retryState) {
 	out = slices.Clone(effects)
 	var all []*remoteRendering
 	requested := map[string]int{}
 	for i := range out {
 		e := &out[i]
-		name := r.argocds.ArgoCDOf(&e.Target)
-		argo := r.argocds.byName[name]
+		name := a.argocds.ArgoCDOf(&e.Target)
+		argo := a.argocds.byName[name]
 		local := whyRenderedHere(e)
 		switch {
 		case argo.Manifests == nil && e.NeedsMore && argo.MayRender && local == "":
@@ -182,7 +182,7 @@ func (r *argocdRenderer) replaceEffects(ctx context.Context, effects []isolation
 			setWhy(e, fmt.Sprintf("Argo CD is asked about %d targets of one change at most", maxRemoteTargets))
 		default:
 			requested[name]++
-			rendering, why := r.newRendering(e, argo, at)
+			rendering, why := a.newRendering(e, argo, at)
 			if why != "" {
 				setWhy(e, why)
 				continue
@@ -191,12 +191,12 @@ func (r *argocdRenderer) replaceEffects(ctx context.Context, effects []isolation
 		}
 	}
 	for _, p := range all {
-		p.job = r.start(ctx, p)
+		p.job = a.start(ctx, p)
 	}
 	over := time.NewTimer(patience)
 	defer over.Stop()
 	for _, p := range all {
-		retries = append(retries, r.await(ctx, p, over))
+		retries = append(retries, a.await(ctx, p, over))
 	}
 	return out, retries
 }
@@ -227,7 +227,7 @@ const (
 )
 
 // newRendering prepares what an Argo CD is asked about a target; why says that it can't be.
-func (r *argocdRenderer) newRendering(e *isolation.Effect, argo ArgoCD, at Commits) (p *remoteRendering, why string) {
+func (a *argocdRenderer) newRendering(e *isolation.Effect, argo ArgoCD, at Commits) (p *remoteRendering, why string) {
 	t := &e.Target
 	app, _ := argo.Apps.Get(t.Namespace, t.Name)
 	if app == nil {
@@ -304,32 +304,32 @@ func describeOtherSources(want []appset.Source, has []verification.Source) strin
 
 // start lets a target be rendered, unless its result is known or on its way; nil when there
 // is nothing to wait for.
-func (r *argocdRenderer) start(ctx context.Context, p *remoteRendering) *remoteJob {
-	known, ok := r.results.Get(p.key)
-	if p.known = known; ok && !known.retry.isDue(r.now()) {
+func (a *argocdRenderer) start(ctx context.Context, p *remoteRendering) *remoteJob {
+	known, ok := a.results.Get(p.key)
+	if p.known = known; ok && !known.retry.isDue(a.now()) {
 		return nil
 	}
 	if p.at.Head == "" {
-		p.known = remoteResult{why: notPushedYet, retry: r.pendingRetry()}
+		p.known = remoteResult{why: notPushedYet, retry: a.pendingRetry()}
 		return nil
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if job := r.running[p.key]; job != nil {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if job := a.running[p.key]; job != nil {
 		return job
 	}
-	if len(r.running) >= maxRemoteRenderings {
-		p.known = remoteResult{why: tooManyWait, retry: r.pendingRetry()}
+	if len(a.running) >= maxRemoteRenderings {
+		p.known = remoteResult{why: tooManyWait, retry: a.pendingRetry()}
 		return nil
 	}
 	if !ok {
-		if again := r.countBegun(p.key); !again.IsZero() {
+		if again := a.countBegun(p.key); !again.IsZero() {
 			p.known = remoteResult{why: renderedTooOften, retry: retryState{tries: 1, retryAt: again}}
 			return nil
 		}
 	}
 	job := &remoteJob{done: make(chan struct{})}
-	r.running[p.key] = job
+	a.running[p.key] = job
 	rendering := *p // the effect is its caller's, who may be gone by then
 	rendering.effect = nil
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), remoteTimeout)
@@ -337,15 +337,15 @@ func (r *argocdRenderer) start(ctx context.Context, p *remoteRendering) *remoteJ
 		defer cancel()
 		result := rendering.render(ctx)
 		if result.why != "" && !result.lasting {
-			result.retry = known.retry.nextRetry(r.now())
+			result.retry = known.retry.nextRetry(a.now())
 		}
-		r.results.Put(rendering.key, result)
-		if result.differs != "" && r.onDisagree != nil {
-			r.onDisagree(rendering.app.ArgoCD, rendering.app.Name, result.differs)
+		a.results.Put(rendering.key, result)
+		if result.differs != "" && a.onDisagree != nil {
+			a.onDisagree(rendering.app.ArgoCD, rendering.app.Name, result.differs)
 		}
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		delete(r.running, rendering.key)
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.running, rendering.key)
 		job.result = result
 		close(job.done)
 	}()
@@ -354,9 +354,9 @@ func (r *argocdRenderer) start(ctx context.Context, p *remoteRendering) *remoteJ
 
 // countBegun counts a rendering of which no result is known; where that was often enough, it
 // gives when it may be rendered again instead. r.mu is held.
-func (r *argocdRenderer) countBegun(key remoteKey) (again time.Time) {
-	now := r.now()
-	b, _ := r.begun.Get(key)
+func (a *argocdRenderer) countBegun(key remoteKey) (again time.Time) {
+	now := a.now()
+	b, _ := a.begun.Get(key)
 	if again = b.since.Add(remoteAgainTime); !now.Before(again) {
 		b = remoteBegun{since: now}
 	}
@@ -364,17 +364,17 @@ func (r *argocdRenderer) countBegun(key remoteKey) (again time.Time) {
 		return again
 	}
 	b.times++
-	r.begun.Put(key, b)
+	a.begun.Put(key, b)
 	return time.Time{}
 }
 
-func (r *argocdRenderer) pendingRetry() retryState {
-	return retryState{tries: pendingTries, retryAt: r.now().Add(remoteLook)}
+func (a *argocdRenderer) pendingRetry() retryState {
+	return retryState{tries: pendingTries, retryAt: a.now().Add(remoteLook)}
 }
 
 // await fills in what happens to a target, when that is known in time. What failed last time
 // is said until it is known better.
-func (r *argocdRenderer) await(ctx context.Context, p *remoteRendering, over *time.Timer) retryState {
+func (a *argocdRenderer) await(ctx context.Context, p *remoteRendering, over *time.Timer) retryState {
 	if p.job != nil {
 		select {
 		case <-p.job.done:
@@ -387,7 +387,7 @@ func (r *argocdRenderer) await(ctx context.Context, p *remoteRendering, over *ti
 		case <-p.job.done: // what is remembered may be forgotten already, for others
 			p.known = p.job.result
 		default:
-			p.known = remoteResult{why: cmp.Or(p.known.why, notRenderedYet), retry: r.pendingRetry()}
+			p.known = remoteResult{why: cmp.Or(p.known.why, notRenderedYet), retry: a.pendingRetry()}
 		}
 	}
 	setWhy(p.effect, p.known.why)
@@ -396,36 +396,36 @@ func (r *argocdRenderer) await(ctx context.Context, p *remoteRendering, over *ti
 }
 
 // render has both sides rendered and compares them.
-func (p *remoteRendering) render(ctx context.Context) remoteResult {
-	rendered, err := p.source.Manifests(ctx, p.app, p.sets[0], p.sets[1])
+func (r *remoteRendering) render(ctx context.Context) remoteResult {
+	rendered, err := r.source.Manifests(ctx, r.app, r.sets[0], r.sets[1])
 	if err != nil {
-		return remoteResult{why: p.explain(len(rendered), argocd.ExplainRendering(err)), lasting: errors.Is(err, argocd.ErrTooLarge)}
+		return remoteResult{why: r.explain(len(rendered), argocd.ExplainRendering(err)), lasting: errors.Is(err, argocd.ErrTooLarge)}
 	}
 	var sides [2]*render.Manifests
 	for i, manifests := range rendered {
-		if sides[i], err = render.FromArgoCD(p.renameCommits(manifests)); err != nil {
-			return remoteResult{why: p.explain(i, err.Error()), lasting: true}
+		if sides[i], err = render.FromArgoCD(r.renameCommits(manifests)); err != nil {
+			return remoteResult{why: r.explain(i, err.Error()), lasting: true}
 		}
 	}
 	diff := render.DiffNames
-	if p.plain {
+	if r.plain {
 		diff = render.Diff
 	}
 	changes := diff(sides[0], sides[1])
 	differs := ""
-	if p.local != nil {
-		differs = wording.ClipLine(render.DescribeDisagreement(p.local, changes, !p.plain), maxRemoteWhy)
+	if r.local != nil {
+		differs = wording.ClipLine(render.DescribeDisagreement(r.local, changes, !r.plain), maxRemoteWhy)
 	}
 	changes = changes.Clip(maxRemoteChange)
 	raw, err := json.Marshal(changes)
 	if err != nil {
-		return remoteResult{why: p.explain(1, err.Error()), lasting: true}
+		return remoteResult{why: r.explain(1, err.Error()), lasting: true}
 	}
 	return remoteResult{changes: changes, differs: differs, size: len(raw) + len(differs)}
 }
 
 // explain says on which side an Argo CD gave no manifests, and what it said.
-func (p *remoteRendering) explain(side int, text string) string {
+func (r *remoteRendering) explain(side int, text string) string {
 	before := "Argo CD: "
 	if side > 0 {
 		before = "after the change: " + before
@@ -436,9 +436,9 @@ func (p *remoteRendering) explain(side int, text string) string {
 // renameCommits gives both commits one name, where manifests ask for it
 // ($ARGOCD_APP_REVISION and its short forms): a new commit alone is no change. On both
 // sides, as a short name may be a part of something else.
-func (p *remoteRendering) renameCommits(manifests []string) []string {
+func (r *remoteRendering) renameCommits(manifests []string) []string {
 	const short, shorter = 8, 7
-	base, head := p.at.Base, p.at.Head
+	base, head := r.at.Base, r.at.Head
 	if len(base) <= short || len(head) <= short {
 		return manifests
 	}

@@ -97,19 +97,19 @@ func (m *makers) addContributor(r *Repository, commit string, p forge.Contributo
 
 // authorFacts fills in who made what a pull request moves and who gave the command to
 // promote it, where a gate of the environment or a skip, which takes a second person, asks.
-func (o *authorGatherer) authorFacts(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, p *promotion.Pull) error {
+func (ag *authorGatherer) authorFacts(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, p *promotion.Pull) error {
 	release, f := p.Release, &p.Review
 	if !slices.ContainsFunc(env.Gates, func(g policies.Gate) bool { return g.RequiresAuthors() }) && !slices.ContainsFunc(p.Skips, func(s promotion.Skip) bool { _, known := s.Giver(); return known }) {
 		return nil
 	}
-	authors, err := o.ReleaseAuthors(ctx, c, env.Name, release)
+	authors, err := ag.ReleaseAuthors(ctx, c, env.Name, release)
 	if failed := retryableError(ctx, err); failed != nil {
 		return failed
 	}
 	if err != nil {
 		f.AuthorsErr = err.Error()
 	}
-	requesters, err := ReadRequesters(ctx, o.states, c.Snapshot.Repo.ID, p.Number)
+	requesters, err := ReadRequesters(ctx, ag.states, c.Snapshot.Repo.ID, p.Number)
 	if err != nil {
 		return err
 	}
@@ -137,19 +137,19 @@ func (o *authorGatherer) authorFacts(ctx context.Context, c *ComponentEvaluation
 // whoever opened, merged, pushed, wrote and committed what brought its values to the
 // source environments upstream. The error says why not all of them are known; those who
 // are, are given with it.
-func (o *authorGatherer) ReleaseAuthors(ctx context.Context, c *ComponentEvaluation, env, release string) ([]policies.Account, error) {
+func (ag *authorGatherer) ReleaseAuthors(ctx context.Context, c *ComponentEvaluation, env, release string) ([]policies.Account, error) {
 	var all makers
 	known := false
 	sources := findUpstreamSources(c.Pipeline, env)
 	for _, source := range sources {
-		commits, err := o.findBringingCommits(ctx, c, source, env, release)
+		commits, err := ag.findBringingCommits(ctx, c, source, env, release)
 		if err != nil {
 			return nil, fmt.Errorf("who brought the release to %s can't be told: %w", source, err)
 		}
 		branch := c.Snapshot.BranchFor(c.Pipeline.Pipeline, source).Branch
 		for _, commit := range commits {
 			known = true
-			m, err := o.landingMakers(ctx, c.Snapshot.Repo, branch, commit)
+			m, err := ag.landingMakers(ctx, c.Snapshot.Repo, branch, commit)
 			if err != nil {
 				return nil, fmt.Errorf("who made %s can't be told: %w", wording.Short(commit), err)
 			}
@@ -165,13 +165,13 @@ func (o *authorGatherer) ReleaseAuthors(ctx context.Context, c *ComponentEvaluat
 		return nil, fmt.Errorf("no history tells which commit brought the release to %s", strings.Join(sources, " or "))
 	}
 	slices.SortFunc(all.accounts, policies.Account.Compare)
-	return all.accounts, o.explainUnlinked(all.unlinked)
+	return all.accounts, ag.explainUnlinked(all.unlinked)
 }
 
 // explainUnlinked says who of a release's authors belongs to no account, and what to do;
 // nil where nobody is, or where the server's file says to ignore them.
-func (o *authorGatherer) explainUnlinked(unlinked []string) error {
-	if len(unlinked) == 0 || o.ignoreUnlinked {
+func (ag *authorGatherer) explainUnlinked(unlinked []string) error {
+	if len(unlinked) == 0 || ag.ignoreUnlinked {
 		return nil
 	}
 	named := strings.Join(unlinked[:min(len(unlinked), maxUnlinkedNamed)], "; ")
@@ -182,17 +182,17 @@ func (o *authorGatherer) explainUnlinked(unlinked []string) error {
 }
 
 // landingMakers are those who made what came to a branch with a commit.
-func (o *authorGatherer) landingMakers(ctx context.Context, r *Repository, branch, commit string) (makers, error) {
+func (ag *authorGatherer) landingMakers(ctx context.Context, r *Repository, branch, commit string) (makers, error) {
 	key := strings.Join([]string{r.ID, branch, commit}, "|")
-	if m, ok := o.landings.Get(key); ok && (!m.mayChange() || o.now().Sub(m.at) < unknownAge) {
+	if m, ok := ag.landings.Get(key); ok && (!m.mayChange() || ag.now().Sub(m.at) < unknownAge) {
 		return m, m.err
 	}
 	m, err := readMakers(ctx, r, branch, commit)
 	if failed := retryableError(ctx, err); failed != nil {
 		return makers{}, failed
 	}
-	m.err, m.at = err, o.now()
-	o.landings.Put(key, m)
+	m.err, m.at = err, ag.now()
+	ag.landings.Put(key, m)
 	return m, err
 }
 

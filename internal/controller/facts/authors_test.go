@@ -30,43 +30,43 @@ type authorForge struct {
 	between []forge.Commit
 }
 
-func (f *authorForge) Commits(context.Context, forge.Repo, string, string) ([]forge.Commit, error) {
-	f.calls++
-	return slices.Clone(f.between), f.err
+func (a *authorForge) Commits(context.Context, forge.Repo, string, string) ([]forge.Commit, error) {
+	a.calls++
+	return slices.Clone(a.between), a.err
 }
 
-func (f *authorForge) MergedPullRequests(_ context.Context, _ forge.Repo, commit string) ([]forge.PullRequest, error) {
-	f.calls++
-	return f.merged[commit], f.err
+func (a *authorForge) MergedPullRequests(_ context.Context, _ forge.Repo, commit string) ([]forge.PullRequest, error) {
+	a.calls++
+	return a.merged[commit], a.err
 }
 
-func (f *authorForge) PullRequestAuthors(context.Context, forge.Repo, *forge.PullRequest) ([]forge.CommitAuthors, error) {
-	f.calls++
-	if f.listing != nil {
-		return nil, f.listing
+func (a *authorForge) PullRequestAuthors(context.Context, forge.Repo, *forge.PullRequest) ([]forge.CommitAuthors, error) {
+	a.calls++
+	if a.listing != nil {
+		return nil, a.listing
 	}
-	return f.listed, f.err
+	return a.listed, a.err
 }
 
-func (f *authorForge) CommitAuthors(_ context.Context, _ forge.Repo, base, head string) ([]forge.CommitAuthors, error) {
-	f.calls++
+func (a *authorForge) CommitAuthors(_ context.Context, _ forge.Repo, base, head string) ([]forge.CommitAuthors, error) {
+	a.calls++
 	var out []forge.CommitAuthors
-	for sha, c := range f.commits {
-		if sha == head || base != "" && !f.single {
+	for sha, c := range a.commits {
+		if sha == head || base != "" && !a.single {
 			out = append(out, c)
 		}
 	}
-	return out, f.err
+	return out, a.err
 }
 
-func (f *authorForge) Pushes(_ context.Context, _ forge.Repo, _ string, enough func(forge.Push) bool) error {
-	f.calls++
-	for _, p := range f.pushes {
+func (a *authorForge) Pushes(_ context.Context, _ forge.Repo, _ string, enough func(forge.Push) bool) error {
+	a.calls++
+	for _, p := range a.pushes {
 		if enough(p) {
 			return nil
 		}
 	}
-	return f.err
+	return a.err
 }
 
 func forgeUser(login string) forge.User { return forge.User{ID: int64(len(login)), Login: login} }

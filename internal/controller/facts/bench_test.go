@@ -190,11 +190,11 @@ func BenchmarkReleases(b *testing.B) {
 }
 
 // readWithGit reads the overlays' bytes with git alone.
-func (w *benchRepo) readWithGit() {
-	w.b.Helper()
+func (b *benchRepo) readWithGit() {
+	b.b.Helper()
 	var ids bytes.Buffer
 	n := 0
-	for line := range strings.SplitSeq(strings.TrimSuffix(w.git(w.bare, nil, "ls-tree", "-r", "-z", w.head), "\x00"), "\x00") {
+	for line := range strings.SplitSeq(strings.TrimSuffix(b.git(b.bare, nil, "ls-tree", "-r", "-z", b.head), "\x00"), "\x00") {
 		meta, name, _ := strings.Cut(line, "\t")
 		if strings.HasPrefix(name, "apps/") && strings.Contains(name, "/overlays/") {
 			ids.WriteString(strings.Fields(meta)[2] + "\n")
@@ -202,46 +202,46 @@ func (w *benchRepo) readWithGit() {
 		}
 	}
 	if n != *benchComponents*len(benchEnvs) {
-		w.b.Fatalf("%d overlays were listed", n)
+		b.b.Fatalf("%d overlays were listed", n)
 	}
 	cmd := exec.Command("git", "cat-file", "--batch", "--buffer")
-	cmd.Dir, cmd.Stdin = w.bare, &ids
+	cmd.Dir, cmd.Stdin = b.bare, &ids
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		w.b.Fatal(err)
+		b.b.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
-		w.b.Fatal(err)
+		b.b.Fatal(err)
 	}
 	in := bufio.NewReaderSize(out, 256<<10)
 	for range n {
 		head, err := in.ReadString('\n')
 		if err != nil {
-			w.b.Fatal(err)
+			b.b.Fatal(err)
 		}
 		var id, kind string
 		var size int
 		if _, err := fmt.Sscan(head, &id, &kind, &size); err != nil || kind != "blob" {
-			w.b.Fatal(head, err)
+			b.b.Fatal(head, err)
 		}
 		if _, err := io.ReadFull(in, make([]byte, size+1)); err != nil {
-			w.b.Fatal(err)
+			b.b.Fatal(err)
 		}
 	}
 	if err := cmd.Wait(); err != nil {
-		w.b.Fatal(err)
+		b.b.Fatal(err)
 	}
 }
 
 // readAll reads every release, by component and environment.
-func (w *benchRepo) readAll(o *Gatherer, r *Repository, s *Snapshot, p *ResolvedPipeline) map[string]fieldedit.Release {
-	w.b.Helper()
+func (b *benchRepo) readAll(o *Gatherer, r *Repository, s *Snapshot, p *ResolvedPipeline) map[string]fieldedit.Release {
+	b.b.Helper()
 	out := make(map[string]fieldedit.Release, len(p.Units)*len(benchEnvs))
 	for component, u := range p.Units {
 		for env, at := range u.Envs {
 			rel, err := o.readCurrent(r, s.Commit, p, at)
 			if err != nil || len(rel.Fields) != 2 {
-				w.b.Fatal(component, env, rel, err)
+				b.b.Fatal(component, env, rel, err)
 			}
 			out[component+"|"+env] = rel
 		}

@@ -161,8 +161,8 @@ func newBenchRepo(b *testing.B) *benchRepo {
 }
 
 // git runs the installed git in a directory.
-func (w *benchRepo) git(dir string, stdin []byte, args ...string) string {
-	w.b.Helper()
+func (b *benchRepo) git(dir string, stdin []byte, args ...string) string {
+	b.b.Helper()
 	cmd := exec.Command("git", args...)
 	cmd.Dir, cmd.Stdin = dir, bytes.NewReader(stdin)
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com")
@@ -170,76 +170,76 @@ func (w *benchRepo) git(dir string, stdin []byte, args ...string) string {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		w.b.Fatalf("git %v: %v\n%s", args, err, stderr.String())
+		b.b.Fatalf("git %v: %v\n%s", args, err, stderr.String())
 	}
 	return strings.TrimSpace(string(out))
 }
 
 // cloneOrigin is the repository once more, so that what one side pushes costs the
 // other nothing.
-func (w *benchRepo) cloneOrigin() string {
-	w.b.Helper()
-	dir := filepath.Join(w.b.TempDir(), "origin.git")
-	w.git(w.b.TempDir(), nil, "clone", "-q", "--bare", "--no-hardlinks", w.bare, dir)
+func (b *benchRepo) cloneOrigin() string {
+	b.b.Helper()
+	dir := filepath.Join(b.b.TempDir(), "origin.git")
+	b.git(b.b.TempDir(), nil, "clone", "-q", "--bare", "--no-hardlinks", b.bare, dir)
 	return dir
 }
 
 // importStream is what fast-import makes a commit of, with one file changed.
-func (w *benchRepo) importStream(branch, parent, file, text string) []byte {
+func (b *benchRepo) importStream(branch, parent, file, text string) []byte {
 	return fmt.Appendf(nil, "commit refs/heads/%s\nauthor a <a@example.com> 1700000000 +0000\ncommitter a <a@example.com> 1700000000 +0000\ndata 7\nPromote\nfrom %s\nM 100644 inline %s\ndata %d\n%s\n",
 		branch, parent, file, len(text), text)
 }
 
 // changedComponent is the component that pushes and promotions are about.
-func (w *benchRepo) changedComponent() (name, dev, qa string) {
+func (b *benchRepo) changedComponent() (name, dev, qa string) {
 	i := *benchComponents / 2
 	return fmt.Sprintf("c%04d", i), benchRoot(i, "dev") + "/kustomization.yaml", benchRoot(i, "qa") + "/kustomization.yaml"
 }
 
 // push gives its dev another tag, as a build job would.
-func (w *benchRepo) push(tag string) {
-	w.b.Helper()
-	w.count++
-	name, file, _ := w.changedComponent()
-	w.git(w.bare, w.importStream("main", w.head, file, benchOverlay(name, "dev", tag)), "fast-import", "--quiet")
-	w.head = w.git(w.bare, nil, "rev-parse", "refs/heads/main")
+func (b *benchRepo) push(tag string) {
+	b.b.Helper()
+	b.count++
+	name, file, _ := b.changedComponent()
+	b.git(b.bare, b.importStream("main", b.head, file, benchOverlay(name, "dev", tag)), "fast-import", "--quiet")
+	b.head = b.git(b.bare, nil, "rev-parse", "refs/heads/main")
 }
 
 // newRepository opens a mirror of a bare repository, fetched already.
-func (w *benchRepo) newRepository(bare string) *Repository {
-	w.b.Helper()
-	dir := filepath.Join(w.b.TempDir(), "mirror.git")
-	r := w.openRepository(bare, dir)
-	if _, err := r.Mirror.Fetch(w.b.Context()); err != nil {
-		w.b.Fatal(err)
+func (b *benchRepo) newRepository(bare string) *Repository {
+	b.b.Helper()
+	dir := filepath.Join(b.b.TempDir(), "mirror.git")
+	r := b.openRepository(bare, dir)
+	if _, err := r.Mirror.Fetch(b.b.Context()); err != nil {
+		b.b.Fatal(err)
 	}
 	return r
 }
 
-func (w *benchRepo) openRepository(bare, dir string) *Repository {
-	w.b.Helper()
-	m, err := git.Open(w.b.Context(), git.Options{Dir: dir, URL: "file://" + bare, Author: git.Ident{Name: "a", Email: "a@example.com"}})
+func (b *benchRepo) openRepository(bare, dir string) *Repository {
+	b.b.Helper()
+	m, err := git.Open(b.b.Context(), git.Options{Dir: dir, URL: "file://" + bare, Author: git.Ident{Name: "a", Email: "a@example.com"}})
 	if err != nil {
-		w.b.Fatal(err)
+		b.b.Fatal(err)
 	}
-	w.b.Cleanup(func() { _ = m.Close() })
+	b.b.Cleanup(func() { _ = m.Close() })
 	return &Repository{ID: "hub:acme/fleet", Branch: "main", Mirror: m, URLs: []string{"https://git.example/acme/fleet.git"}}
 }
 
-func (w *benchRepo) newGatherer(repos ...*Repository) *Gatherer {
+func (b *benchRepo) newGatherer(repos ...*Repository) *Gatherer {
 	hub := &fakeArgoCD{clustersErr: argocd.ErrClustersOff}
 	return New(Options{Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: repos, Now: time.Now,
 		ArgoCDs: map[string]ArgoCD{"hub": {Apps: hub, Live: hub, Namespace: "argocd"}}})
 }
 
-func (w *benchRepo) takeSnapshot(o *Gatherer, r *Repository) *Snapshot {
-	w.b.Helper()
-	s, err := o.Snapshot(w.b.Context(), r)
+func (b *benchRepo) takeSnapshot(o *Gatherer, r *Repository) *Snapshot {
+	b.b.Helper()
+	s, err := o.Snapshot(b.b.Context(), r)
 	if err != nil {
-		w.b.Fatal(err)
+		b.b.Fatal(err)
 	}
 	if p := s.Pipeline("shop"); p == nil || len(p.Problems) > 0 || len(p.Units) != *benchComponents {
-		w.b.Fatalf("the snapshot has other units than it should: %+v %v", s.PipelineErr, s.Pipelines)
+		b.b.Fatalf("the snapshot has other units than it should: %+v %v", s.PipelineErr, s.Pipelines)
 	}
 	return s
 }

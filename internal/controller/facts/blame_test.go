@@ -13,22 +13,22 @@ import (
 )
 
 // blame says which commits changed since what landed what the targets of web in qa read.
-func (w *story) blame(change func(c *ComponentEvaluation, env *promotion.Env)) map[string][]string {
-	w.t.Helper()
-	ev, _ := w.evaluate("web", false)
+func (sto *story) blame(change func(c *ComponentEvaluation, env *promotion.Env)) map[string][]string {
+	sto.t.Helper()
+	ev, _ := sto.evaluate("web", false)
 	c := ev.Components[0]
 	qa := c.Env("qa")
 	if change != nil {
 		change(c, qa)
 	}
-	w.must(w.o.answerBlame(w.ctx(), c, qa))
+	sto.must(sto.o.answerBlame(sto.ctx(), c, qa))
 	out := map[string][]string{}
 	for _, t := range qa.Targets {
 		if !t.ChangedSince.OK {
-			w.t.Errorf("of %s nothing is known: %s", t.Name, t.ChangedSince.Err)
+			sto.t.Errorf("of %s nothing is known: %s", t.Name, t.ChangedSince.Err)
 		}
 		for _, sha := range t.ChangedSince.Value {
-			out[t.Name] = append(out[t.Name], w.names[sha])
+			out[t.Name] = append(out[t.Name], sto.names[sha])
 		}
 		slices.Sort(out[t.Name])
 	}

@@ -79,9 +79,9 @@ func newBranchRepo(t *testing.T, more map[string]string) *testRepo {
 }
 
 // checkoutBranch checks a branch out, so that commit goes on top of it.
-func (c *testRepo) checkoutBranch(branch string) {
-	c.t.Helper()
-	c.at, _ = c.remote.Head(branch)
+func (t *testRepo) checkoutBranch(branch string) {
+	t.t.Helper()
+	t.at, _ = t.remote.Head(branch)
 }
 
 func newTestGatherer(c *testRepo) *Gatherer {

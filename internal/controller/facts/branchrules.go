@@ -67,23 +67,23 @@ type ruleGatherer struct {
 }
 
 // addUnreadSince fills in since when rules can't be read, as far as this process knows.
-func (o *ruleGatherer) addUnreadSince(about record.InRepository, known *readRules) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+func (rg *ruleGatherer) addUnreadSince(about record.InRepository, known *readRules) {
+	rg.mu.Lock()
+	defer rg.mu.Unlock()
 	if known.Rules != nil {
-		delete(o.unreadSince, about)
+		delete(rg.unreadSince, about)
 		return
 	}
-	if o.unreadSince[about].IsZero() {
-		o.unreadSince[about] = known.At
+	if rg.unreadSince[about].IsZero() {
+		rg.unreadSince[about] = known.At
 	}
-	known.since = o.unreadSince[about]
+	known.since = rg.unreadSince[about]
 }
 
 // branchRules is what the forge demands of a branch, as of an hour ago at the most.
-func (o *ruleGatherer) branchRules(ctx context.Context, r *Repository, branch string) (*readRules, error) {
+func (rg *ruleGatherer) branchRules(ctx context.Context, r *Repository, branch string) (*readRules, error) {
 	about := record.OfBranch(r.ID, branch)
-	stored, found, err := branchRules.Get(ctx, o.store, about)
+	stored, found, err := branchRules.Get(ctx, rg.store, about)
 	if err != nil {
 		return nil, err
 	}
@@ -92,19 +92,19 @@ func (o *ruleGatherer) branchRules(ctx context.Context, r *Repository, branch st
 		if known.Rules == nil {
 			maxAge = unreadRulesMaxAge
 		}
-		if o.now().Sub(known.At) < maxAge {
-			o.addUnreadSince(about, known)
+		if rg.now().Sub(known.At) < maxAge {
+			rg.addUnreadSince(about, known)
 			return known, nil
 		}
 	}
-	return o.readRules(ctx, r, branch)
+	return rg.readRules(ctx, r, branch)
 }
 
 // RulesChanged reads anew what the forge demands of a pull request's base, and says whether that
 // is something else than what the pull request was judged by. That they can't be read for a reason
 // that passes is the forge's error, and says nothing of them.
-func (o *ruleGatherer) RulesChanged(ctx context.Context, r *Repository, p *OpenPull) (bool, error) {
-	now, err := o.readRules(ctx, r, p.PR.Base)
+func (rg *ruleGatherer) RulesChanged(ctx context.Context, r *Repository, p *OpenPull) (bool, error) {
+	now, err := rg.readRules(ctx, r, p.PR.Base)
 	if err != nil {
 		return false, err
 	}
@@ -116,16 +116,16 @@ func (o *ruleGatherer) RulesChanged(ctx context.Context, r *Repository, p *OpenP
 
 // readRules reads what the forge demands of a branch and remembers it. What only explains keeps
 // nothing else from going on: that it can't be read now is no error, and isn't remembered.
-func (o *ruleGatherer) readRules(ctx context.Context, r *Repository, branch string) (known *readRules, err error) {
+func (rg *ruleGatherer) readRules(ctx context.Context, r *Repository, branch string) (known *readRules, err error) {
 	about := record.OfBranch(r.ID, branch)
-	known = &readRules{At: o.now()}
+	known = &readRules{At: rg.now()}
 	if known.Rules, err = r.Forge.Rules(ctx, r.Name, branch); err != nil {
 		if ctx.Err() != nil {
 			return nil, err
 		}
 		known.Rules, known.Err = nil, err.Error()
 	}
-	o.addUnreadSince(about, known)
+	rg.addUnreadSince(about, known)
 	if err != nil && forge.IsRetryable(err) {
 		known.retry, known.cause = known.At.Add(unreadRulesRetry), err
 		if after := forge.RetryAfter(err); after.After(known.retry) {
@@ -134,11 +134,11 @@ func (o *ruleGatherer) readRules(ctx context.Context, r *Repository, branch stri
 		return known, nil
 	}
 	if known.Rules != nil && known.Rules.Queue() != nil {
-		if err := MergesByQueue.Put(ctx, o.store, record.Repository(r.ID), true); err != nil {
+		if err := MergesByQueue.Put(ctx, rg.store, record.Repository(r.ID), true); err != nil {
 			return nil, err
 		}
 	}
-	return known, branchRules.Put(ctx, o.store, about, *known)
+	return known, branchRules.Put(ctx, rg.store, about, *known)
 }
 
 // isStopped says that the forge keeps a pull request from being merged by rules of its own.
@@ -148,11 +148,11 @@ func isStopped(pr *forge.PullRequest) bool {
 
 // addRules fills in which of the forge's own rules keep a pull request from being merged, where
 // some do.
-func (o *ruleGatherer) addRules(ctx context.Context, r *Repository, p *OpenPull, d *pullDetail, bot policies.Account) error {
+func (rg *ruleGatherer) addRules(ctx context.Context, r *Repository, p *OpenPull, d *pullDetail, bot policies.Account) error {
 	if !isStopped(p.PR) {
 		return nil
 	}
-	known, err := o.branchRules(ctx, r, p.PR.Base)
+	known, err := rg.branchRules(ctx, r, p.PR.Base)
 	if err != nil {
 		return fmt.Errorf("read what the forge demands of merges into %s: %w", p.PR.Base, err)
 	}

@@ -148,8 +148,8 @@ type unreadableRules struct {
 	err error
 }
 
-func (f unreadableRules) Rules(context.Context, forge.Repo, string) (*forge.BranchRules, error) {
-	return nil, f.err
+func (u unreadableRules) Rules(context.Context, forge.Repo, string) (*forge.BranchRules, error) {
+	return nil, u.err
 }
 
 // TestRulesChanged: what can't be read for a reason that passes is no change of the rules.

@@ -14,16 +14,16 @@ import (
 // findBringingCommits finds the commits that brought a release to a source environment,
 // each time that it came, and those that brought some of its values before: as far as
 // the environment that it goes to has other values. None when no history knows any.
-func (o *authorGatherer) findBringingCommits(ctx context.Context, c *ComponentEvaluation, source, env, release string) ([]string, error) {
+func (ag *authorGatherer) findBringingCommits(ctx context.Context, c *ComponentEvaluation, source, env, release string) ([]string, error) {
 	at := c.Unit.Envs[source]
 	if at == nil {
 		return nil, nil
 	}
-	commits, err := o.findArrivals(ctx, c, source, at, release)
+	commits, err := ag.findArrivals(ctx, c, source, at, release)
 	if err != nil || len(commits) == 0 {
 		return nil, err
 	}
-	parts, err := o.findEarlierParts(ctx, c, at, env, commits[0])
+	parts, err := ag.findEarlierParts(ctx, c, at, env, commits[0])
 	if err != nil {
 		return nil, err
 	}
@@ -40,12 +40,12 @@ func (o *authorGatherer) findBringingCommits(ctx context.Context, c *ComponentEv
 // as Liftlock's revert doesn't count, it made no release. What a commit says of itself
 // leaves nobody out: anybody can write Liftlock's trailers and its address, and Liftlock
 // reverts nothing in a source environment.
-func (o *authorGatherer) findArrivals(ctx context.Context, c *ComponentEvaluation, source string, at *ResolvedEnv, release string) ([]string, error) {
+func (ag *authorGatherer) findArrivals(ctx context.Context, c *ComponentEvaluation, source string, at *ResolvedEnv, release string) ([]string, error) {
 	var found []string
 	if env := c.Env(source); env != nil {
 		for _, a := range env.History {
 			if a.Release == release && a.By != promotion.ByRevert && !slices.Contains(found, a.Commit) {
-				if ok, err := o.brings(ctx, c, at, a.Commit, release); err != nil {
+				if ok, err := ag.brings(ctx, c, at, a.Commit, release); err != nil {
 					return nil, err
 				} else if ok {
 					found = append(found, a.Commit)
@@ -56,12 +56,12 @@ func (o *authorGatherer) findArrivals(ctx context.Context, c *ComponentEvaluatio
 	if len(found) > 0 {
 		return found, nil
 	}
-	log, _, err := o.sourceLog(ctx, c, source, at, "")
+	log, _, err := ag.sourceLog(ctx, c, source, at, "")
 	if err != nil {
 		return nil, err
 	}
 	for _, ci := range log {
-		if ok, err := o.brings(ctx, c, at, ci.SHA, release); err != nil {
+		if ok, err := ag.brings(ctx, c, at, ci.SHA, release); err != nil {
 			return nil, err
 		} else if ok {
 			found = append(found, ci.SHA)
@@ -72,7 +72,7 @@ func (o *authorGatherer) findArrivals(ctx context.Context, c *ComponentEvaluatio
 
 // brings says whether a commit holds a release that its parent doesn't. A commit that
 // isn't known any more does not.
-func (o *authorGatherer) brings(ctx context.Context, c *ComponentEvaluation, at *ResolvedEnv, commit, release string) (bool, error) {
+func (ag *authorGatherer) brings(ctx context.Context, c *ComponentEvaluation, at *ResolvedEnv, commit, release string) (bool, error) {
 	r := c.Snapshot.Repo
 	info, err := r.Mirror.Commit(ctx, commit)
 	if errors.Is(err, git.ErrUnknownCommit) {
@@ -81,13 +81,13 @@ func (o *authorGatherer) brings(ctx context.Context, c *ComponentEvaluation, at 
 	if err != nil {
 		return false, err
 	}
-	return o.releases.releaseIDAt(r, commit, c.Pipeline, at) == release &&
-		(len(info.Parents) == 0 || o.releases.releaseIDAt(r, info.Parents[0], c.Pipeline, at) != release), nil
+	return ag.releases.releaseIDAt(r, commit, c.Pipeline, at) == release &&
+		(len(info.Parents) == 0 || ag.releases.releaseIDAt(r, info.Parents[0], c.Pipeline, at) != release), nil
 }
 
 // sourceLog lists the commits of a source environment's branch that touched its files,
 // newest first, from a commit or the branch's head on; all says that there are no more.
-func (o *authorGatherer) sourceLog(ctx context.Context, c *ComponentEvaluation, source string, at *ResolvedEnv, from string) (log []git.CommitInfo, all bool, err error) {
+func (ag *authorGatherer) sourceLog(ctx context.Context, c *ComponentEvaluation, source string, at *ResolvedEnv, from string) (log []git.CommitInfo, all bool, err error) {
 	scope, err := fieldedit.NewScope(at.Overlay(c.Pipeline.Pipeline))
 	if err != nil {
 		return nil, false, err
@@ -104,15 +104,15 @@ func (o *authorGatherer) sourceLog(ctx context.Context, c *ComponentEvaluation, 
 // brought some of its values: two fields may have been changed one after the other, and
 // a file again and again. Values that the release's next environment has already were
 // judged when they came there.
-func (o *authorGatherer) findEarlierParts(ctx context.Context, c *ComponentEvaluation, at *ResolvedEnv, env, newest string) ([]string, error) {
+func (ag *authorGatherer) findEarlierParts(ctx context.Context, c *ComponentEvaluation, at *ResolvedEnv, env, newest string) ([]string, error) {
 	r := c.Snapshot.Repo
-	now, err := o.releases.readRelease(r, newest, c.Pipeline, at)
+	now, err := ag.releases.readRelease(r, newest, c.Pipeline, at)
 	if err != nil {
 		return nil, err
 	}
 	there := map[string]string{} // what can't be read there is taken for missing
 	if to := c.Env(env); to != nil && c.Unit.Envs[env] != nil && to.Tip != "" {
-		if rel, err := o.releases.readCurrent(r, to.Tip, c.Pipeline, c.Unit.Envs[env]); err == nil {
+		if rel, err := ag.releases.readCurrent(r, to.Tip, c.Pipeline, c.Unit.Envs[env]); err == nil {
 			there = valuesOf(rel)
 		}
 	}
@@ -127,10 +127,10 @@ func (o *authorGatherer) findEarlierParts(ctx context.Context, c *ComponentEvalu
 			open[f.Key()] = f
 		}
 	}
-	if _, err := o.closeFields(ctx, c, at, newest, open, there); err != nil || len(open) == 0 {
+	if _, err := ag.closeFields(ctx, c, at, newest, open, there); err != nil || len(open) == 0 {
 		return nil, err // mostly one commit brings all
 	}
-	log, all, err := o.sourceLog(ctx, c, at.Name, at, newest)
+	log, all, err := ag.sourceLog(ctx, c, at.Name, at, newest)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (o *authorGatherer) findEarlierParts(ctx context.Context, c *ComponentEvalu
 		if ci.SHA == newest {
 			continue
 		}
-		changed, err := o.closeFields(ctx, c, at, ci.SHA, open, there)
+		changed, err := ag.closeFields(ctx, c, at, ci.SHA, open, there)
 		if err != nil {
 			return nil, err
 		}
@@ -160,15 +160,15 @@ func (o *authorGatherer) findEarlierParts(ctx context.Context, c *ComponentEvalu
 
 // closeFields takes out of the open fields those that have their value since a commit,
 // and says whether there are any. A whole file stays open until it is as it is there.
-func (o *authorGatherer) closeFields(ctx context.Context, c *ComponentEvaluation, at *ResolvedEnv, commit string, open map[string]fieldedit.Field, there map[string]string) (changed bool, err error) {
+func (ag *authorGatherer) closeFields(ctx context.Context, c *ComponentEvaluation, at *ResolvedEnv, commit string, open map[string]fieldedit.Field, there map[string]string) (changed bool, err error) {
 	r := c.Snapshot.Repo
 	info, err := r.Mirror.Commit(ctx, commit)
 	if err != nil {
 		return false, err
 	}
-	here, before := o.valuesAt(c, at, commit), map[string]string{}
+	here, before := ag.valuesAt(c, at, commit), map[string]string{}
 	if len(info.Parents) > 0 {
-		before = o.valuesAt(c, at, info.Parents[0])
+		before = ag.valuesAt(c, at, info.Parents[0])
 	}
 	for key, f := range open {
 		v, had := before[key]
@@ -185,8 +185,8 @@ func (o *authorGatherer) closeFields(ctx context.Context, c *ComponentEvaluation
 
 // valuesAt are the values of an environment's carried fields at a commit, by their names;
 // none where they can't be read.
-func (o *authorGatherer) valuesAt(c *ComponentEvaluation, at *ResolvedEnv, commit string) map[string]string {
-	rel, err := o.releases.readRelease(c.Snapshot.Repo, commit, c.Pipeline, at)
+func (ag *authorGatherer) valuesAt(c *ComponentEvaluation, at *ResolvedEnv, commit string) map[string]string {
+	rel, err := ag.releases.readRelease(c.Snapshot.Repo, commit, c.Pipeline, at)
 	if err != nil {
 		return nil
 	}

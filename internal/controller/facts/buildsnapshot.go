@@ -62,8 +62,8 @@ func newBuildMemo(o *Options) *render.Memo {
 // Snapshot gives what the tracked branch's newest fetched commit says and where
 // the environments' own branches are, from memory when that commit was seen before
 // and nothing else that targets depend on has changed since. It does not fetch.
-func (o *targetGatherer) Snapshot(ctx context.Context, r *Repository) (*Snapshot, error) {
-	unlock, err := o.building.Lock(ctx, r.ID)
+func (tg *targetGatherer) Snapshot(ctx context.Context, r *Repository) (*Snapshot, error) {
+	unlock, err := tg.building.Lock(ctx, r.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -75,9 +75,9 @@ func (o *targetGatherer) Snapshot(ctx context.Context, r *Repository) (*Snapshot
 	if !ok {
 		return nil, fmt.Errorf("%s has no branch %s: create it or correct repositories[].branch", r.ID, r.Branch)
 	}
-	last, _ := o.snapshots.Get(r.ID)
+	last, _ := tg.snapshots.Get(r.ID)
 	var s *Snapshot
-	if last != nil && last.Commit == tip && o.isCurrent(ctx, last) {
+	if last != nil && last.Commit == tip && tg.isCurrent(ctx, last) {
 		tips, err := readBranchTips(ctx, r, last.Pipelines)
 		if err != nil {
 			return nil, err
@@ -85,11 +85,11 @@ func (o *targetGatherer) Snapshot(ctx context.Context, r *Repository) (*Snapshot
 		if maps.Equal(tips, last.BranchTips) {
 			return last, nil
 		}
-		if s, err = o.withNewTips(ctx, last, tips); err != nil {
+		if s, err = tg.withNewTips(ctx, last, tips); err != nil {
 			return nil, err
 		}
 	} else {
-		if s, err = o.buildSnapshot(ctx, r, tip, last); err != nil {
+		if s, err = tg.buildSnapshot(ctx, r, tip, last); err != nil {
 			return nil, err
 		}
 		if last != nil {
@@ -99,13 +99,13 @@ func (o *targetGatherer) Snapshot(ctx context.Context, r *Repository) (*Snapshot
 			}
 		}
 	}
-	o.snapshots.Put(r.ID, s)
+	tg.snapshots.Put(r.ID, s)
 	return s, nil
 }
 
-func (o *targetGatherer) buildSnapshot(ctx context.Context, r *Repository, tip string, last *Snapshot) (*Snapshot, error) {
-	if o.resolving != nil {
-		done, err := o.resolving(r.ID, tip)
+func (tg *targetGatherer) buildSnapshot(ctx context.Context, r *Repository, tip string, last *Snapshot) (*Snapshot, error) {
+	if tg.resolving != nil {
+		done, err := tg.resolving(r.ID, tip)
 		if err != nil {
 			return nil, err
 		}
@@ -125,19 +125,19 @@ func (o *targetGatherer) buildSnapshot(ctx context.Context, r *Repository, tip s
 	if s.BranchTips, err = readBranchTips(ctx, r, pipes); err != nil {
 		return nil, err
 	}
-	sur := o.newInputCollector(r)
+	sur := tg.newInputCollector(r)
 	for _, p := range pipes {
-		at, err := o.resolvePipeline(ctx, sur, p, tip, last)
+		at, err := tg.resolvePipeline(ctx, sur, p, tip, last)
 		if err != nil {
 			return nil, err
 		}
-		if err := o.listUnits(ctx, s, at, last); err != nil {
+		if err := tg.listUnits(ctx, s, at, last); err != nil {
 			return nil, err
 		}
-		if at.Baseline, err = o.findBaseline(ctx, s, p, last); err != nil {
+		if at.Baseline, err = tg.findBaseline(ctx, s, p, last); err != nil {
 			return nil, err
 		}
-		if err := o.releases.readAhead(ctx, s, at, last); err != nil {
+		if err := tg.releases.readAhead(ctx, s, at, last); err != nil {
 			return nil, err
 		}
 		s.Pipelines = append(s.Pipelines, at)
@@ -161,7 +161,7 @@ func loadPipelines(ctx context.Context, m *git.Mirror, tip string, last *Snapsho
 }
 
 // findBaseline is that of the snapshot before where the pipeline files are older.
-func (o *targetGatherer) findBaseline(ctx context.Context, s *Snapshot, p *pipeline.Pipeline, last *Snapshot) (string, error) {
+func (tg *targetGatherer) findBaseline(ctx context.Context, s *Snapshot, p *pipeline.Pipeline, last *Snapshot) (string, error) {
 	m, before := s.Repo.Mirror, last.pipelineBefore(p.Name())
 	if before.TargetSet != nil && before.Baseline != last.PipelineCommit && reflect.DeepEqual(before.Spec.Carry, p.Spec.Carry) && history.SameRules(ctx, m, last.PipelineCommit, s.PipelineCommit) {
 		return before.Baseline, nil
@@ -171,19 +171,19 @@ func (o *targetGatherer) findBaseline(ctx context.Context, s *Snapshot, p *pipel
 
 // resolvePipeline resolves a pipeline at a commit and puts the last good targets in
 // force where it can't be.
-func (o *targetGatherer) resolvePipeline(ctx context.Context, sur *inputCollector, p *pipeline.Pipeline, tip string, last *Snapshot) (*ResolvedPipeline, error) {
-	fl, err := o.resolveTargets(ctx, sur, p, tip)
+func (tg *targetGatherer) resolvePipeline(ctx context.Context, sur *inputCollector, p *pipeline.Pipeline, tip string, last *Snapshot) (*ResolvedPipeline, error) {
+	fl, err := tg.resolveTargets(ctx, sur, p, tip)
 	if err != nil {
 		return nil, err
 	}
 	if d := fl.RefreshAfter; d > 0 {
-		if at := o.now().Add(d); sur.validUntil.IsZero() || at.Before(sur.validUntil) {
+		if at := tg.now().Add(d); sur.validUntil.IsZero() || at.Before(sur.validUntil) {
 			sur.validUntil = at
 		}
 	}
 	at := &ResolvedPipeline{Pipeline: p, TargetSet: fl}
 	if len(fl.Problems) > 0 {
-		good, err := o.lastGoodTargets(ctx, sur, p, fl.Problems, tip, last)
+		good, err := tg.lastGoodTargets(ctx, sur, p, fl.Problems, tip, last)
 		if err != nil {
 			return nil, err
 		}
@@ -202,7 +202,7 @@ const lastTargetsDepth = 20
 // lastGoodTargets finds the targets that are to stay in force for what can't be
 // resolved at tip: those of the snapshot before or, after a start, of the newest
 // commit at which the same could be. Empty: there are none that anybody knows of.
-func (o *targetGatherer) lastGoodTargets(ctx context.Context, sur *inputCollector, p *pipeline.Pipeline, problems []appset.Problem, tip string, last *Snapshot) (*appset.TargetSet, error) {
+func (tg *targetGatherer) lastGoodTargets(ctx context.Context, sur *inputCollector, p *pipeline.Pipeline, problems []appset.Problem, tip string, last *Snapshot) (*appset.TargetSet, error) {
 	if before := last.pipelineBefore(p.Name()); before.TargetSet != nil && reflect.DeepEqual(before.Spec, p.Spec) {
 		return before.TargetSet, nil
 	}
@@ -214,7 +214,7 @@ func (o *targetGatherer) lastGoodTargets(ctx context.Context, sur *inputCollecto
 		if c.SHA == tip {
 			continue
 		}
-		then, err := o.resolveTargets(ctx, sur, p, c.SHA)
+		then, err := tg.resolveTargets(ctx, sur, p, c.SHA)
 		if err != nil {
 			return nil, err
 		}
@@ -247,17 +247,17 @@ func sameTargets(a, b *Snapshot) bool {
 
 // resolveTargets resolves the ApplicationSets to a pipeline's targets. What can't be
 // resolved is among the set's problems, and no error of the run.
-func (o *targetGatherer) resolveTargets(ctx context.Context, sur *inputCollector, p *pipeline.Pipeline, commit string) (*appset.TargetSet, error) {
+func (tg *targetGatherer) resolveTargets(ctx context.Context, sur *inputCollector, p *pipeline.Pipeline, commit string) (*appset.TargetSet, error) {
 	var fl *appset.TargetSet
 	in, err := sur.collectInput(ctx, p, commit)
 	if err == nil {
-		fl, err = o.resolver.Resolve(ctx, in)
+		fl, err = tg.resolver.Resolve(ctx, in)
 	}
 	if ctx.Err() != nil && err != nil {
 		return nil, fmt.Errorf("resolve %s at %s: %w", p.Name(), commit, err)
 	}
 	if err != nil {
-		o.log.Warn("the targets can't be resolved", zap.String("repository", sur.repo.ID), zap.String("pipeline", p.Name()), zap.Error(err))
+		tg.log.Warn("the targets can't be resolved", zap.String("repository", sur.repo.ID), zap.String("pipeline", p.Name()), zap.Error(err))
 		fl = &appset.TargetSet{Problems: []appset.Problem{{File: p.File, Message: err.Error()}}}
 	}
 	return fl, nil
@@ -265,7 +265,7 @@ func (o *targetGatherer) resolveTargets(ctx context.Context, sur *inputCollector
 
 // listUnits lists the units of a pipeline and where they have their fields: those of the snapshot before, as long as neither
 // the targets change nor what the kustomizations build on that they lead to.
-func (o *targetGatherer) listUnits(ctx context.Context, s *Snapshot, at *ResolvedPipeline, last *Snapshot) error {
+func (tg *targetGatherer) listUnits(ctx context.Context, s *Snapshot, at *ResolvedPipeline, last *Snapshot) error {
 	before := last.pipelineBefore(at.Name())
 	sameTargets := sameTargetSlice(before.TargetSet, at.TargetSet)
 	var err error
@@ -331,17 +331,17 @@ func readBranchTips[P interface{ EnvironmentBranches() []string }](ctx context.C
 
 // withNewTips is the snapshot after environments' branches have moved that no
 // generator reads: nothing needs to be resolved again.
-func (o *targetGatherer) withNewTips(ctx context.Context, s *Snapshot, tips map[string]string) (*Snapshot, error) {
+func (tg *targetGatherer) withNewTips(ctx context.Context, s *Snapshot, tips map[string]string) (*Snapshot, error) {
 	next := *s
 	next.BranchTips = tips
 	next.Pipelines = make([]*ResolvedPipeline, len(s.Pipelines))
 	for i, p := range s.Pipelines {
 		at := *p
 		next.Pipelines[i] = &at
-		if err := o.listUnits(ctx, &next, &at, s); err != nil {
+		if err := tg.listUnits(ctx, &next, &at, s); err != nil {
 			return nil, err
 		}
-		if err := o.releases.readAhead(ctx, &next, &at, s); err != nil {
+		if err := tg.releases.readAhead(ctx, &next, &at, s); err != nil {
 			return nil, err
 		}
 	}

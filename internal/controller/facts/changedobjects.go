@@ -12,13 +12,13 @@ import (
 
 // answerChangedObjects says what the commit that landed may have made unhealthy of each
 // target. That this is not known is an answer too.
-func (o *effectGatherer) answerChangedObjects(ctx context.Context, c *ComponentEvaluation, env *promotion.Env) error {
+func (eg *effectGatherer) answerChangedObjects(ctx context.Context, c *ComponentEvaluation, env *promotion.Env) error {
 	l := env.Landed.Value
 	components := []string{c.Facts.Unit.Component}
 	if l.Batch {
 		components = componentNames(l.Members)
 	}
-	effects, err := o.commitEffects(ctx, c.Evaluation, components, env.Name, l.Parent, l.Commit)
+	effects, err := eg.commitEffects(ctx, c.Evaluation, components, env.Name, l.Parent, l.Commit)
 	if ctx.Err() != nil {
 		return err
 	}
@@ -56,15 +56,15 @@ func broughtImages(e *isolation.Effect, t *promotion.Target) []string {
 
 // commitEffects says what a commit did to the targets of an environment, by the
 // rules of today: nobody has changed what they read since, or it isn't requested.
-func (o *effectGatherer) commitEffects(ctx context.Context, c *Evaluation, components []string, env, parent, commit string) ([]isolation.Effect, error) {
+func (eg *effectGatherer) commitEffects(ctx context.Context, c *Evaluation, components []string, env, parent, commit string) ([]isolation.Effect, error) {
 	if parent == "" {
 		return nil, errors.New("there is no commit before it")
 	}
-	edits, err := o.editsBetween(ctx, c.Snapshot.Repo, parent, commit)
+	edits, err := eg.editsBetween(ctx, c.Snapshot.Repo, parent, commit)
 	if err != nil {
 		return nil, err
 	}
-	return o.Effects(ctx, c, components, env, parent, edits)
+	return eg.Effects(ctx, c, components, env, parent, edits)
 }
 
 // affectedObjects are what an effect may make unhealthy, as Argo CD names it.

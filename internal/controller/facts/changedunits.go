@@ -14,7 +14,7 @@ import (
 // ChangedUnits are the units that what changed between two snapshots concerns: whose
 // targets or rules are others, whose targets read what changed, and who shares files
 // with those that read others than before. all says that it may be every unit.
-func (o *targetGatherer) ChangedUnits(ctx context.Context, last, s *Snapshot) (units map[promotion.Unit]bool, all bool, err error) {
+func (tg *targetGatherer) ChangedUnits(ctx context.Context, last, s *Snapshot) (units map[promotion.Unit]bool, all bool, err error) {
 	if last.PipelineErr != s.PipelineErr || last.NoPipelines != s.NoPipelines || len(last.Pipelines) != len(s.Pipelines) || len(last.BranchTips) != len(s.BranchTips) {
 		return nil, true, nil
 	}
@@ -46,7 +46,7 @@ func (o *targetGatherer) ChangedUnits(ctx context.Context, last, s *Snapshot) (u
 		if follows, err := s.Repo.Mirror.IsAncestor(ctx, was, now.Commit); err != nil || !follows {
 			return nil, true, nil // the history is another one, or not known
 		}
-		if err := o.addReaders(ctx, last, s, BranchHead{now.Branch, was}, now, units); err != nil {
+		if err := tg.addReaders(ctx, last, s, BranchHead{now.Branch, was}, now, units); err != nil {
 			return nil, false, fmt.Errorf("find out whom the change of %s concerns: %w", now.Branch, err)
 		}
 	}
@@ -72,7 +72,7 @@ func compareTargets(before, p *ResolvedPipeline, units map[promotion.Unit]bool) 
 }
 
 // addReaders adds the units whose targets read, or read before, what changed on a branch.
-func (o *targetGatherer) addReaders(ctx context.Context, last, s *Snapshot, was, now BranchHead, units map[promotion.Unit]bool) error {
+func (tg *targetGatherer) addReaders(ctx context.Context, last, s *Snapshot, was, now BranchHead, units map[promotion.Unit]bool) error {
 	changes, err := s.Repo.Mirror.Changed(ctx, was.Commit, now.Commit)
 	if err != nil {
 		return err
@@ -141,13 +141,13 @@ func addSharers(ctx context.Context, before, p *ResolvedPipeline, branch string,
 }
 
 // addUnitsOf adds the units of targets by their IDs.
-func (p *ResolvedPipeline) addUnitsOf(ids map[string]bool, units map[promotion.Unit]bool) {
+func (r *ResolvedPipeline) addUnitsOf(ids map[string]bool, units map[promotion.Unit]bool) {
 	if len(ids) == 0 {
 		return
 	}
-	for i := range p.TargetSet.Targets {
-		t := &p.TargetSet.Targets[i]
-		if u := p.Units[t.Component]; u != nil && ids[t.ID()] {
+	for i := range r.TargetSet.Targets {
+		t := &r.TargetSet.Targets[i]
+		if u := r.Units[t.Component]; u != nil && ids[t.ID()] {
 			units[u.Unit] = true
 		}
 	}
@@ -155,10 +155,10 @@ func (p *ResolvedPipeline) addUnitsOf(ids map[string]bool, units map[promotion.U
 
 // NextQueued are the units that have waited longest for a place in an environment, as
 // many as there are places: when one comes free, one of them takes it.
-func (o *recordGatherer) NextQueued(ctx context.Context, s *Snapshot) ([]promotion.Unit, error) {
+func (rg *recordGatherer) NextQueued(ctx context.Context, s *Snapshot) ([]promotion.Unit, error) {
 	var out []promotion.Unit
 	for _, p := range s.Pipelines {
-		all, err := o.listQueued(ctx, s.Repo.ID, p.Name())
+		all, err := rg.listQueued(ctx, s.Repo.ID, p.Name())
 		if err != nil {
 			return nil, err
 		}

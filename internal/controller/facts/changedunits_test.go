@@ -20,10 +20,10 @@ import (
 	"github.com/liftlock/liftlock/policies"
 )
 
-func (w *story) snapshot() *Snapshot {
-	w.t.Helper()
-	s, err := w.o.Snapshot(w.ctx(), w.repo)
-	w.must(err)
+func (sto *story) snapshot() *Snapshot {
+	sto.t.Helper()
+	s, err := sto.o.Snapshot(sto.ctx(), sto.repo)
+	sto.must(err)
 	return s
 }
 

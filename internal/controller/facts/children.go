@@ -24,7 +24,7 @@ const maxChildren = 200
 // findChildren finds the Applications that an environment's targets have among their
 // resources, and those that these have. overflown are the targets of which not all
 // could be taken.
-func (o *argocdGatherer) findChildren(c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv) (children []childTarget, overflown []string) {
+func (ag *argocdGatherer) findChildren(c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv) (children []childTarget, overflown []string) {
 	type parent struct {
 		target *appset.Target
 		label  string
@@ -33,20 +33,20 @@ func (o *argocdGatherer) findChildren(c *ComponentEvaluation, env *promotion.Env
 	var queue []parent
 	for i := range at.Targets {
 		t := &at.Targets[i]
-		label := o.argocds.TargetLabel(at, t)
-		seen[o.argocds.TargetName(t)], labels[label] = true, true
+		label := ag.argocds.TargetLabel(at, t)
+		seen[ag.argocds.TargetName(t)], labels[label] = true, true
 		queue = append(queue, parent{t, label})
 	}
 	for len(queue) > 0 {
 		p := queue[0]
 		queue = queue[1:]
-		app, err := o.argocds.findApp(p.target)
-		if err != nil || app == nil || !o.argocds.deploysHere(p.target, app) {
+		app, err := ag.argocds.findApp(p.target)
+		if err != nil || app == nil || !ag.argocds.deploysHere(p.target, app) {
 			continue
 		}
 		for _, ref := range app.Children {
-			child := o.newChildTarget(c, env, p.target, app, ref)
-			id := o.argocds.TargetName(&child)
+			child := ag.newChildTarget(c, env, p.target, app, ref)
+			id := ag.argocds.TargetName(&child)
 			if seen[id] {
 				continue
 			}
@@ -75,10 +75,10 @@ func (a *argoCDs) deploysHere(t *appset.Target, app *verification.App) bool {
 
 // newChildTarget describes an Application by how it runs. Only what it has from the
 // environment's own branch can be told to be of a commit: the rest it has from its parent.
-func (o *argocdGatherer) newChildTarget(c *ComponentEvaluation, env *promotion.Env, parent *appset.Target, app *verification.App, ref verification.ChildRef) appset.Target {
-	t := appset.Target{Name: ref.Name, Namespace: cmp.Or(ref.Namespace, app.Destination.Namespace, app.Namespace), ArgoCD: o.argocds.ArgoCDOf(parent),
+func (ag *argocdGatherer) newChildTarget(c *ComponentEvaluation, env *promotion.Env, parent *appset.Target, app *verification.App, ref verification.ChildRef) appset.Target {
+	t := appset.Target{Name: ref.Name, Namespace: cmp.Or(ref.Namespace, app.Destination.Namespace, app.Namespace), ArgoCD: ag.argocds.ArgoCDOf(parent),
 		Component: parent.Component, Environment: parent.Environment, Live: true}
-	live, err := o.argocds.findApp(&t)
+	live, err := ag.argocds.findApp(&t)
 	if err != nil || live == nil {
 		return t
 	}
@@ -98,8 +98,8 @@ func (o *argocdGatherer) newChildTarget(c *ComponentEvaluation, env *promotion.E
 // judgeChildren judges the Applications below an environment's targets, each when the one
 // that it is a resource of is done with what landed: before that, how it is says nothing.
 // isDone are the targets that are, by what decisions call them.
-func (o *argocdGatherer) judgeChildren(l *targetLook, at *ResolvedEnv, isDone map[string]bool) {
-	children, overflown := o.findChildren(l.c, l.env, at)
+func (ag *argocdGatherer) judgeChildren(l *targetLook, at *ResolvedEnv, isDone map[string]bool) {
+	children, overflown := ag.findChildren(l.c, l.env, at)
 	for i := range l.env.Targets {
 		if t := &l.env.Targets[i]; slices.Contains(overflown, t.Name) {
 			t.Verdict = unjudged(verification.Unclear, fmt.Sprintf("there are more than %d Applications below it, and not all of them can be looked at", maxChildren))
@@ -109,10 +109,10 @@ func (o *argocdGatherer) judgeChildren(l *targetLook, at *ResolvedEnv, isDone ma
 	for i := range children {
 		k := &children[i]
 		if isDone[k.parent] {
-			isDone[k.label] = o.judgeTarget(l, at, &k.Target, k.label, true)
+			isDone[k.label] = ag.judgeTarget(l, at, &k.Target, k.label, true)
 			continue
 		}
-		out := o.newTarget(&k.Target, k.label)
+		out := ag.newTarget(&k.Target, k.label)
 		out.Verdict = unjudged(verification.Arriving, k.parent+", which it is a part of, is not done with the commit yet")
 		l.env.Targets = append(l.env.Targets, out)
 	}
@@ -129,10 +129,10 @@ func (c *ComponentEvaluation) ChildTargets(env string) []appset.Target {
 
 // FindTarget finds a target, or an Application below one, by what decisions call it; nil
 // when there is none any more.
-func (o *argocdGatherer) FindTarget(c *ComponentEvaluation, env, label string) *appset.Target {
+func (ag *argocdGatherer) FindTarget(c *ComponentEvaluation, env, label string) *appset.Target {
 	if at := c.Unit.Envs[env]; at != nil {
 		for i := range at.Targets {
-			if o.argocds.TargetLabel(at, &at.Targets[i]) == label {
+			if ag.argocds.TargetLabel(at, &at.Targets[i]) == label {
 				return &at.Targets[i]
 			}
 		}

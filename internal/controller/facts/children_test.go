@@ -50,20 +50,20 @@ func newParentFixture() *parentFixture {
 	return f
 }
 
-func (f *parentFixture) add(name, url string, children ...string) {
-	a := &verification.App{ArgoCD: "hub", Namespace: "argocd", Name: name, UID: name, SyncStatus: "Synced", Health: "Healthy", ComparedToSpec: true, AutoSync: true, ReconciledAt: f.now,
+func (p *parentFixture) add(name, url string, children ...string) {
+	a := &verification.App{ArgoCD: "hub", Namespace: "argocd", Name: name, UID: name, SyncStatus: "Synced", Health: "Healthy", ComparedToSpec: true, AutoSync: true, ReconciledAt: p.now,
 		Revisions: []string{landedHash}, Sources: []verification.Source{{RepoURL: url, Path: name}}, Destination: verification.Destination{Server: "https://kubernetes.default.svc"}}
 	for _, c := range children {
 		a.Children = append(a.Children, verification.ChildRef{Namespace: "argocd", Name: c})
 	}
-	f.apps["argocd/"+name] = a
+	p.apps["argocd/"+name] = a
 }
 
 // judgeAll judges and gives each target's state; what it remembers goes into the next look.
-func (f *parentFixture) judgeAll(memories *[]store.Observation) map[string]verification.State {
-	f.env.Targets, f.c.Observations = nil, nil
-	f.o.judgeTargets(context.Background(), f.c, f.env, f.at, *memories)
-	for _, m := range f.c.Observations {
+func (p *parentFixture) judgeAll(memories *[]store.Observation) map[string]verification.State {
+	p.env.Targets, p.c.Observations = nil, nil
+	p.o.judgeTargets(context.Background(), p.c, p.env, p.at, *memories)
+	for _, m := range p.c.Observations {
 		kept := (*memories)[:0:0]
 		for _, k := range *memories {
 			if k.Target != m.Target {
@@ -73,7 +73,7 @@ func (f *parentFixture) judgeAll(memories *[]store.Observation) map[string]verif
 		*memories = append(kept, m)
 	}
 	states := map[string]verification.State{}
-	for _, t := range f.env.Targets {
+	for _, t := range p.env.Targets {
 		states[t.Name] = t.Verdict.State
 	}
 	return states

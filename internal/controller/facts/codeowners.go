@@ -17,7 +17,7 @@ func requiresOwners(gates []policies.Gate) bool {
 
 // addOwners fills in who owns what an open promotion changes, by the CODEOWNERS of the
 // branch that it is merged into, where a gate asks. What can't be told is said.
-func (o *Gatherer) addOwners(ctx context.Context, ev *Evaluation, env *promotion.Env, p *OpenPull) {
+func (ga *Gatherer) addOwners(ctx context.Context, ev *Evaluation, env *promotion.Env, p *OpenPull) {
 	f := &p.Review
 	if !requiresOwners(env.Gates) {
 		return
@@ -37,13 +37,13 @@ func (o *Gatherer) addOwners(ctx context.Context, ev *Evaluation, env *promotion
 
 // addTeams fills in, for each who reviewed, which of the teams that the gates ask for they
 // are in. A team that can't be read is said; what is worth another try is an error.
-func (o *Gatherer) addTeams(ctx context.Context, ev *Evaluation, env *promotion.Env, p *OpenPull) error {
+func (ga *Gatherer) addTeams(ctx context.Context, ev *Evaluation, env *promotion.Env, p *OpenPull) error {
 	f := &p.Review
 	// Where the pipeline's own gate is skipped, the server's stands by itself.
 	for _, team := range policies.ListTeams(slices.Concat(env.Gates, env.Floor), f.Files) {
 		for _, reviews := range [][]policies.Approval{f.Approvals, f.Rejections} {
 			for i := range reviews {
-				is, err := o.IsInTeam(ctx, ev.Snapshot.Repo, team, reviews[i].User, ev.fresh)
+				is, err := ga.IsInTeam(ctx, ev.Snapshot.Repo, team, reviews[i].User, ev.fresh)
 				switch {
 				case err == nil && is:
 					reviews[i].Teams = append(reviews[i].Teams, team)
@@ -65,7 +65,7 @@ func (o *Gatherer) addTeams(ctx context.Context, ev *Evaluation, env *promotion.
 // MayApprove says whether an approvals gate would count the review of an account that may
 // write and is no author: it is named, in a team that is, or an owner of any file that the
 // branch's CODEOWNERS names.
-func (o *Gatherer) MayApprove(ctx context.Context, r *Repository, from *policies.From, commit, login string) (bool, error) {
+func (ga *Gatherer) MayApprove(ctx context.Context, r *Repository, from *policies.From, commit, login string) (bool, error) {
 	if from.IsEmpty() || slices.ContainsFunc(from.Users, func(u string) bool { return strings.EqualFold(u, login) }) {
 		return true, nil
 	}
@@ -88,7 +88,7 @@ func (o *Gatherer) MayApprove(ctx context.Context, r *Repository, from *policies
 	}
 	var failed error
 	for _, team := range teams {
-		is, err := o.IsInTeam(ctx, r, team, login, true)
+		is, err := ga.IsInTeam(ctx, r, team, login, true)
 		if is {
 			return true, nil
 		}

@@ -21,10 +21,10 @@ import (
 
 // answerComposition says what moving a release into an environment changes, or why it
 // can't be done.
-func (o *Gatherer) answerComposition(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, l promotion.FactRequest) error {
+func (ga *Gatherer) answerComposition(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, l promotion.FactRequest) error {
 	component := c.Facts.Unit.Component
 	out := promotion.Composition{Tip: env.Tip}
-	edits, refused := o.composeMembers(ctx, c.Evaluation, env.Name, env.Tip, []promotion.Member{{Component: component, Release: l.Release}})
+	edits, refused := ga.composeMembers(ctx, c.Evaluation, env.Name, env.Tip, []promotion.Member{{Component: component, Release: l.Release}})
 	switch {
 	case refused[component] != "":
 		out.Refuse(refused[component])
@@ -38,12 +38,12 @@ func (o *Gatherer) answerComposition(ctx context.Context, c *ComponentEvaluation
 		if c.IsBatch() {
 			may = slices.Sorted(maps.Keys(c.Pipeline.Units))
 		}
-		why, err := o.WhyNotIsolated(ctx, c.Evaluation, may, env.Name, out.Tip, edits)
+		why, err := ga.WhyNotIsolated(ctx, c.Evaluation, may, env.Name, out.Tip, edits)
 		if err != nil {
 			return err
 		}
 		out.Refuse(why)
-		if out.Incomplete, err = o.whyIncomplete(ctx, c, env, l.Release); err != nil {
+		if out.Incomplete, err = ga.whyIncomplete(ctx, c, env, l.Release); err != nil {
 			return err
 		}
 	}
@@ -53,22 +53,22 @@ func (o *Gatherer) answerComposition(ctx context.Context, c *ComponentEvaluation
 }
 
 // answerBatchRequest says what moving several releases at once changes.
-func (o *Gatherer) answerBatchRequest(ctx context.Context, ev *Evaluation, l promotion.FactRequest) error {
+func (ga *Gatherer) answerBatchRequest(ctx context.Context, ev *Evaluation, l promotion.FactRequest) error {
 	env := ev.Environment(l.Environment)
 	if env == nil {
 		return fmt.Errorf("look at %s: %w", l.Environment, ErrNoUnit)
 	}
 	id := promotion.BatchID(l.Members)
 	out := promotion.Composition{Tip: env.Tip}
-	edits, refused := o.composeMembers(ctx, ev, env.Name, env.Tip, l.Members)
+	edits, refused := ga.composeMembers(ctx, ev, env.Name, env.Tip, l.Members)
 	out.RefusedByMember = refused
 	if len(refused) == 0 {
-		why, err := o.WhyNotIsolated(ctx, ev, componentNames(l.Members), env.Name, env.Tip, edits)
+		why, err := ga.WhyNotIsolated(ctx, ev, componentNames(l.Members), env.Name, env.Tip, edits)
 		if err != nil {
 			return err
 		}
 		if out.Refuse(why); out.State == promotion.EditRefused {
-			if out.RefusedByMember, err = o.blameMembers(ctx, ev, env, l.Members); err != nil {
+			if out.RefusedByMember, err = ga.blameMembers(ctx, ev, env, l.Members); err != nil {
 				return err
 			}
 		}
@@ -83,14 +83,14 @@ func (o *Gatherer) answerBatchRequest(ctx context.Context, ev *Evaluation, l pro
 
 // blameMembers finds the components whose own part reaches a target that
 // doesn't come along.
-func (o *Gatherer) blameMembers(ctx context.Context, ev *Evaluation, env *promotion.Env, members []promotion.Member) (map[string]string, error) {
+func (ga *Gatherer) blameMembers(ctx context.Context, ev *Evaluation, env *promotion.Env, members []promotion.Member) (map[string]string, error) {
 	out := map[string]string{}
 	for _, m := range members {
-		part, refused := o.composeMembers(ctx, ev, env.Name, env.Tip, []promotion.Member{m})
+		part, refused := ga.composeMembers(ctx, ev, env.Name, env.Tip, []promotion.Member{m})
 		why := refused[m.Component]
 		if why == "" && len(part) > 0 {
 			var err error
-			if why, err = o.WhyNotIsolated(ctx, ev, componentNames(members), env.Name, env.Tip, part); err != nil {
+			if why, err = ga.WhyNotIsolated(ctx, ev, componentNames(members), env.Name, env.Tip, part); err != nil {
 				return nil, err
 			}
 		}
@@ -103,7 +103,7 @@ func (o *Gatherer) blameMembers(ctx context.Context, ev *Evaluation, env *promot
 
 // composeMembers composes the releases of components on a commit, one after the other.
 // refused says why a component's own part can't be made.
-func (o *Gatherer) composeMembers(ctx context.Context, ev *Evaluation, env, base string, members []promotion.Member) (edits []fieldedit.Edit, refused map[string]string) {
+func (ga *Gatherer) composeMembers(ctx context.Context, ev *Evaluation, env, base string, members []promotion.Member) (edits []fieldedit.Edit, refused map[string]string) {
 	m := ev.Snapshot.Repo.Mirror
 	tree := m.Tree(base)
 	refused = map[string]string{}
@@ -118,7 +118,7 @@ func (o *Gatherer) composeMembers(ctx context.Context, ev *Evaluation, env, base
 			refused[p.Component] = why
 			continue
 		}
-		part, err := o.composePart(ctx, ev, at, base, p.Release)
+		part, err := ga.composePart(ctx, ev, at, base, p.Release)
 		if err == nil && slices.ContainsFunc(part, func(e fieldedit.Edit) bool { return edited[e.File] }) {
 			part, err = composeOnto(fieldedit.Apply(tree, edits), at.Overlay(ev.Pipeline.Pipeline), ev.contents[p.Release], wholeFileReader(ctx, m, base))
 		}
@@ -154,10 +154,10 @@ const maxComposedBytes = 32 << 20
 
 // composePart composes the release of a component on a commit. The edits are shared: nobody
 // changes them.
-func (o *Gatherer) composePart(ctx context.Context, ev *Evaluation, at *ResolvedEnv, base, release string) ([]fieldedit.Edit, error) {
+func (ga *Gatherer) composePart(ctx context.Context, ev *Evaluation, at *ResolvedEnv, base, release string) ([]fieldedit.Edit, error) {
 	r := ev.Snapshot.Repo
 	key := strings.Join([]string{r.ID, base, release, ev.Pipeline.locationOf(at).key}, "|")
-	return o.composed.GetOrLoad(key, func() ([]fieldedit.Edit, error) {
+	return ga.composed.GetOrLoad(key, func() ([]fieldedit.Edit, error) {
 		return composeOnto(r.Mirror.Tree(base), at.Overlay(ev.Pipeline.Pipeline), ev.contents[release], wholeFileReader(ctx, r.Mirror, base))
 	})
 }
@@ -211,7 +211,7 @@ func wholeFileReader(ctx context.Context, m *git.Mirror, commit string) fieldedi
 
 // answerRestore says what takes back what landed in an environment, with all that came
 // by the same pull request.
-func (o *Gatherer) answerRestore(ctx context.Context, c *ComponentEvaluation, env *promotion.Env) error {
+func (ga *Gatherer) answerRestore(ctx context.Context, c *ComponentEvaluation, env *promotion.Env) error {
 	if !env.Landed.OK {
 		env.Restore = promotion.Unsure[promotion.Composition](env.Landed.Err)
 		return nil
@@ -221,7 +221,7 @@ func (o *Gatherer) answerRestore(ctx context.Context, c *ComponentEvaluation, en
 	if !env.Landed.Value.Batch {
 		members = []promotion.Member{{Component: c.Facts.Unit.Component}}
 	}
-	edits, err := o.composeRevert(ctx, c.Evaluation, env.Name, members, env.Landed.Value.Commit, env.Tip)
+	edits, err := ga.composeRevert(ctx, c.Evaluation, env.Name, members, env.Landed.Value.Commit, env.Tip)
 	switch {
 	case err != nil && ctx.Err() != nil: // a run that is over refuses nothing
 		return err
@@ -231,7 +231,7 @@ func (o *Gatherer) answerRestore(ctx context.Context, c *ComponentEvaluation, en
 		out.Refuse("the bytes are already as they were before")
 	default:
 		out.Files = editedFiles(edits)
-		why, err := o.WhyNotIsolated(ctx, c.Evaluation, componentNames(members), env.Name, out.Tip, edits)
+		why, err := ga.WhyNotIsolated(ctx, c.Evaluation, componentNames(members), env.Name, out.Tip, edits)
 		if err != nil {
 			return err
 		}
@@ -243,7 +243,7 @@ func (o *Gatherer) answerRestore(ctx context.Context, c *ComponentEvaluation, en
 }
 
 // composeRevert composes onto a base what takes back what landed with a commit.
-func (o *Gatherer) composeRevert(ctx context.Context, ev *Evaluation, env string, members []promotion.Member, commit, base string) ([]fieldedit.Edit, error) {
+func (ga *Gatherer) composeRevert(ctx context.Context, ev *Evaluation, env string, members []promotion.Member, commit, base string) ([]fieldedit.Edit, error) {
 	m := ev.Snapshot.Repo.Mirror
 	info, err := m.Commit(ctx, commit)
 	if err != nil {
@@ -264,20 +264,20 @@ func (o *Gatherer) composeRevert(ctx context.Context, ev *Evaluation, env string
 }
 
 // ComposeRevertOnto composes an open revert anew onto a tip.
-func (o *Gatherer) ComposeRevertOnto(ctx context.Context, ev *Evaluation, p *OpenPull, tip string) ([]fieldedit.Edit, error) {
-	return o.composeRevert(ctx, ev, p.Environment, p.Members, p.Reverts.MergeCommit, tip)
+func (ga *Gatherer) ComposeRevertOnto(ctx context.Context, ev *Evaluation, p *OpenPull, tip string) ([]fieldedit.Edit, error) {
+	return ga.composeRevert(ctx, ev, p.Environment, p.Members, p.Reverts.MergeCommit, tip)
 }
 
 // answerBlame answers Look blame: which other commits changed what the environment's
 // targets read since the release landed, on any branch that they follow.
-func (o *Gatherer) answerBlame(ctx context.Context, c *ComponentEvaluation, env *promotion.Env) error {
+func (ga *Gatherer) answerBlame(ctx context.Context, c *ComponentEvaluation, env *promotion.Env) error {
 	changed := map[string][]string{}
 	for _, l := range c.Snapshot.BranchHeads() {
 		if l.Commit == "" {
 			continue
 		}
 		ix := c.Pipeline.readerIndexes[l.Branch]
-		if err := o.addChangesOn(ctx, c, env, l, ix, changed); err != nil {
+		if err := ga.addChangesOn(ctx, c, env, l, ix, changed); err != nil {
 			var indexErr *indexError
 			if !errors.As(err, &indexErr) {
 				return err
@@ -301,7 +301,7 @@ func (o *Gatherer) answerBlame(ctx context.Context, c *ComponentEvaluation, env 
 // addChangesOn adds the commits of one branch. On the environment's own they are
 // those after what landed; on another, which what landed isn't on, those that
 // are no older.
-func (o *Gatherer) addChangesOn(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, l BranchHead, ix *lazyIndex, changed map[string][]string) error {
+func (ga *Gatherer) addChangesOn(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, l BranchHead, ix *lazyIndex, changed map[string][]string) error {
 	m, landed, at := c.Snapshot.Repo.Mirror, env.Landed.Value, c.Unit.Envs[env.Name]
 	own := l.Branch == env.Branch
 	q := git.LogQuery{From: l.Commit, FirstParent: true, Limit: originDepth}
@@ -360,12 +360,12 @@ type ReachedTarget struct {
 
 // Reach says which targets edits on a commit of an environment's branch reach and which of the
 // pipeline's other targets they don't; for the pull request's body. components are those that move.
-func (o *Gatherer) Reach(ctx context.Context, c *Evaluation, components []string, env, base string, edits []fieldedit.Edit) (reached []ReachedTarget, unaffected []appset.Target, err error) {
+func (ga *Gatherer) Reach(ctx context.Context, c *Evaluation, components []string, env, base string, edits []fieldedit.Edit) (reached []ReachedTarget, unaffected []appset.Target, err error) {
 	readers, err := c.Pipeline.AffectedReaders(ctx, c.Snapshot.BranchFor(c.Pipeline.Pipeline, env).Branch, editedFiles(edits))
 	if err != nil {
 		return nil, nil, err
 	}
-	regenerated, err := o.regenerated(ctx, c, components, env, base, edits)
+	regenerated, err := ga.regenerated(ctx, c, components, env, base, edits)
 	if err != nil {
 		return nil, nil, err
 	}

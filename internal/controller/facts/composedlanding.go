@@ -31,7 +31,7 @@ import (
 // and nothing takes it back or replaces it, until a person says promote or the release is verified
 // upstream again. The other way round a release that no environment before has seen would move on.
 // What was merged before there were such records stays as it was found then, as long as the store has that.
-func (o *Gatherer) isComposedLanding(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, own *pullRecord) (bool, error) {
+func (ga *Gatherer) isComposedLanding(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, own *pullRecord) (bool, error) {
 	if slices.ContainsFunc(env.History, func(a promotion.Arrival) bool {
 		return a.Commit == own.PR.MergeCommit && a.Release == env.Release.Value.ID && (a.By == promotion.ByPromotion || a.By == promotion.ByRevert)
 	}) {
@@ -40,22 +40,22 @@ func (o *Gatherer) isComposedLanding(ctx context.Context, c *ComponentEvaluation
 	var proven bool
 	var err error
 	if own.ref.Revert {
-		proven, err = o.isRestoredLanding(ctx, c, env, own)
+		proven, err = ga.isRestoredLanding(ctx, c, env, own)
 	} else {
-		proven, err = o.isPromotedLanding(ctx, c, env, own)
+		proven, err = ga.isPromotedLanding(ctx, c, env, own)
 	}
 	if err != nil || proven {
 		return proven, err
 	}
-	return o.isMergedByUs(ctx, c.Snapshot.Repo, &own.PR)
+	return ga.isMergedByUs(ctx, c.Snapshot.Repo, &own.PR)
 }
 
 // isPromotedLanding says that a promotion brought releases that are known to be ours, as in
 // isComposedLanding.
-func (o *Gatherer) isPromotedLanding(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, own *pullRecord) (bool, error) {
+func (ga *Gatherer) isPromotedLanding(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, own *pullRecord) (bool, error) {
 	landed := []promotion.Member{{Component: c.Facts.Unit.Component, Release: env.Release.Value.ID}}
 	if own.batch {
-		members, err := o.findMembers(ctx, c.Evaluation, own)
+		members, err := ga.findMembers(ctx, c.Evaluation, own)
 		if err != nil {
 			return false, err
 		}
@@ -65,7 +65,7 @@ func (o *Gatherer) isPromotedLanding(ctx context.Context, c *ComponentEvaluation
 			}
 		}
 	}
-	put, known, err := o.releasesPut(ctx, c.Snapshot.Repo, own)
+	put, known, err := ga.releasesPut(ctx, c.Snapshot.Repo, own)
 	if err != nil {
 		return false, err
 	}
@@ -83,8 +83,8 @@ func (o *Gatherer) isPromotedLanding(ctx context.Context, c *ComponentEvaluation
 // releasesPut are the releases, by component, that we put onto the branch of a merged promotion:
 // each entry is what one of our heads moves. known says that the store has them, so that nothing else
 // was ours; else a signed mark may say so, and none means that it isn't known.
-func (o *Gatherer) releasesPut(ctx context.Context, r *Repository, p *pullRecord) (put []map[string]string, known bool, err error) {
-	pushed, _, err := PushedHeads.Get(ctx, o.opts.Store, record.OfBranch(r.ID, p.PR.Branch))
+func (ga *Gatherer) releasesPut(ctx context.Context, r *Repository, p *pullRecord) (put []map[string]string, known bool, err error) {
+	pushed, _, err := PushedHeads.Get(ctx, ga.opts.Store, record.OfBranch(r.ID, p.PR.Branch))
 	if err != nil {
 		return nil, false, err
 	}
@@ -128,9 +128,9 @@ func headsUpdated(ctx context.Context, m *git.Mirror, head string) ([]string, er
 // isRestoredLanding says that a revert put back what was there before its promotion. Where that isn't
 // known, it is taken for one: from there nothing moves on without a command, and it is never taken
 // back by itself, so that little is gained by a stop.
-func (o *Gatherer) isRestoredLanding(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, own *pullRecord) (bool, error) {
+func (ga *Gatherer) isRestoredLanding(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, own *pullRecord) (bool, error) {
 	r := c.Snapshot.Repo
-	of, err := o.findReverted(ctx, c.Evaluation, own)
+	of, err := ga.findReverted(ctx, c.Evaluation, own)
 	if err != nil || of == nil {
 		return err == nil, err
 	}
@@ -141,14 +141,14 @@ func (o *Gatherer) isRestoredLanding(ctx context.Context, c *ComponentEvaluation
 	if err != nil {
 		return false, err
 	}
-	if len(promoted.Parents) > 0 && o.releaseIDAt(r, promoted.Parents[0], c.Pipeline, c.Unit.Envs[env.Name]) == env.Release.Value.ID {
+	if len(promoted.Parents) > 0 && ga.releaseIDAt(r, promoted.Parents[0], c.Pipeline, c.Unit.Envs[env.Name]) == env.Release.Value.ID {
 		return true, nil
 	}
 	landed, err := r.Mirror.Commit(ctx, own.PR.MergeCommit)
 	if err != nil || len(landed.Parents) == 0 {
 		return false, err
 	}
-	edits, err := o.composeRevert(ctx, c.Evaluation, env.Name, of.members, of.PR.MergeCommit, landed.Parents[0])
+	edits, err := ga.composeRevert(ctx, c.Evaluation, env.Name, of.members, of.PR.MergeCommit, landed.Parents[0])
 	if err != nil {
 		return false, ctx.Err() // it couldn't be composed there
 	}
@@ -161,19 +161,19 @@ func (o *Gatherer) isRestoredLanding(ctx context.Context, c *ComponentEvaluation
 
 // isMergedByUs says that it was Liftlock that merged a pull request. The forge is asked once where
 // its list didn't say.
-func (o *Gatherer) isMergedByUs(ctx context.Context, r *Repository, pr *forge.PullRequest) (bool, error) {
+func (ga *Gatherer) isMergedByUs(ctx context.Context, r *Repository, pr *forge.PullRequest) (bool, error) {
 	if pr.MergedBy != "" {
 		return r.hasMerged(pr), nil
 	}
 	key := fmt.Sprintf("%s#%d %s", r.ID, pr.Number, pr.MergeCommit)
-	if ours, known := o.mergedByUs.Get(key); known {
+	if ours, known := ga.mergedByUs.Get(key); known {
 		return ours, nil
 	}
-	now, err := o.RefreshPullRequest(ctx, r, pr.Number)
+	now, err := ga.RefreshPullRequest(ctx, r, pr.Number)
 	if err != nil && !errors.Is(err, forge.ErrNotFound) {
 		return false, err
 	}
 	ours := err == nil && now.MergeCommit == pr.MergeCommit && r.hasMerged(now)
-	o.mergedByUs.Put(key, ours)
+	ga.mergedByUs.Put(key, ours)
 	return ours, nil
 }

@@ -31,65 +31,65 @@ func openToQA(w *story) (number int, branch, head string) {
 }
 
 // pushOver puts a commit onto a branch of ours.
-func (w *story) pushOver(number int, branch, head string) {
-	w.t.Helper()
-	w.must(w.forge.Push(storyRepo, "mallory", branch, head, true))
-	w.fetch()
-	w.refreshPull(number)
+func (sto *story) pushOver(number int, branch, head string) {
+	sto.t.Helper()
+	sto.must(sto.forge.Push(storyRepo, "mallory", branch, head, true))
+	sto.fetch()
+	sto.refreshPull(number)
 }
 
 // bringUpToDate merges main into a branch of ours, as the forge's button does; files are changed in that
 // merge besides.
-func (w *story) bringUpToDate(number int, branch, head string, files map[string]string) string {
-	w.t.Helper()
-	onto := w.commit("linus", "Docs", map[string]string{"docs": head})
-	tree, conflicts, err := w.remote.Merge(w.ctx(), head, onto)
-	w.must(err)
+func (sto *story) bringUpToDate(number int, branch, head string, files map[string]string) string {
+	sto.t.Helper()
+	onto := sto.commit("linus", "Docs", map[string]string{"docs": head})
+	tree, conflicts, err := sto.remote.Merge(sto.ctx(), head, onto)
+	sto.must(err)
 	if len(conflicts) > 0 {
-		w.t.Fatal(conflicts)
+		sto.t.Fatal(conflicts)
 	}
-	merged := w.mergeCommit(tree, head, onto)
+	merged := sto.mergeCommit(tree, head, onto)
 	if len(files) > 0 {
-		tree = w.commitTo("mallory", "elsewhere", merged, "A tree", files)
-		merged = w.mergeCommit(tree, head, onto)
+		tree = sto.commitTo("mallory", "elsewhere", merged, "A tree", files)
+		merged = sto.mergeCommit(tree, head, onto)
 	}
-	w.pushOver(number, branch, merged)
+	sto.pushOver(number, branch, merged)
 	return merged
 }
 
 // mergeBy merges by one of the forge's methods.
-func (w *story) mergeBy(number int, login, method string) {
-	w.t.Helper()
-	_, err := w.forge.MergeByHand(storyRepo, number, login, method)
-	w.must(err)
-	w.fetch()
-	w.refreshPull(number)
+func (sto *story) mergeBy(number int, login, method string) {
+	sto.t.Helper()
+	_, err := sto.forge.MergeByHand(storyRepo, number, login, method)
+	sto.must(err)
+	sto.fetch()
+	sto.refreshPull(number)
 }
 
 // checkLanded holds by whom an environment came to what it carries, and, of a person's change, that it is
 // left alone: nothing goes on from there, takes it back or replaces it.
-func (w *story) checkLanded(component, want string, modified int) {
-	w.t.Helper()
-	ev, _ := w.evaluate(component, false)
+func (sto *story) checkLanded(component, want string, modified int) {
+	sto.t.Helper()
+	ev, _ := sto.evaluate(component, false)
 	c, _ := ev.Component(component)
 	l := c.Env("qa").Landed
 	if !l.OK || l.Value.By != want || l.Value.ModifiedPull != modified {
-		w.t.Fatalf("what %s has in qa came by %+v, not by %s (#%d)", component, l, want, modified)
+		sto.t.Fatalf("what %s has in qa came by %+v, not by %s (#%d)", component, l, want, modified)
 	}
 	if want != promotion.ByPerson {
 		return
 	}
-	w.soak(component)
-	w.release("ada", "dev", "1.2.0", component)
-	w.soak(component)
-	ev, d := w.evaluate(component, false)
+	sto.soak(component)
+	sto.release("ada", "dev", "1.2.0", component)
+	sto.soak(component)
+	ev, d := sto.evaluate(component, false)
 	_, i := ev.Component(component)
 	if st := d.Components[i].Env("qa"); st.State != promotion.Diverged {
-		w.t.Errorf("qa is %s: %s", st.State, st.Reason)
+		sto.t.Errorf("qa is %s: %s", st.State, st.Reason)
 	}
 	for _, s := range d.Steps() {
 		if env := promotion.EnvironmentOf(s.Action); env == "qa" || env == "prod" {
-			w.t.Errorf("%T %+v is wanted", s.Action, s.Action)
+			sto.t.Errorf("%T %+v is wanted", s.Action, s.Action)
 		}
 	}
 }

@@ -41,35 +41,35 @@ type treesBudget struct {
 // treesContext is of all reads of trees in a look: from the first one on they take treesTimeout
 // together, since the decision about the unit waits for them. What is remembered of a tree is
 // answered after that too.
-func (l *targetLook) treesContext() context.Context {
-	if l.trees.ctx == nil {
-		l.trees.ctx, l.trees.cancel = context.WithTimeout(l.ctx, treesTimeout)
+func (t *targetLook) treesContext() context.Context {
+	if t.trees.ctx == nil {
+		t.trees.ctx, t.trees.cancel = context.WithTimeout(t.ctx, treesTimeout)
 	}
-	return l.trees.ctx
+	return t.trees.ctx
 }
 
-func (b *treesBudget) stop() {
-	if b.cancel != nil {
-		b.cancel()
+func (t *treesBudget) stop() {
+	if t.cancel != nil {
+		t.cancel()
 	}
 }
 
 // noteTreeError has what failed looked for again where that may pass, and waits in this look for no
 // other tree where too many are asked for already.
-func (l *targetLook) noteTreeError(err error) {
+func (t *targetLook) noteTreeError(err error) {
 	if errors.Is(err, argocd.ErrTreesBusy) {
-		l.trees.stop()
+		t.trees.stop()
 	}
 	if !errors.Is(err, argocd.ErrHealthNotKept) {
-		l.c.scheduleRetry(retryState{tries: 1, retryAt: l.c.Now.Add(treesRetry)})
+		t.c.scheduleRetry(retryState{tries: 1, retryAt: t.c.Now.Add(treesRetry)})
 	}
 }
 
 // unhealthyAtFirst is what is known of a target's unhealthy resources before anybody asks
 // for them, which only a decision about a degraded one does.
-func (o *argocdGatherer) unhealthyAtFirst(t *appset.Target, app *verification.App, v *verification.Verdict) promotion.Known[[]verification.Resource] {
+func (ag *argocdGatherer) unhealthyAtFirst(t *appset.Target, app *verification.App, v *verification.Verdict) promotion.Known[[]verification.Resource] {
 	switch {
-	case app != nil && v.State == verification.Degraded && o.argocds.byName[o.argocds.ArgoCDOf(t)].Trees != nil:
+	case app != nil && v.State == verification.Degraded && ag.argocds.byName[ag.argocds.ArgoCDOf(t)].Trees != nil:
 		return promotion.Known[[]verification.Resource]{}
 	case app != nil && app.HealthInTree && len(v.Culprits) == 0:
 		return promotion.Unsure[[]verification.Resource](argocd.ErrHealthNotKept.Error())
@@ -82,8 +82,8 @@ func (o *argocdGatherer) unhealthyAtFirst(t *appset.Target, app *verification.Ap
 // lookForAbsent finds out whether a target that was done with what landed, or has drifted,
 // lacks a resource, where its Application doesn't say so; nil when it doesn't, or that
 // can't be told.
-func (o *argocdGatherer) lookForAbsent(l *targetLook, t *appset.Target, app *verification.App, v *verification.Verdict, mem *verification.Memory) *verification.App {
-	trees := o.argocds.byName[o.argocds.ArgoCDOf(t)].Trees
+func (ag *argocdGatherer) lookForAbsent(l *targetLook, t *appset.Target, app *verification.App, v *verification.Verdict, mem *verification.Memory) *verification.App {
+	trees := ag.argocds.byName[ag.argocds.ArgoCDOf(t)].Trees
 	if app == nil || trees == nil || mem.Done.IsZero() && v.Drift == nil || !app.MayLackResource() {
 		return nil
 	}
@@ -98,8 +98,8 @@ func (o *argocdGatherer) lookForAbsent(l *targetLook, t *appset.Target, app *ver
 // lookForInconclusive finds out whether an analysis without a result is what a target waits
 // for, where its Application doesn't say so; nil when it isn't, or that can't be told. Before a
 // target is done with what landed, an Unknown one waits for that, whatever its analyses say.
-func (o *argocdGatherer) lookForInconclusive(l *targetLook, t *appset.Target, app *verification.App, v *verification.Verdict, mem *verification.Memory) *verification.App {
-	trees := o.argocds.byName[o.argocds.ArgoCDOf(t)].Trees
+func (ag *argocdGatherer) lookForInconclusive(l *targetLook, t *appset.Target, app *verification.App, v *verification.Verdict, mem *verification.Memory) *verification.App {
+	trees := ag.argocds.byName[ag.argocds.ArgoCDOf(t)].Trees
 	if app == nil || trees == nil || v.State != verification.Suspended && (v.State != verification.Unclear || mem.Done.IsZero()) || !app.MayBeInconclusive() {
 		return nil
 	}
@@ -114,8 +114,8 @@ func (o *argocdGatherer) lookForInconclusive(l *targetLook, t *appset.Target, ap
 // lookForUnchecked finds out which resources of a target have no health check, where its
 // environment asks for them, its Application doesn't say it, and nothing else keeps it from
 // being verified; nil where it isn't asked or nobody can tell.
-func (o *argocdGatherer) lookForUnchecked(l *targetLook, t *appset.Target, app *verification.App, e *verification.Expect, v *verification.Verdict) *verification.App {
-	trees := o.argocds.byName[o.argocds.ArgoCDOf(t)].Trees
+func (ag *argocdGatherer) lookForUnchecked(l *targetLook, t *appset.Target, app *verification.App, e *verification.Expect, v *verification.Verdict) *verification.App {
+	trees := ag.argocds.byName[ag.argocds.ArgoCDOf(t)].Trees
 	if app == nil || trees == nil || !e.Limits.RequireHealthChecks || !app.HealthInTree || app.UncheckedKnown || v.State != verification.Failed || !verification.WasHealthy(app) {
 		return nil
 	}
@@ -131,8 +131,8 @@ func (o *argocdGatherer) lookForUnchecked(l *targetLook, t *appset.Target, app *
 
 // showUnchecked completes a verdict with what was read before of resources without a health
 // check, where its Application doesn't say which they are.
-func (o *argocdGatherer) showUnchecked(t *appset.Target, app *verification.App, v *verification.Verdict) {
-	trees := o.argocds.byName[o.argocds.ArgoCDOf(t)].Trees
+func (ag *argocdGatherer) showUnchecked(t *appset.Target, app *verification.App, v *verification.Verdict) {
+	trees := ag.argocds.byName[ag.argocds.ArgoCDOf(t)].Trees
 	if !v.UncheckedUnknown || trees == nil {
 		return
 	}
@@ -143,7 +143,7 @@ func (o *argocdGatherer) showUnchecked(t *appset.Target, app *verification.App, 
 
 // answerCulprits says which resources of the degraded targets are unhealthy. That this is
 // not known is an answer too; where that may pass, it is looked for again.
-func (o *argocdGatherer) answerCulprits(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv) error {
+func (ag *argocdGatherer) answerCulprits(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv) error {
 	within, cancel := context.WithTimeout(ctx, treesTimeout)
 	defer cancel()
 	count := 0
@@ -153,7 +153,7 @@ func (o *argocdGatherer) answerCulprits(ctx context.Context, c *ComponentEvaluat
 		if t == nil || out.Verdict.State != verification.Degraded || out.Unhealthy.OK {
 			continue
 		}
-		list, err := o.unhealthyResources(within, t, count)
+		list, err := ag.unhealthyResources(within, t, count)
 		count++
 		switch {
 		case ctx.Err() != nil:
@@ -171,16 +171,16 @@ func (o *argocdGatherer) answerCulprits(ctx context.Context, c *ComponentEvaluat
 }
 
 // unhealthyResources asks about one target, which so many were before.
-func (o *argocdGatherer) unhealthyResources(ctx context.Context, t *appset.Target, before int) ([]verification.Resource, error) {
+func (ag *argocdGatherer) unhealthyResources(ctx context.Context, t *appset.Target, before int) ([]verification.Resource, error) {
 	if before >= maxTreesAtOnce {
 		return nil, fmt.Errorf("more than %d targets are degraded at once; not all of them are looked into", maxTreesAtOnce)
 	}
-	app, err := o.argocds.findApp(t)
+	app, err := ag.argocds.findApp(t)
 	switch {
 	case err != nil:
 		return nil, err
 	case app == nil:
 		return nil, errors.New("the Application is gone")
 	}
-	return o.argocds.byName[o.argocds.ArgoCDOf(t)].Trees.UnhealthyResources(ctx, app)
+	return ag.argocds.byName[ag.argocds.ArgoCDOf(t)].Trees.UnhealthyResources(ctx, app)
 }

@@ -35,30 +35,30 @@ func ReadDeployments(ctx context.Context, s record.Reader, u promotion.Unit) (St
 
 // Put changes what is known of one deployment, or adds it. What can't change any more is
 // dropped: the deployments of what keep says isn't there, whose state is a last one.
-func (d *StoredDeployments) Put(env string, changed StoredDeployment, keep func(commit string) bool) {
-	if *d == nil {
-		*d = StoredDeployments{}
+func (s *StoredDeployments) Put(env string, changed StoredDeployment, keep func(commit string) bool) {
+	if *s == nil {
+		*s = StoredDeployments{}
 	}
-	all := slices.DeleteFunc((*d)[env], func(k StoredDeployment) bool { return k.Commit == changed.Commit })
+	all := slices.DeleteFunc((*s)[env], func(k StoredDeployment) bool { return k.Commit == changed.Commit })
 	all = append(all, changed)
-	(*d)[env] = slices.DeleteFunc(all, func(k StoredDeployment) bool {
+	(*s)[env] = slices.DeleteFunc(all, func(k StoredDeployment) bool {
 		over := k.State == promotion.DeploymentFailure || k.State == promotion.DeploymentError || k.State == promotion.DeploymentInactive || k.Refused != ""
 		return over && !keep(k.Commit)
 	})
 }
 
 // Find finds what is known of the deployment of a commit.
-func (d StoredDeployments) Find(env, commit string) (StoredDeployment, bool) {
-	i := slices.IndexFunc(d[env], func(k StoredDeployment) bool { return k.Commit == commit })
+func (s StoredDeployments) Find(env, commit string) (StoredDeployment, bool) {
+	i := slices.IndexFunc(s[env], func(k StoredDeployment) bool { return k.Commit == commit })
 	if i < 0 {
 		return StoredDeployment{}, false
 	}
-	return d[env][i], true
+	return s[env][i], true
 }
 
 // gatherDeployments fills in what the forge was told of the unit's deployments, where the
 // pipeline wants it told.
-func (o *Gatherer) gatherDeployments(ctx context.Context, ev *Evaluation) error {
+func (ga *Gatherer) gatherDeployments(ctx context.Context, ev *Evaluation) error {
 	if !ev.Pipeline.Spec.Deployments {
 		return nil
 	}
@@ -67,7 +67,7 @@ func (o *Gatherer) gatherDeployments(ctx context.Context, ev *Evaluation) error 
 		ev.deployments.Unsupported = fmt.Sprintf("spec.deployments: the forge %s keeps no deployments; only GitHub does", r.ForgeRef)
 		return nil
 	}
-	stored, err := ReadDeployments(ctx, o.opts.Store, ev.Unit)
+	stored, err := ReadDeployments(ctx, ga.opts.Store, ev.Unit)
 	if err != nil {
 		return err
 	}

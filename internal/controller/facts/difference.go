@@ -29,7 +29,7 @@ const (
 // NoDifferenceError says why what a pull request changes of manifests can't be shown.
 type NoDifferenceError struct{ Why string }
 
-func (e *NoDifferenceError) Error() string { return e.Why }
+func (n *NoDifferenceError) Error() string { return n.Why }
 
 func newNoDifference(format string, args ...any) error {
 	return &NoDifferenceError{Why: fmt.Sprintf(format, args...)}
@@ -51,20 +51,20 @@ type inspectedHead struct{ head, base, headModified string }
 
 // recordHead remembers what was found out about an open pull request's head; composed:
 // its edits were composed again and are exactly what the head has.
-func (o *effectGatherer) recordHead(r *Repository, p *promotion.Pull, base string, composed bool) {
+func (eg *effectGatherer) recordHead(r *Repository, p *promotion.Pull, base string, composed bool) {
 	s := inspectedHead{head: p.Head, base: base, headModified: p.HeadReason}
 	if s.headModified == "" && !composed {
 		s.headModified = fmt.Sprintf("#%d can't be composed again, so it can't be told whether it is what Liftlock composed", p.Number)
 	}
-	o.inspectedHeads.Put(detailKey(r, p.Number), s)
+	eg.inspectedHeads.Put(detailKey(r, p.Number), s)
 }
 
 // Difference compares the manifests of an environment of a unit without and with
 // one of our pull requests: an open one's head with what it was composed on, a
 // merged one's commit with its first parent. It reads Git and the store, never the
 // forge. *NoDifferenceError says why it can't.
-func (o *effectGatherer) Difference(ctx context.Context, r *Repository, u promotion.Unit, env string, pull int) (*Difference, error) {
-	s, err := o.targets.Snapshot(ctx, r)
+func (eg *effectGatherer) Difference(ctx context.Context, r *Repository, u promotion.Unit, env string, pull int) (*Difference, error) {
+	s, err := eg.targets.Snapshot(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (o *effectGatherer) Difference(ctx context.Context, r *Repository, u promot
 	if ua == nil || ua.Envs[env] == nil {
 		return nil, newNoDifference("the pipeline %s has no component %s in %s any more, so its manifests can't be rendered", u.Pipeline, u.Component, env)
 	}
-	e, err := o.pulls.findCachedPull(ctx, r, pull)
+	e, err := eg.pulls.findCachedPull(ctx, r, pull)
 	if err != nil {
 		return nil, err
 	}
@@ -86,29 +86,29 @@ func (o *effectGatherer) Difference(ctx context.Context, r *Repository, u promot
 	}
 	switch e.PR.State {
 	case forge.Open:
-		return o.openDifference(ctx, c, components, env, &e.PR)
+		return eg.openDifference(ctx, c, components, env, &e.PR)
 	case forge.Merged:
-		return o.landedDifference(ctx, c, components, env, &e.PR)
+		return eg.landedDifference(ctx, c, components, env, &e.PR)
 	}
 	return nil, newNoDifference("#%d was closed without a merge: nothing of it landed", pull)
 }
 
 // openDifference compares an open pull request's head with its base.
-func (o *effectGatherer) openDifference(ctx context.Context, c *Evaluation, components []string, env string, pr *forge.PullRequest) (*Difference, error) {
+func (eg *effectGatherer) openDifference(ctx context.Context, c *Evaluation, components []string, env string, pr *forge.PullRequest) (*Difference, error) {
 	r := c.Snapshot.Repo
-	seen, ok := o.inspectedHeads.Get(detailKey(r, pr.Number))
+	seen, ok := eg.inspectedHeads.Get(detailKey(r, pr.Number))
 	switch {
 	case !ok || seen.head != pr.Head:
 		return nil, newNoDifference("the head of #%d has not been looked at yet; try again in a moment", pr.Number)
 	case seen.headModified != "":
 		return nil, newNoDifference("%s. What somebody else wrote is not rendered here", seen.headModified)
 	}
-	edits, err := o.editsBetween(ctx, r, seen.base, seen.head)
+	edits, err := eg.editsBetween(ctx, r, seen.base, seen.head)
 	if err != nil {
 		return nil, err
 	}
 	out := &Difference{Before: seen.base, After: seen.head, Files: editedFiles(edits)}
-	out.Effects, out.Pending, err = o.ShownEffects(ctx, c, components, env, Commits{seen.base, seen.head}, edits, ReaderPatience)
+	out.Effects, out.Pending, err = eg.ShownEffects(ctx, c, components, env, Commits{seen.base, seen.head}, edits, ReaderPatience)
 	if err != nil && ctx.Err() == nil {
 		return nil, newNoDifference("the rendered manifests could not be compared: %v", err)
 	}
@@ -116,7 +116,7 @@ func (o *effectGatherer) openDifference(ctx context.Context, c *Evaluation, comp
 }
 
 // editsBetween are what turns one commit into another, by the files' contents.
-func (o *effectGatherer) editsBetween(ctx context.Context, r *Repository, base, head string) ([]fieldedit.Edit, error) {
+func (eg *effectGatherer) editsBetween(ctx context.Context, r *Repository, base, head string) ([]fieldedit.Edit, error) {
 	changed, err := r.Mirror.Changed(ctx, base, head)
 	if err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func editedFiles(edits []fieldedit.Edit) []string {
 // before. Both are of the environment's branch's history. They are resolved with the
 // rules, the live objects and the other repositories of today: those of then
 // are not in Git.
-func (o *effectGatherer) landedDifference(ctx context.Context, c *Evaluation, components []string, env string, pr *forge.PullRequest) (*Difference, error) {
+func (eg *effectGatherer) landedDifference(ctx context.Context, c *Evaluation, components []string, env string, pr *forge.PullRequest) (*Difference, error) {
 	m, commit := c.Snapshot.Repo.Mirror, pr.MergeCommit
 	line := c.Snapshot.BranchFor(c.Pipeline.Pipeline, env)
 	on := false
@@ -177,9 +177,9 @@ func (o *effectGatherer) landedDifference(ctx context.Context, c *Evaluation, co
 	if len(out.Files) > maxComparedFiles {
 		return nil, newNoDifference("%s changes %d files; at most %d are compared", describeCommit(commit), len(out.Files), maxComparedFiles)
 	}
-	limited, cancel := o.withEditTimeout(ctx)
+	limited, cancel := eg.withEditTimeout(ctx)
 	defer cancel()
-	err = o.compareLanded(limited, c, components, env, out)
+	err = eg.compareLanded(limited, c, components, env, out)
 	if ranOutOfTime(ctx, err) {
 		return nil, newNoDifference("rendering both sides took longer than %s", editTimeout)
 	}
@@ -187,22 +187,22 @@ func (o *effectGatherer) landedDifference(ctx context.Context, c *Evaluation, co
 		return nil, err
 	}
 	var retries []retryState
-	out.Effects, retries = o.remote.replaceEffects(ctx, out.Effects, Commits{out.Before, out.After}, ReaderPatience)
+	out.Effects, retries = eg.remote.replaceEffects(ctx, out.Effects, Commits{out.Before, out.After}, ReaderPatience)
 	out.Pending = slices.ContainsFunc(retries, retryState.isPending)
 	return out, ctx.Err()
 }
 
 // compareLanded fills in the effects of a commit of the past. Nothing of it is
 // kept where the present is judged from.
-func (o *effectGatherer) compareLanded(ctx context.Context, c *Evaluation, components []string, env string, d *Difference) error {
+func (eg *effectGatherer) compareLanded(ctx context.Context, c *Evaluation, components []string, env string, d *Difference) error {
 	edit := &isolation.Edit{Files: d.Files, Revision: d.Before}
 	mine, came := map[string]bool{}, map[string]bool{}
 	branch := c.Snapshot.BranchFor(c.Pipeline.Pipeline, env).Branch
 	var err error
-	if edit.Before, err = o.resolveAt(ctx, c, components, env, BranchHead{branch, d.Before}, true, mine); err != nil {
+	if edit.Before, err = eg.resolveAt(ctx, c, components, env, BranchHead{branch, d.Before}, true, mine); err != nil {
 		return err
 	}
-	if edit.After, err = o.resolveAt(ctx, c, components, env, BranchHead{branch, d.After}, true, came); err != nil {
+	if edit.After, err = eg.resolveAt(ctx, c, components, env, BranchHead{branch, d.After}, true, came); err != nil {
 		return err
 	}
 	edit.MayChange = func(t *appset.Target) bool { return mine[t.ID()] || came[t.ID()] }
@@ -219,7 +219,7 @@ func (o *effectGatherer) compareLanded(ctx context.Context, c *Evaluation, compo
 		return err
 	}
 	edit.FilesByTarget = ix.AffectedReaders(d.Files)
-	d.Effects, err = o.pastRenderer.Effects(ctx, edit)
+	d.Effects, err = eg.pastRenderer.Effects(ctx, edit)
 	d.Problems = slices.Compact(slices.Sorted(slices.Values(slices.Concat(edit.Before.Problems, edit.After.Problems))))
 	return err
 }

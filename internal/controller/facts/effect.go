@@ -86,20 +86,20 @@ type retryState struct {
 }
 
 // nextRetry is what it is after another try that ran out of time.
-func (l retryState) nextRetry(now time.Time) retryState {
+func (r retryState) nextRetry(now time.Time) retryState {
 	wait := maxRetryDelay
-	if l.tries < 6 { // 1, 2, 4 … 32 minutes
-		wait = firstRetryDelay << l.tries
+	if r.tries < 6 { // 1, 2, 4 … 32 minutes
+		wait = firstRetryDelay << r.tries
 	}
-	return retryState{tries: l.tries + 1, retryAt: now.Add(wait)}
+	return retryState{tries: r.tries + 1, retryAt: now.Add(wait)}
 }
 
 // isDue says that what is known isn't to be used any more.
-func (l retryState) isDue(now time.Time) bool { return l.tries > 0 && !now.Before(l.retryAt) }
+func (r retryState) isDue(now time.Time) bool { return r.tries > 0 && !now.Before(r.retryAt) }
 
 // withEditTimeout is a context for judging an edit.
-func (o *effectGatherer) withEditTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, o.timeout())
+func (eg *effectGatherer) withEditTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, eg.timeout())
 }
 
 // ranOutOfTime says that judging failed because its time was over, not its caller's.
@@ -110,15 +110,15 @@ func ranOutOfTime(ctx context.Context, err error) bool {
 // WhyNotIsolated says why edits on a commit, for an environment of some
 // components, must not be made: which targets outside it they change. "" is the
 // proof that there are none.
-func (o *effectGatherer) WhyNotIsolated(ctx context.Context, c *Evaluation, components []string, env, base string, edits []fieldedit.Edit) (string, error) {
+func (eg *effectGatherer) WhyNotIsolated(ctx context.Context, c *Evaluation, components []string, env, base string, edits []fieldedit.Edit) (string, error) {
 	for _, e := range edits {
 		if pipeline.IsPipelinePath(e.File) {
 			return fmt.Sprintf("%s is the pipeline's own file: a promotion never changes the rules", e.File), nil
 		}
 	}
 	late := fmt.Sprintf("that no target outside %s depends on it could not be shown within %s; it is tried again, within the hour at the latest", env, editTimeout)
-	j, err := o.judgeEdit(ctx, c, components, env, base, edits, late, func(ctx context.Context, edit *isolation.Edit) (j judgement, err error) {
-		if j.why, err = o.renderer.WhyNotIsolated(ctx, edit); j.why != "" {
+	j, err := eg.judgeEdit(ctx, c, components, env, base, edits, late, func(ctx context.Context, edit *isolation.Edit) (j judgement, err error) {
+		if j.why, err = eg.renderer.WhyNotIsolated(ctx, edit); j.why != "" {
 			j.why += "; a promotion may only edit what no target outside " + env + " depends on"
 		}
 		return j, err
@@ -129,13 +129,13 @@ func (o *effectGatherer) WhyNotIsolated(ctx context.Context, c *Evaluation, comp
 // Effects says what edits on a commit do to the targets of an environment of
 // the components. An error says for people why that isn't known; then and only
 // then there are no effects.
-func (o *effectGatherer) Effects(ctx context.Context, c *Evaluation, components []string, env, base string, edits []fieldedit.Edit) ([]isolation.Effect, error) {
+func (eg *effectGatherer) Effects(ctx context.Context, c *Evaluation, components []string, env, base string, edits []fieldedit.Edit) ([]isolation.Effect, error) {
 	if len(edits) == 0 || base == "" {
 		return nil, errors.New("its head is not what Liftlock composed")
 	}
 	const late = "rendering took longer than %s; it is tried again, within the hour at the latest"
-	j, err := o.judgeEdit(ctx, c, components, env, base, edits, fmt.Sprintf(late, editTimeout), func(ctx context.Context, edit *isolation.Edit) (j judgement, err error) {
-		j.effects, err = o.renderer.Effects(ctx, edit)
+	j, err := eg.judgeEdit(ctx, c, components, env, base, edits, fmt.Sprintf(late, editTimeout), func(ctx context.Context, edit *isolation.Edit) (j judgement, err error) {
+		j.effects, err = eg.renderer.Effects(ctx, edit)
 		return j, err
 	})
 	if err == nil && j.why != "" {
@@ -147,7 +147,7 @@ func (o *effectGatherer) Effects(ctx context.Context, c *Evaluation, components 
 // regenerated are the targets of an environment of the components whose Applications edits on a commit
 // change: no reading of files tells, as an ApplicationSet is nobody's. An error says for people why that
 // isn't known.
-func (o *effectGatherer) regenerated(ctx context.Context, c *Evaluation, components []string, env, base string, edits []fieldedit.Edit) ([]isolation.Regenerated, error) {
+func (eg *effectGatherer) regenerated(ctx context.Context, c *Evaluation, components []string, env, base string, edits []fieldedit.Edit) ([]isolation.Regenerated, error) {
 	var files []string
 	created := false
 	for _, e := range edits {
@@ -162,7 +162,7 @@ func (o *effectGatherer) regenerated(ctx context.Context, c *Evaluation, compone
 		return nil, nil
 	}
 	late := fmt.Sprintf("whose Applications it changes could not be worked out within %s; it is tried again, within the hour at the latest", editTimeout)
-	j, err := o.judgeEdit(ctx, c, components, env, base, edits, late, func(_ context.Context, edit *isolation.Edit) (judgement, error) {
+	j, err := eg.judgeEdit(ctx, c, components, env, base, edits, late, func(_ context.Context, edit *isolation.Edit) (judgement, error) {
 		return judgement{regenerated: edit.ListRegenerated()}, nil
 	})
 	if err == nil && j.why != "" {
@@ -173,30 +173,30 @@ func (o *effectGatherer) regenerated(ctx context.Context, c *Evaluation, compone
 
 // judgeEdit gives what is known of an edit, or finds it out. Errors are not kept, but
 // running out of time is, for a while: late says so.
-func (o *effectGatherer) judgeEdit(ctx context.Context, c *Evaluation, components []string, env, base string, edits []fieldedit.Edit, late string,
+func (eg *effectGatherer) judgeEdit(ctx context.Context, c *Evaluation, components []string, env, base string, edits []fieldedit.Edit, late string,
 	judge func(context.Context, *isolation.Edit) (judgement, error)) (judgement, error) {
-	question := fmt.Sprintf("%s %d", late, o.externals.currentVersion(ctx))
+	question := fmt.Sprintf("%s %d", late, eg.externals.currentVersion(ctx))
 	key, err := hashJudgementInputs(ctx, c, components, env, base, edits, question)
 	if err != nil {
 		return judgement{}, err
 	}
-	known, ok := o.judgements.Get(key)
-	if !ok || known.retry.isDue(o.now()) {
+	known, ok := eg.judgements.Get(key)
+	if !ok || known.retry.isDue(eg.now()) {
 		retry := known.retry
-		limited, cancel := o.withEditTimeout(ctx)
+		limited, cancel := eg.withEditTimeout(ctx)
 		defer cancel()
-		edit, why, err := o.buildEdit(limited, c, components, env, base, edits)
+		edit, why, err := eg.buildEdit(limited, c, components, env, base, edits)
 		known = judgement{why: why}
 		if err == nil && why == "" {
 			known, err = judge(limited, edit)
 		}
 		if ranOutOfTime(ctx, err) {
-			known, err = judgement{why: late, retry: retry.nextRetry(o.now())}, nil
+			known, err = judgement{why: late, retry: retry.nextRetry(eg.now())}, nil
 		}
 		if err != nil {
 			return judgement{}, err
 		}
-		o.judgements.Put(key, known)
+		eg.judgements.Put(key, known)
 	}
 	c.scheduleRetry(known.retry)
 	return known, nil
@@ -228,7 +228,7 @@ func hashJudgementInputs(ctx context.Context, c *Evaluation, components []string
 
 // buildEdit gathers what an edit is judged by: the tree and the targets without it
 // and with it. why says for people that it can't be.
-func (o *effectGatherer) buildEdit(ctx context.Context, c *Evaluation, components []string, env, base string, edits []fieldedit.Edit) (out *isolation.Edit, why string, err error) {
+func (eg *effectGatherer) buildEdit(ctx context.Context, c *Evaluation, components []string, env, base string, edits []fieldedit.Edit) (out *isolation.Edit, why string, err error) {
 	m, line := c.Snapshot.Repo.Mirror, c.Snapshot.BranchFor(c.Pipeline.Pipeline, env)
 	after, err := CommitEdits(ctx, m, base, edits, "What an edit would change. No branch ever has this commit.")
 	if err != nil {
@@ -254,7 +254,7 @@ func (o *effectGatherer) buildEdit(ctx context.Context, c *Evaluation, component
 		}
 	}
 	mine := map[string]bool{} // by ID: whether an edit may change the target
-	if out.Before, err = o.resolveAt(ctx, c, components, env, BranchHead{line.Branch, base}, whole, mine); err != nil {
+	if out.Before, err = eg.resolveAt(ctx, c, components, env, BranchHead{line.Branch, base}, whole, mine); err != nil {
 		return nil, "", err
 	}
 	for i := range out.Before.Targets { // what was another's doesn't become ours by the edit
@@ -263,7 +263,7 @@ func (o *effectGatherer) buildEdit(ctx context.Context, c *Evaluation, component
 		}
 	}
 	came := map[string]bool{}
-	if out.After, err = o.resolveAt(ctx, c, components, env, BranchHead{line.Branch, after}, whole, came); err != nil {
+	if out.After, err = eg.resolveAt(ctx, c, components, env, BranchHead{line.Branch, after}, whole, came); err != nil {
 		return nil, "", err
 	}
 	out.MayChange = func(t *appset.Target) bool {
@@ -279,9 +279,9 @@ func (o *effectGatherer) buildEdit(ctx context.Context, c *Evaluation, component
 // manifests only when they are needed: then the resolver keeps none of them.
 // Where it isn't the tracked branch, the ApplicationSets are the tracked one's.
 // The IDs of those that belong to the environment of the components go into mine.
-func (o *effectGatherer) resolveAt(ctx context.Context, c *Evaluation, components []string, env string, at BranchHead, whole bool, mine map[string]bool) (isolation.Resolution, error) {
+func (eg *effectGatherer) resolveAt(ctx context.Context, c *Evaluation, components []string, env string, at BranchHead, whole bool, mine map[string]bool) (isolation.Resolution, error) {
 	w := isolation.ResolutionAt(c.Snapshot.Repo.Mirror.Tree, at.Commit, c.Snapshot.otherCommits(at))
-	sur := o.targets.newInputCollector(c.Snapshot.Repo)
+	sur := eg.targets.newInputCollector(c.Snapshot.Repo)
 	for _, p := range c.Snapshot.Pipelines {
 		in, err := sur.inputWithBranch(ctx, p.Pipeline, c.Snapshot, at)
 		if err != nil {
@@ -290,7 +290,7 @@ func (o *effectGatherer) resolveAt(ctx context.Context, c *Evaluation, component
 		if in.Manifests = whole; whole {
 			in.Revision = ""
 		}
-		fl, err := o.targets.resolver.Resolve(ctx, in)
+		fl, err := eg.targets.resolver.Resolve(ctx, in)
 		if err != nil {
 			return w, err
 		}

@@ -86,33 +86,33 @@ func readEndpointState(ctx context.Context, r record.Reader, id string) (s endpo
 // applyAnswer takes in how asking ended. A fail is final; what came by a callback since is
 // newer; and an answer that nothing is decided takes back only what was answered itself:
 // who answers by callbacks always answers so.
-func (s *endpointState) applyAnswer(a policies.EndpointAnswer, nextAt time.Time, failed bool) {
-	s.Attempts++
+func (e *endpointState) applyAnswer(a policies.EndpointAnswer, nextAt time.Time, failed bool) {
+	e.Attempts++
 	if failed {
 		return
 	}
-	s.forgetFuture(a.At)
-	if a.At.After(s.CalledAt) {
-		s.CalledAt, s.NextAt = a.At, nextAt
+	e.forgetFuture(a.At)
+	if a.At.After(e.CalledAt) {
+		e.CalledAt, e.NextAt = a.At, nextAt
 	}
 	switch {
-	case s.Outcome == policies.Fail:
-	case s.Callback && (a.Outcome == "" || !s.At.Before(a.At)):
-	case a.At.Before(s.At): // another process's is newer
+	case e.Outcome == policies.Fail:
+	case e.Callback && (a.Outcome == "" || !e.At.Before(a.At)):
+	case a.At.Before(e.At): // another process's is newer
 	default:
-		s.Outcome, s.Reason, s.Until, s.At, s.Callback = a.Outcome, a.Reason, a.Until, a.At, false
+		e.Outcome, e.Reason, e.Until, e.At, e.Callback = a.Outcome, a.Reason, a.Until, a.At, false
 	}
 }
 
 // forgetFuture forgets what was noted by a clock that was ahead: nothing that is said now would
 // be newer, and nobody would be asked, until that time comes. A fail is final all the same.
-func (s *endpointState) forgetFuture(now time.Time) {
+func (e *endpointState) forgetFuture(now time.Time) {
 	isAhead := func(at time.Time) bool { return at.After(now.Add(policies.MaxClockAhead)) }
-	if isAhead(s.CalledAt) {
-		s.CalledAt, s.NextAt = time.Time{}, time.Time{}
+	if isAhead(e.CalledAt) {
+		e.CalledAt, e.NextAt = time.Time{}, time.Time{}
 	}
-	if isAhead(s.At) && s.Outcome != policies.Fail {
-		s.Outcome, s.Reason, s.Until, s.At, s.Callback = "", "", time.Time{}, time.Time{}, false
+	if isAhead(e.At) && e.Outcome != policies.Fail {
+		e.Outcome, e.Reason, e.Until, e.At, e.Callback = "", "", time.Time{}, time.Time{}, false
 	}
 }
 
@@ -126,32 +126,32 @@ var (
 // applyCallback takes in a callback that was signed at a.At. The same one again changes
 // nothing; one that is not newer than what is known is an error, because it may be repeated
 // by somebody who saw it.
-func (s *endpointState) applyCallback(a policies.EndpointAnswer) (changed bool, err error) {
-	same := s.Callback && s.Outcome == a.Outcome && s.Reason == a.Reason && s.Until.Equal(a.Until)
+func (e *endpointState) applyCallback(a policies.EndpointAnswer) (changed bool, err error) {
+	same := e.Callback && e.Outcome == a.Outcome && e.Reason == a.Reason && e.Until.Equal(a.Until)
 	switch {
-	case a.At.Equal(s.SignedAt) && same:
+	case a.At.Equal(e.SignedAt) && same:
 		return false, nil
-	case s.Outcome == policies.Fail:
+	case e.Outcome == policies.Fail:
 		return false, ErrFinal
-	case !a.At.After(s.SignedAt), a.At.Before(s.At.Truncate(time.Second)):
+	case !a.At.After(e.SignedAt), a.At.Before(e.At.Truncate(time.Second)):
 		return false, ErrStaleCallback
 	}
-	s.Outcome, s.Reason, s.Until, s.At, s.SignedAt, s.Callback = a.Outcome, a.Reason, a.Until, a.At, a.At, true
+	e.Outcome, e.Reason, e.Until, e.At, e.SignedAt, e.Callback = a.Outcome, a.Reason, a.Until, a.At, a.At, true
 	return true, nil
 }
 
 // Store keeps how asking ended, with what came meanwhile.
-func (r *EndpointRecord) Store(ctx context.Context, tx *store.Tx) error {
-	s, _, err := readEndpointState(ctx, tx, r.state.ID)
+func (e *EndpointRecord) Store(ctx context.Context, tx *store.Tx) error {
+	s, _, err := readEndpointState(ctx, tx, e.state.ID)
 	if err != nil {
 		return err
 	}
-	s.Endpoint, s.Unit = r.state.Endpoint, r.state.Unit
-	s.applyAnswer(r.answer, r.nextAt, r.failed)
+	s.Endpoint, s.Unit = e.state.Endpoint, e.state.Unit
+	s.applyAnswer(e.answer, e.nextAt, e.failed)
 	if err := endpointStates.Put(ctx, tx, record.Named(s.ID), s); err != nil {
 		return err
 	}
-	return endpointRequests.Put(ctx, tx, record.InPull{Pull: r.pull, Name: s.ID}, true)
+	return endpointRequests.Put(ctx, tx, record.InPull{Pull: e.pull, Name: s.ID}, true)
 }
 
 // ForgetEndpoints forgets what endpoints said of a pull request.
@@ -194,7 +194,7 @@ func AcceptCallback(ctx context.Context, st CallbackStore, endpoint string, a po
 
 // endpointFacts fills in what endpoints say of an open promotion, as the component sees it,
 // that gates of the environment ask.
-func (o *Gatherer) endpointFacts(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, p *promotion.Pull) error {
+func (ga *Gatherer) endpointFacts(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, p *promotion.Pull) error {
 	known := map[string]bool{}
 	for _, g := range env.Gates {
 		if g.HTTP == nil {
@@ -205,14 +205,14 @@ func (o *Gatherer) endpointFacts(ctx context.Context, c *ComponentEvaluation, en
 			continue
 		}
 		known[id] = true
-		s, _, err := readEndpointState(ctx, o.opts.Store, id)
+		s, _, err := readEndpointState(ctx, ga.opts.Store, id)
 		if err != nil {
 			return err
 		}
 		s.forgetFuture(c.Facts.Now)
 		s.Endpoint, s.Unit = g.HTTP.Endpoint, wake.ForUnit(c.Evaluation.Unit).String()
 		reading := policies.EndpointReading{Endpoint: g.HTTP.Endpoint, Path: g.HTTP.Path}
-		if err := o.callEndpoint(ctx, c, env, p, g.HTTP, &s, &reading); err != nil {
+		if err := ga.callEndpoint(ctx, c, env, p, g.HTTP, &s, &reading); err != nil {
 			return err
 		}
 		reading.Answered, reading.Outcome, reading.Reason, reading.At, reading.Until = !s.CalledAt.IsZero(), s.Outcome, s.Reason, s.At, s.Until
@@ -222,7 +222,7 @@ func (o *Gatherer) endpointFacts(ctx context.Context, c *ComponentEvaluation, en
 }
 
 // callEndpoint asks where it is time, and takes the answer in. The error is the context's.
-func (o *Gatherer) callEndpoint(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, p *promotion.Pull, h *policies.HTTP, s *endpointState, r *policies.EndpointReading) error {
+func (ga *Gatherer) callEndpoint(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, p *promotion.Pull, h *policies.HTTP, s *endpointState, r *policies.EndpointReading) error {
 	now := c.Facts.Now
 	r.NextAt = s.NextAt
 	expired := s.Outcome == policies.Pass && !now.Before(s.At.Add(h.MaxAge)) && s.CalledAt.Before(s.At.Add(h.MaxAge))
@@ -230,7 +230,7 @@ func (o *Gatherer) callEndpoint(ctx context.Context, c *ComponentEvaluation, env
 	switch {
 	case s.Outcome == policies.Fail || !due:
 		return nil
-	case o.opts.Endpoints == nil:
+	case ga.opts.Endpoints == nil:
 		r.Err = "no endpoint is asked from here"
 		return nil
 	case p.Review.Promotion == nil || p.Review.Promotion.Release == nil:
@@ -250,11 +250,11 @@ func (o *Gatherer) callEndpoint(ctx context.Context, c *ComponentEvaluation, env
 		Release: p.Review.Promotion.Release, Pull: int64(p.Number), PullURL: p.URL, Head: p.Head, Targets: []policies.Target{}, Attempt: s.Attempts + 1}
 	if at := c.Unit.Envs[env.Name]; at != nil {
 		for i := range at.Targets {
-			request.Targets = append(request.Targets, policies.Target{Name: at.Targets[i].Name, Cluster: o.ClusterOf(&at.Targets[i]), Namespace: at.Targets[i].DestNS})
+			request.Targets = append(request.Targets, policies.Target{Name: at.Targets[i].Name, Cluster: ga.ClusterOf(&at.Targets[i]), Namespace: at.Targets[i].DestNS})
 		}
 	}
 	record := EndpointRecord{state: *s, pull: record.OfPull(c.Facts.Unit.Repo, p.Number)}
-	a, again, err := o.opts.Endpoints.Call(ctx, h.Endpoint, h.Path, h.Every, h.Timeout, request)
+	a, again, err := ga.opts.Endpoints.Call(ctx, h.Endpoint, h.Path, h.Every, h.Timeout, request)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()

@@ -60,11 +60,11 @@ func (c *changedRepo) evaluate(ctx context.Context, base string, files map[strin
 }
 
 // describe lists what a report says, a line a thing.
-func (r *ChangeReport) describe() []string {
+func (cr *ChangeReport) describe() []string {
 	var out []string
-	if r.Report != nil {
-		for i := range r.Report.Pipelines {
-			p := &r.Report.Pipelines[i]
+	if cr.Report != nil {
+		for i := range cr.Report.Pipelines {
+			p := &cr.Report.Pipelines[i]
 			for _, e := range p.Environments {
 				for k := range e.Targets {
 					out = append(out, fmt.Sprintf("%s: %s %s", e.Name, e.Targets[k].Name, e.Targets[k].What))
@@ -72,7 +72,7 @@ func (r *ChangeReport) describe() []string {
 			}
 		}
 	}
-	for _, c := range r.Rendered {
+	for _, c := range cr.Rendered {
 		why, _, _ := strings.Cut(c.Why, ":")
 		text := fmt.Sprintf("%s: %s", c.Target, c.Summary+why)
 		if c.Spec {
@@ -80,7 +80,7 @@ func (r *ChangeReport) describe() []string {
 		}
 		out = append(out, text)
 	}
-	for _, text := range []string{r.Failed, r.PipelineErr, r.RenderedErr} {
+	for _, text := range []string{cr.Failed, cr.PipelineErr, cr.RenderedErr} {
 		if text != "" {
 			out = append(out, text)
 		}

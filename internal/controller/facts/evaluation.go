@@ -89,20 +89,20 @@ const maxRounds = 8
 // Evaluate gathers the facts of the unit that a component is evaluated with, and
 // decides. With fresh, open pull requests are read from the forge even when nothing
 // was heard of them: before a merge. ErrNoUnit: there is no such unit.
-func (o *Gatherer) Evaluate(ctx context.Context, s *Snapshot, u promotion.Unit, fresh bool) (*Evaluation, *promotion.Decision, error) {
-	ev, err := o.Gather(ctx, s, u, fresh)
+func (ga *Gatherer) Evaluate(ctx context.Context, s *Snapshot, u promotion.Unit, fresh bool) (*Evaluation, *promotion.Decision, error) {
+	ev, err := ga.Gather(ctx, s, u, fresh)
 	if err != nil {
 		return nil, nil, err
 	}
-	d, err := o.Decide(ctx, ev)
+	d, err := ga.Decide(ctx, ev)
 	return ev, d, err
 }
 
 // Decide decides on what was gathered, answering fact requests until none is left.
-func (o *Gatherer) Decide(ctx context.Context, ev *Evaluation) (*promotion.Decision, error) {
+func (ga *Gatherer) Decide(ctx context.Context, ev *Evaluation) (*promotion.Decision, error) {
 	for range maxRounds {
 		d := promotion.Decide(ev.Facts())
-		answered, err := o.answerRequests(ctx, ev, &d)
+		answered, err := ga.answerRequests(ctx, ev, &d)
 		if err != nil {
 			return nil, err
 		}
@@ -125,12 +125,12 @@ func (ev *Evaluation) Facts() promotion.Facts {
 // answerRequests gathers the expensive facts that a decision asks for; false when it
 // asks for none. What moves together hangs on each component's own, so that is
 // answered first.
-func (o *Gatherer) answerRequests(ctx context.Context, ev *Evaluation, d *promotion.Decision) (answered bool, err error) {
+func (ga *Gatherer) answerRequests(ctx context.Context, ev *Evaluation, d *promotion.Decision) (answered bool, err error) {
 	for i := range d.Components {
 		for _, a := range d.Components[i].Actions {
 			if l, ok := a.(promotion.FactRequest); ok {
 				answered = true
-				if err := o.answerRequest(ctx, ev.Components[i], l); err != nil {
+				if err := ga.answerRequest(ctx, ev.Components[i], l); err != nil {
 					return true, err
 				}
 			}
@@ -142,7 +142,7 @@ func (o *Gatherer) answerRequests(ctx context.Context, ev *Evaluation, d *promot
 	for _, a := range d.Actions {
 		if l, ok := a.(promotion.FactRequest); ok {
 			answered = true
-			if err := o.answerBatchRequest(ctx, ev, l); err != nil {
+			if err := ga.answerBatchRequest(ctx, ev, l); err != nil {
 				return true, err
 			}
 		}
@@ -151,26 +151,26 @@ func (o *Gatherer) answerRequests(ctx context.Context, ev *Evaluation, d *promot
 }
 
 // answerRequest gathers an expensive fact about one component.
-func (o *Gatherer) answerRequest(ctx context.Context, c *ComponentEvaluation, l promotion.FactRequest) error {
+func (ga *Gatherer) answerRequest(ctx context.Context, c *ComponentEvaluation, l promotion.FactRequest) error {
 	env, at := c.Env(l.Environment), c.Unit.Envs[l.Environment]
 	if at == nil || env == nil {
 		return fmt.Errorf("look at %s: %w", l.Environment, ErrNoUnit)
 	}
 	switch l.What {
 	case promotion.RequestComposition:
-		return o.answerComposition(ctx, c, env, l)
+		return ga.answerComposition(ctx, c, env, l)
 	case promotion.RequestRestore:
-		return o.answerRestore(ctx, c, env)
+		return ga.answerRestore(ctx, c, env)
 	case promotion.RequestBlame:
-		return o.answerBlame(ctx, c, env)
+		return ga.answerBlame(ctx, c, env)
 	case promotion.RequestCulprits:
-		return o.answerCulprits(ctx, c, env, at)
+		return ga.answerCulprits(ctx, c, env, at)
 	case promotion.RequestChangedObjects:
-		return o.answerChangedObjects(ctx, c, env)
+		return ga.answerChangedObjects(ctx, c, env)
 	case promotion.RequestSyncRights:
-		return o.answerSyncRights(ctx, c, env, at)
+		return ga.answerSyncRights(ctx, c, env, at)
 	case promotion.RequestMergeability:
-		return o.answerMergeability(ctx, c, env)
+		return ga.answerMergeability(ctx, c, env)
 	}
 	return fmt.Errorf("unknown fact request %q", l.What)
 }
@@ -178,18 +178,18 @@ func (o *Gatherer) answerRequest(ctx context.Context, c *ComponentEvaluation, l 
 // Gather gathers everything that needs no request about the unit that a component is
 // evaluated with. ErrNoUnit: there is no such component, also where the others of its
 // pipeline are one unit.
-func (o *Gatherer) Gather(ctx context.Context, s *Snapshot, u promotion.Unit, fresh bool) (*Evaluation, error) {
+func (ga *Gatherer) Gather(ctx context.Context, s *Snapshot, u promotion.Unit, fresh bool) (*Evaluation, error) {
 	p, unit := s.Unit(u)
 	if unit == nil && !s.IsBatch(u) {
 		return nil, fmt.Errorf("%s: %w", wake.UnitName(u), ErrNoUnit)
 	}
 	u = s.RunsAs(u)
-	if err := o.ensurePullsCached(ctx, s.Repo); err != nil {
+	if err := ga.ensurePullsCached(ctx, s.Repo); err != nil {
 		return nil, err
 	}
-	ev := o.newEvaluation(s, p, u)
+	ev := ga.newEvaluation(s, p, u)
 	ev.fresh = fresh
-	head, own, err := o.FindHolds(ctx, s.Repo)
+	head, own, err := ga.FindHolds(ctx, s.Repo)
 	if err != nil {
 		return nil, err
 	}
@@ -198,49 +198,49 @@ func (o *Gatherer) Gather(ctx context.Context, s *Snapshot, u promotion.Unit, fr
 	for i, c := range ev.Components {
 		// Commands first: what a command was given about was written down before it,
 		// so it is among what is read after it.
-		if c.Facts.PendingCommands, err = o.readPendingCommands(ctx, c.Facts.Unit); err != nil {
+		if c.Facts.PendingCommands, err = ga.readPendingCommands(ctx, c.Facts.Unit); err != nil {
 			return nil, err
 		}
-		if known[i], err = o.readHistory(ctx, c); err != nil {
+		if known[i], err = ga.readHistory(ctx, c); err != nil {
 			return nil, err
 		}
 	}
-	if ev.pulls, err = o.readPulls(ctx, ev); err != nil {
+	if ev.pulls, err = ga.readPulls(ctx, ev); err != nil {
 		return nil, err
 	}
 	for i := range ev.envs {
-		if err := o.gatherEnv(ctx, ev, i, known, fresh); err != nil {
+		if err := ga.gatherEnv(ctx, ev, i, known, fresh); err != nil {
 			return nil, err
 		}
 	}
 	for _, c := range ev.Components {
-		if err := o.completeHistory(ctx, c); err != nil {
+		if err := ga.completeHistory(ctx, c); err != nil {
 			return nil, err
 		}
 	}
-	if err := o.completePastPulls(ctx, ev); err != nil {
+	if err := ga.completePastPulls(ctx, ev); err != nil {
 		return nil, err
 	}
 	for _, c := range ev.Components {
-		c.Facts.Holds = o.holdsOf(s.Repo, c.Facts.Unit, head, own)
-		if c.Facts.ClusterIncidents, err = o.gatherIncidents(ctx, p, c); err != nil {
+		c.Facts.Holds = ga.holdsOf(s.Repo, c.Facts.Unit, head, own)
+		if c.Facts.ClusterIncidents, err = ga.gatherIncidents(ctx, p, c); err != nil {
 			return nil, err
 		}
-		if c.Facts.Limits, err = o.gatherLimits(ctx, c); err != nil {
+		if c.Facts.Limits, err = ga.gatherLimits(ctx, c); err != nil {
 			return nil, err
 		}
 	}
-	if err := o.gatherDeployments(ctx, ev); err != nil {
+	if err := ga.gatherDeployments(ctx, ev); err != nil {
 		return nil, err
 	}
-	return ev, o.inspectLeftovers(ctx, ev)
+	return ev, ga.inspectLeftovers(ctx, ev)
 }
 
 // MovedBranches asks the remote itself which of the branches that a merge into an
 // environment was judged on aren't where they were any more: the environment's own, the
 // tracked one with the rules, and the one with the holds. What a fetch brought says
 // nothing about the time since.
-func (o *Gatherer) MovedBranches(ctx context.Context, ev *Evaluation, env string) ([]string, error) {
+func (ga *Gatherer) MovedBranches(ctx context.Context, ev *Evaluation, env string) ([]string, error) {
 	r, line := ev.Snapshot.Repo, ev.Snapshot.BranchFor(ev.Pipeline.Pipeline, env)
 	judged := map[string]string{r.Branch: ev.Snapshot.Commit, line.Branch: line.Commit, history.StateBranch: ev.holdsCommit}
 	now, err := r.Mirror.RemoteHeads(ctx, slices.Sorted(maps.Keys(judged))...)
@@ -258,12 +258,12 @@ func (o *Gatherer) MovedBranches(ctx context.Context, ev *Evaluation, env string
 
 // newEvaluation has of the facts only what a snapshot says of the pipeline's
 // environments.
-func (o *Gatherer) newEvaluation(s *Snapshot, p *ResolvedPipeline, u promotion.Unit) *Evaluation {
-	ev := &Evaluation{Unit: u, Snapshot: s, Pipeline: p, Now: o.opts.Now(), OpenPulls: map[int]*OpenPull{}, branchHeads: map[string]string{},
+func (ga *Gatherer) newEvaluation(s *Snapshot, p *ResolvedPipeline, u promotion.Unit) *Evaluation {
+	ev := &Evaluation{Unit: u, Snapshot: s, Pipeline: p, Now: ga.opts.Now(), OpenPulls: map[int]*OpenPull{}, branchHeads: map[string]string{},
 		contents: map[string]fieldedit.Release{}, compositions: map[string]map[string]promotion.Composition{}, edits: map[editKey][]fieldedit.Edit{}, fieldOwners: map[fieldKey]string{}}
 	for _, spec := range p.TopologicalOrder() {
 		line := s.BranchFor(p.Pipeline, spec.Name)
-		ev.envs = append(ev.envs, promotion.Env{Name: spec.Name, Branch: line.Branch, Tip: line.Commit, Spec: *spec, Gates: o.Gates(spec), Floor: o.opts.Floor(spec.Name, nil)})
+		ev.envs = append(ev.envs, promotion.Env{Name: spec.Name, Branch: line.Branch, Tip: line.Commit, Spec: *spec, Gates: ga.Gates(spec), Floor: ga.opts.Floor(spec.Name, nil)})
 	}
 	components := []string{u.Component}
 	if s.IsBatch(u) {

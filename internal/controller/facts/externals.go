@@ -94,82 +94,82 @@ var (
 )
 
 // Open gives an external's files.
-func (x *ExternalFiles) Open(ctx context.Context, e render.External) (render.Tree, error) {
-	if x.given != nil {
-		return x.given(ctx, e)
+func (ef *ExternalFiles) Open(ctx context.Context, e render.External) (render.Tree, error) {
+	if ef.given != nil {
+		return ef.given(ctx, e)
 	}
-	tree, isFixed, err := x.find(ctx, e)
+	tree, isFixed, err := ef.find(ctx, e)
 	if ctx.Err() == nil {
-		x.record(e, tree, isFixed, err)
+		ef.record(e, tree, isFixed, err)
 	}
 	return tree, err
 }
 
 // record remembers what an external was, and counts when it is another.
-func (x *ExternalFiles) record(e render.External, tree render.Tree, isFixed bool, err error) {
+func (ef *ExternalFiles) record(e render.External, tree render.Tree, isFixed bool, err error) {
 	now := openedExternal{revision: tree.Revision, isFixed: isFixed && err == nil}
 	if err != nil {
 		now.revision = err.Error()
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	before, known := x.opened[e]
+	ef.mu.Lock()
+	defer ef.mu.Unlock()
+	before, known := ef.opened[e]
 	if known && before.revision != now.revision {
-		x.version++
+		ef.version++
 	}
-	if len(x.opened) >= maxTags {
-		clear(x.opened)
+	if len(ef.opened) >= maxTags {
+		clear(ef.opened)
 	}
-	x.opened[e] = now
+	ef.opened[e] = now
 }
 
 // currentVersion changes when something that was opened would be another one now.
-func (x *ExternalFiles) currentVersion(ctx context.Context) uint64 {
-	if x == nil || x.given != nil {
+func (ef *ExternalFiles) currentVersion(ctx context.Context) uint64 {
+	if ef == nil || ef.given != nil {
 		return 0
 	}
-	x.mu.Lock()
+	ef.mu.Lock()
 	var loose []render.External
-	for e, was := range x.opened {
+	for e, was := range ef.opened {
 		if !was.isFixed {
 			loose = append(loose, e)
 		}
 	}
-	x.mu.Unlock()
+	ef.mu.Unlock()
 	for _, e := range loose {
-		_, _ = x.Open(ctx, e) // it is recorded, as is that it can't be had
+		_, _ = ef.Open(ctx, e) // it is recorded, as is that it can't be had
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.version
+	ef.mu.Lock()
+	defer ef.mu.Unlock()
+	return ef.version
 }
 
 // find finds an external's files. isFixed says that they stay what they are: a tag's, a commit's, or
 // those of a chart's version.
-func (x *ExternalFiles) find(ctx context.Context, e render.External) (tree render.Tree, isFixed bool, err error) {
+func (ef *ExternalFiles) find(ctx context.Context, e render.External) (tree render.Tree, isFixed bool, err error) {
 	if e.Chart != "" {
-		if x.charts == nil {
+		if ef.charts == nil {
 			return tree, false, errNoCharts
 		}
-		tree, err = x.charts(ctx, e)
+		tree, err = ef.charts(ctx, e)
 		return tree, e.Revision == tree.Revision, err
 	}
-	for _, r := range x.tracked() {
+	for _, r := range ef.tracked() {
 		if slices.ContainsFunc(r.URLs, func(u string) bool { return appset.SameRepository(u, e.RepoURL) }) {
-			if commit, err := x.findInRange(ctx, r.Mirror, r.ID, e.Revision); commit != "" || err != nil {
+			if commit, err := ef.findInRange(ctx, r.Mirror, r.ID, e.Revision); commit != "" || err != nil {
 				return treeAt(r.Mirror, commit, false, err)
 			}
 			commit, err := findRevision(ctx, r, e.Revision)
 			if isTag := commit == "" && err == nil; isTag {
-				commit, err = x.findTag(ctx, r.Mirror, render.External{RepoURL: r.ID, Revision: e.Revision})
+				commit, err = ef.findTag(ctx, r.Mirror, render.External{RepoURL: r.ID, Revision: e.Revision})
 				isFixed = true
 			}
 			return treeAt(r.Mirror, commit, isFixed || commit == e.Revision, err)
 		}
 	}
-	for i := range x.sources {
-		if s := &x.sources[i]; appset.SameRepository(s.URL, e.RepoURL) {
-			commit, isFixed, err := x.findInSource(ctx, s, e.Revision)
+	for i := range ef.sources {
+		if s := &ef.sources[i]; appset.SameRepository(s.URL, e.RepoURL) {
+			commit, isFixed, err := ef.findInSource(ctx, s, e.Revision)
 			return treeAt(s.Mirror, commit, isFixed, err)
 		}
 	}
@@ -185,14 +185,14 @@ func treeAt(m *git.Mirror, commit string, isFixed bool, err error) (render.Tree,
 }
 
 // findInSource finds a revision of a source, whose branches are fetched when they are old.
-func (x *ExternalFiles) findInSource(ctx context.Context, s *ReadOnlySource, revision string) (commit string, isFixed bool, err error) {
+func (ef *ExternalFiles) findInSource(ctx context.Context, s *ReadOnlySource, revision string) (commit string, isFixed bool, err error) {
 	if known, err := s.Mirror.Has(ctx, revision); err == nil && known {
 		return revision, true, nil // a commit stays
 	}
-	if err := x.refresh(ctx, s); err != nil {
+	if err := ef.refresh(ctx, s); err != nil {
 		return "", false, fmt.Errorf("%s can't be read now: %w", s.URL, err)
 	}
-	if commit, err := x.findInRange(ctx, s.Mirror, s.URL, revision); commit != "" || err != nil {
+	if commit, err := ef.findInRange(ctx, s.Mirror, s.URL, revision); commit != "" || err != nil {
 		return commit, false, err
 	}
 	branch := appset.BranchName(revision)
@@ -210,7 +210,7 @@ func (x *ExternalFiles) findInSource(ctx context.Context, s *ReadOnlySource, rev
 	if known, err := s.Mirror.Has(ctx, revision); err == nil && known {
 		return revision, true, nil
 	}
-	commit, err = x.findTag(ctx, s.Mirror, render.External{RepoURL: s.URL, Revision: revision})
+	commit, err = ef.findTag(ctx, s.Mirror, render.External{RepoURL: s.URL, Revision: revision})
 	return commit, true, err
 }
 
@@ -231,24 +231,24 @@ func defaultBranch(heads map[string]string) string {
 
 // refresh fetches a source that wasn't for a while, or to which somebody has pushed since; others wait for it
 // meanwhile.
-func (x *ExternalFiles) refresh(ctx context.Context, s *ReadOnlySource) error {
-	x.mu.Lock()
-	own := x.fetching[s.URL]
+func (ef *ExternalFiles) refresh(ctx context.Context, s *ReadOnlySource) error {
+	ef.mu.Lock()
+	own := ef.fetching[s.URL]
 	if own == nil {
 		own = &sync.Mutex{}
-		x.fetching[s.URL] = own
+		ef.fetching[s.URL] = own
 	}
-	x.mu.Unlock()
+	ef.mu.Unlock()
 	own.Lock()
 	defer own.Unlock()
-	push, err := x.lastPush(ctx, s)
+	push, err := ef.lastPush(ctx, s)
 	if err != nil {
 		return err
 	}
-	x.mu.Lock()
-	last := x.fetched[s.URL]
-	x.mu.Unlock()
-	if last.push == push && x.now().Before(last.at.Add(sourceAge)) {
+	ef.mu.Lock()
+	last := ef.fetched[s.URL]
+	ef.mu.Unlock()
+	if last.push == push && ef.now().Before(last.at.Add(sourceAge)) {
 		return nil
 	}
 	heads, err := s.Mirror.Heads(ctx, "")
@@ -260,21 +260,21 @@ func (x *ExternalFiles) refresh(ctx context.Context, s *ReadOnlySource) error {
 	if _, err = s.Mirror.Fetch(limited); err != nil && len(heads) == 0 {
 		return err // what it was at last is used otherwise, and a moved branch is seen later
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.fetched[s.URL] = fetchedSource{x.now(), push}
+	ef.mu.Lock()
+	defer ef.mu.Unlock()
+	ef.fetched[s.URL] = fetchedSource{ef.now(), push}
 	if last.push != push { // what was pushed may be a tag
-		maps.DeleteFunc(x.tags, func(e render.External, _ foundTag) bool { return e.RepoURL == s.URL })
+		maps.DeleteFunc(ef.tags, func(e render.External, _ foundTag) bool { return e.RepoURL == s.URL })
 	}
 	return nil
 }
 
 // lastPush names the last push to a source of which the forge has told; "" where it told of none.
-func (x *ExternalFiles) lastPush(ctx context.Context, s *ReadOnlySource) (string, error) {
-	if x.pushed == nil {
+func (ef *ExternalFiles) lastPush(ctx context.Context, s *ReadOnlySource) (string, error) {
+	if ef.pushed == nil {
 		return "", nil
 	}
-	delivery, _, err := PushedSources.Get(ctx, x.pushed, record.Named(s.URL))
+	delivery, _, err := PushedSources.Get(ctx, ef.pushed, record.Named(s.URL))
 	if err != nil {
 		return "", fmt.Errorf("read whether somebody pushed to %s: %w", s.URL, err)
 	}
@@ -282,15 +282,15 @@ func (x *ExternalFiles) lastPush(ctx context.Context, s *ReadOnlySource) (string
 }
 
 // findTag asks the remote for a tag, unless that was a moment ago; e says which remote, and which tag.
-func (x *ExternalFiles) findTag(ctx context.Context, m *git.Mirror, e render.External) (string, error) {
-	x.mu.Lock()
-	known, is := x.tags[e]
-	x.mu.Unlock()
+func (ef *ExternalFiles) findTag(ctx context.Context, m *git.Mirror, e render.External) (string, error) {
+	ef.mu.Lock()
+	known, is := ef.tags[e]
+	ef.mu.Unlock()
 	age := tagAge
 	if known.err != nil {
 		age = failedTagAge
 	}
-	if is && x.now().Before(known.at.Add(age)) {
+	if is && ef.now().Before(known.at.Add(age)) {
 		return known.commit, known.err
 	}
 	tag := cmp.Or(appset.BranchName(e.Revision), "HEAD")
@@ -307,32 +307,32 @@ func (x *ExternalFiles) findTag(ctx context.Context, m *git.Mirror, e render.Ext
 			err = fmt.Errorf("it has no branch, tag or fetched commit %q, or can't be asked now", e.Revision)
 		}
 	}
-	x.keepTag(e, foundTag{commit, err, x.now()})
+	ef.keepTag(e, foundTag{commit, err, ef.now()})
 	return commit, err
 }
 
 // keepTag remembers what came of looking for a tag, or for the newest in a range, bounded.
-func (x *ExternalFiles) keepTag(e render.External, found foundTag) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if len(x.tags) >= maxTags {
-		clear(x.tags)
+func (ef *ExternalFiles) keepTag(e render.External, found foundTag) {
+	ef.mu.Lock()
+	defer ef.mu.Unlock()
+	if len(ef.tags) >= maxTags {
+		clear(ef.tags)
 	}
-	x.tags[e] = found
+	ef.tags[e] = found
 }
 
 // findInRange finds the newest tag of a remote in a range of versions, which is looked for again when what is known of
 // it is as old as a source's branches may be; "" where a revision is no range, or none is in it: then it is a name.
-func (x *ExternalFiles) findInRange(ctx context.Context, m *git.Mirror, remote, revision string) (string, error) {
+func (ef *ExternalFiles) findInRange(ctx context.Context, m *git.Mirror, remote, revision string) (string, error) {
 	allowed, ok := render.ParseTagRange(revision)
 	if !ok {
 		return "", nil
 	}
 	key := render.External{RepoURL: remote, Revision: tagRangeMark + revision}
-	x.mu.Lock()
-	known, is := x.tags[key]
-	x.mu.Unlock()
-	if is && x.now().Before(known.at.Add(sourceAge)) {
+	ef.mu.Lock()
+	known, is := ef.tags[key]
+	ef.mu.Unlock()
+	if is && ef.now().Before(known.at.Add(sourceAge)) {
 		return known.commit, known.err
 	}
 	limited, cancel := context.WithTimeout(ctx, fetchTimeout)
@@ -341,21 +341,21 @@ func (x *ExternalFiles) findInRange(ctx context.Context, m *git.Mirror, remote, 
 	if ctx.Err() != nil {
 		return "", ctx.Err()
 	}
-	found := foundTag{at: x.now()}
+	found := foundTag{at: ef.now()}
 	switch newest := render.NewestVersion(allowed, tags); {
 	case err != nil && known.commit != "": // the remote may be away: the tag was there
 		found.commit = known.commit
 	case err != nil:
 		found.err = fmt.Errorf("its tags in the range %q can't be looked for now", revision)
 	case newest != "":
-		found.commit, found.err = x.findTag(ctx, m, render.External{RepoURL: remote, Revision: tagsPrefix + newest})
+		found.commit, found.err = ef.findTag(ctx, m, render.External{RepoURL: remote, Revision: tagsPrefix + newest})
 	case strings.ContainsAny(revision, "*^~<> "): // no branch or tag has such a name, others may
 		found.err = fmt.Errorf("it has no tag in the range %q", revision)
 	}
 	if ctx.Err() != nil {
 		return "", ctx.Err()
 	}
-	x.keepTag(key, found)
+	ef.keepTag(key, found)
 	return found.commit, found.err
 }
 

@@ -30,7 +30,7 @@ type originSearch struct {
 // there is taken to be as old as the baseline, whatever brought it. order numbers
 // the commits: the newer of two has the larger number, on different branches as
 // far as their times tell.
-func (o *gitGatherer) FindOrigins(ctx context.Context, s *Snapshot) (order map[string]int64, err error) {
+func (g *gitGatherer) FindOrigins(ctx context.Context, s *Snapshot) (order map[string]int64, err error) {
 	order = map[string]int64{}
 	for _, at := range s.BranchHeads() {
 		if at.Commit == "" {
@@ -41,7 +41,7 @@ func (o *gitGatherer) FindOrigins(ctx context.Context, s *Snapshot) (order map[s
 			return nil, err
 		}
 		for _, p := range s.Pipelines {
-			if err := o.findOriginsOn(ctx, s, p, at, groupByTrailers(ours), order); err != nil {
+			if err := g.findOriginsOn(ctx, s, p, at, groupByTrailers(ours), order); err != nil {
 				return nil, err
 			}
 		}
@@ -50,7 +50,7 @@ func (o *gitGatherer) FindOrigins(ctx context.Context, s *Snapshot) (order map[s
 }
 
 // findOriginsOn finds those of one pipeline's environments that live on a branch.
-func (o *gitGatherer) findOriginsOn(ctx context.Context, s *Snapshot, p *ResolvedPipeline, at BranchHead, ours map[promotion.Member][]git.CommitInfo, order map[string]int64) error {
+func (g *gitGatherer) findOriginsOn(ctx context.Context, s *Snapshot, p *ResolvedPipeline, at BranchHead, ours map[promotion.Member][]git.CommitInfo, order map[string]int64) error {
 	log, err := s.Repo.Mirror.Log(ctx, git.LogQuery{From: at.Commit, Until: p.Baseline, FirstParent: true})
 	if err != nil {
 		return err
@@ -68,14 +68,14 @@ func (o *gitGatherer) findOriginsOn(ctx context.Context, s *Snapshot, p *Resolve
 			}
 		}
 	}
-	if err := o.searchLine(ctx, s.Repo, p, log, all); err != nil {
+	if err := g.searchLine(ctx, s.Repo, p, log, all); err != nil {
 		return err
 	}
 	for _, f := range all {
 		u := promotion.Unit{Repo: s.Repo.ID, Pipeline: p.Name(), Component: f.env.Component}
 		key := wake.UnitName(u) + "|" + f.env.Name
-		o.origins.Put(key+"|"+p.locationOf(f.env).key, f.memo)
-		o.reverted.Put(key+"|"+f.memo.origin.Commit.SHA, history.RevertedReleases(ours[promotion.Member{Component: u.Component, Name: f.env.Name}], u, f.env.Name))
+		g.origins.Put(key+"|"+p.locationOf(f.env).key, f.memo)
+		g.reverted.Put(key+"|"+f.memo.origin.Commit.SHA, history.RevertedReleases(ours[promotion.Member{Component: u.Component, Name: f.env.Name}], u, f.env.Name))
 	}
 	return nil
 }
@@ -109,7 +109,7 @@ func numberCommits(log []git.CommitInfo, order map[string]int64) {
 }
 
 // searchLine looks for origins among the commits of a line, newest first.
-func (o *gitGatherer) searchLine(ctx context.Context, r *Repository, p *ResolvedPipeline, log []git.CommitInfo, all []*originSearch) error {
+func (g *gitGatherer) searchLine(ctx context.Context, r *Repository, p *ResolvedPipeline, log []git.CommitInfo, all []*originSearch) error {
 	below := map[string][]*originSearch{} // by the files and folders that their fields are in
 	for _, f := range all {
 		paths := f.memo.scope.Paths()
@@ -139,7 +139,7 @@ func (o *gitGatherer) searchLine(ctx context.Context, r *Repository, p *Resolved
 				}
 			}
 		}
-		o.searchCommits(ctx, r, p, touching)
+		g.searchCommits(ctx, r, p, touching)
 	}
 	return ctx.Err()
 }
@@ -156,7 +156,7 @@ func searchesNear(below map[string][]*originSearch, name string) []*originSearch
 }
 
 // searchCommits looks for origins among the commits that touched their files.
-func (o *gitGatherer) searchCommits(ctx context.Context, r *Repository, p *ResolvedPipeline, touching map[*originSearch][]git.CommitInfo) {
+func (g *gitGatherer) searchCommits(ctx context.Context, r *Repository, p *ResolvedPipeline, touching map[*originSearch][]git.CommitInfo) {
 	work := make(chan *originSearch, len(touching))
 	for f := range touching {
 		work <- f
@@ -170,8 +170,8 @@ func (o *gitGatherer) searchCommits(ctx context.Context, r *Repository, p *Resol
 					return
 				}
 				found := history.FindOrigin(touching[f], f.id,
-					func(commit string) string { return o.releases.releaseIDAt(r, commit, p, f.env) },
-					func(commit string) bool { return o.carriesNothing(r, commit, p, f.env) })
+					func(commit string) string { return g.releases.releaseIDAt(r, commit, p, f.env) },
+					func(commit string) bool { return g.carriesNothing(r, commit, p, f.env) })
 				if found.Found {
 					f.memo.origin = found
 				}
@@ -189,7 +189,7 @@ type PastRelease struct {
 
 // FindPast finds the releases that an environment had since the pipeline came, but
 // the one that is there now, newest first and at most so many.
-func (o *gitGatherer) FindPast(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, most int) ([]PastRelease, error) {
+func (g *gitGatherer) FindPast(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, most int) ([]PastRelease, error) {
 	r, at := c.Snapshot.Repo, c.Unit.Envs[env.Name]
 	loc := c.Pipeline.locationOf(at)
 	if loc.err != nil {
@@ -204,8 +204,8 @@ func (o *gitGatherer) FindPast(ctx context.Context, c *ComponentEvaluation, env 
 		if len(out) == most || len(commit.Parents) == 0 || commit.SHA == env.Landed.Value.Commit {
 			continue
 		}
-		was, err := o.releases.readRelease(r, commit.SHA, c.Pipeline, at)
-		if err == nil && !was.Empty() && o.releases.releaseIDAt(r, commit.Parents[0], c.Pipeline, at) != was.ID() {
+		was, err := g.releases.readRelease(r, commit.SHA, c.Pipeline, at)
+		if err == nil && !was.Empty() && g.releases.releaseIDAt(r, commit.Parents[0], c.Pipeline, at) != was.ID() {
 			out = append(out, PastRelease{commit, c.RememberRelease(was)})
 		}
 	}

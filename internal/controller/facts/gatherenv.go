@@ -25,20 +25,20 @@ type componentHistory struct {
 }
 
 // readHistory reads it.
-func (o *Gatherer) readHistory(ctx context.Context, c *ComponentEvaluation) (h componentHistory, err error) {
-	if h.arrivals, err = o.readArrivals(ctx, c); err != nil {
+func (ga *Gatherer) readHistory(ctx context.Context, c *ComponentEvaluation) (h componentHistory, err error) {
+	if h.arrivals, err = ga.readArrivals(ctx, c); err != nil {
 		return h, err
 	}
-	h.observations, err = o.opts.Store.Observations(ctx, wake.UnitName(c.Facts.Unit))
+	h.observations, err = ga.opts.Store.Observations(ctx, wake.UnitName(c.Facts.Unit))
 	return h, err
 }
 
 // gatherEnv fills in one environment of all components: first what each carries and
 // where that came from, which may make us read the pull requests again, then the
 // pull requests, then what hangs on both.
-func (o *Gatherer) gatherEnv(ctx context.Context, ev *Evaluation, i int, history []componentHistory, fresh bool) error {
+func (ga *Gatherer) gatherEnv(ctx context.Context, ev *Evaluation, i int, history []componentHistory, fresh bool) error {
 	name := ev.envs[i].Name
-	if err := o.addMissingSignatures(ctx, ev, i); err != nil {
+	if err := ga.addMissingSignatures(ctx, ev, i); err != nil {
 		return err
 	}
 	origins := make([]originMemo, len(ev.Components))
@@ -50,16 +50,16 @@ func (o *Gatherer) gatherEnv(ctx context.Context, ev *Evaluation, i int, history
 		}
 		env.History = history[k].arrivals[name]
 		var err error
-		if origins[k], err = o.gatherRelease(ctx, c, env, at); err != nil {
+		if origins[k], err = ga.gatherRelease(ctx, c, env, at); err != nil {
 			return fmt.Errorf("look at %s in %s: %w", c.Facts.Unit.Component, name, err)
 		}
-		if err := o.addMergedPull(ctx, c, name, origins[k].origin.Commit.SHA); err != nil {
+		if err := ga.addMergedPull(ctx, c, name, origins[k].origin.Commit.SHA); err != nil {
 			return err
 		}
-		fresh = env.Release.OK && o.isUnexplained(wake.UnitName(c.Facts.Unit)+"|"+name, origins[k], ev.pulls.of(c, name)) || fresh
+		fresh = env.Release.OK && ga.isUnexplained(wake.UnitName(c.Facts.Unit)+"|"+name, origins[k], ev.pulls.of(c, name)) || fresh
 	}
 	if ev.envs[i].Tip != "" {
-		if err := o.gatherOpenPulls(ctx, ev, &ev.envs[i], fresh); err != nil {
+		if err := ga.gatherOpenPulls(ctx, ev, &ev.envs[i], fresh); err != nil {
 			return err
 		}
 	}
@@ -68,27 +68,27 @@ func (o *Gatherer) gatherEnv(ctx context.Context, ev *Evaluation, i int, history
 		if at == nil {
 			continue
 		}
-		if err := o.gatherComponentEnv(ctx, c, env, at, origins[k], history[k].observations); err != nil {
+		if err := ga.gatherComponentEnv(ctx, c, env, at, origins[k], history[k].observations); err != nil {
 			return fmt.Errorf("look at %s in %s: %w", c.Facts.Unit.Component, name, err)
 		}
 	}
 	ev.joinViews(i)
 	for _, p := range ev.OpenPulls {
 		if p.Environment == name {
-			o.recordHead(ev.Snapshot.Repo, &p.Pull, p.Base, len(p.Edits) > 0)
+			ga.recordHead(ev.Snapshot.Repo, &p.Pull, p.Base, len(p.Edits) > 0)
 		}
 	}
 	return nil
 }
 
 // gatherRelease reads what an environment carries, and where that came from.
-func (o *Gatherer) gatherRelease(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv) (originMemo, error) {
+func (ga *Gatherer) gatherRelease(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv) (originMemo, error) {
 	r := c.Snapshot.Repo
 	if env.Tip == "" {
 		env.Release = promotion.Unsure[promotion.Release](missingBranchText(r, env.Branch))
 		return originMemo{}, nil
 	}
-	rel, err := o.readCurrent(r, env.Tip, c.Pipeline, at)
+	rel, err := ga.readCurrent(r, env.Tip, c.Pipeline, at)
 	var mixed *fieldedit.MixedError
 	switch {
 	case errors.As(err, &mixed):
@@ -104,58 +104,58 @@ func (o *Gatherer) gatherRelease(ctx context.Context, c *ComponentEvaluation, en
 		env.Release = promotion.Unsure[promotion.Release](text)
 	default:
 		env.Release = promotion.Sure(c.RememberRelease(rel))
-		return o.findOrigin(ctx, r, env.Tip, wake.UnitName(c.Facts.Unit)+"|"+env.Name, c.Pipeline, at, rel)
+		return ga.findOrigin(ctx, r, env.Tip, wake.UnitName(c.Facts.Unit)+"|"+env.Name, c.Pipeline, at, rel)
 	}
 	return originMemo{}, nil
 }
 
 // gatherComponentEnv fills in what hangs on the release and on the pull requests.
-func (o *Gatherer) gatherComponentEnv(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv, origin originMemo, observations []store.Observation) error {
+func (ga *Gatherer) gatherComponentEnv(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv, origin originMemo, observations []store.Observation) error {
 	if env.Tip == "" {
-		o.judgeTargets(ctx, c, env, at, observations)
+		ga.judgeTargets(ctx, c, env, at, observations)
 		return nil
 	}
-	if err := o.assignPulls(ctx, c, env, at); err != nil {
+	if err := ga.assignPulls(ctx, c, env, at); err != nil {
 		return err
 	}
-	o.gatherSyncWindows(env, at)
+	ga.gatherSyncWindows(env, at)
 	pulls := c.pulls.of(c, env.Name)
-	if err := o.ensureMergeFetched(ctx, c, env, pulls); err != nil {
+	if err := ga.ensureMergeFetched(ctx, c, env, pulls); err != nil {
 		return err
 	}
 	if !env.Release.OK {
-		o.judgeTargets(ctx, c, env, at, observations)
-		return o.advanceSoaks(c, env)
+		ga.judgeTargets(ctx, c, env, at, observations)
+		return ga.advanceSoaks(c, env)
 	}
-	landed, err := o.describeLanded(ctx, c, env, origin, pulls)
+	landed, err := ga.describeLanded(ctx, c, env, origin, pulls)
 	if err != nil {
 		return err
 	}
-	if landed.Members, err = o.landedMembers(ctx, c, env.Name, landed.Pull); err != nil {
+	if landed.Members, err = ga.landedMembers(ctx, c, env.Name, landed.Pull); err != nil {
 		return err
 	}
 	landed.Batch = len(landed.Members) > 0
-	if err := o.inspectReset(ctx, c, env, &landed); err != nil {
+	if err := ga.inspectReset(ctx, c, env, &landed); err != nil {
 		return err
 	}
 	env.Landed = promotion.Sure(landed)
 	c.markUnmanagedReverts(env)
-	if err := o.fillRevertedReleases(ctx, c, env, at); err != nil {
+	if err := ga.fillRevertedReleases(ctx, c, env, at); err != nil {
 		return err
 	}
-	if err := o.recordArrival(ctx, c, env); err != nil {
+	if err := ga.recordArrival(ctx, c, env); err != nil {
 		return err
 	}
-	o.judgeTargets(ctx, c, env, at, observations)
-	if err := o.advanceSoaks(c, env); err != nil {
+	ga.judgeTargets(ctx, c, env, at, observations)
+	if err := ga.advanceSoaks(c, env); err != nil {
 		return err
 	}
-	return o.fillHealthBefore(ctx, c, env)
+	return ga.fillHealthBefore(ctx, c, env)
 }
 
 // advanceSoaks counts for how long what the environment has, or had, was verified.
-func (o *Gatherer) advanceSoaks(c *ComponentEvaluation, env *promotion.Env) error {
-	for _, a := range env.AdvanceSoaks(c.Facts.Now, o.soakGap()) {
+func (ga *Gatherer) advanceSoaks(c *ComponentEvaluation, env *promotion.Env) error {
+	for _, a := range env.AdvanceSoaks(c.Facts.Now, ga.soakGap()) {
 		row, err := c.ArrivalRow(env.Name, a)
 		if err != nil {
 			return err
@@ -169,12 +169,12 @@ func (o *Gatherer) advanceSoaks(c *ComponentEvaluation, env *promotion.Env) erro
 // gatherer isn't told how often it looks.
 const defaultSoakGap = 10 * time.Minute
 
-func (o *Gatherer) soakGap() time.Duration { return cmp.Or(o.opts.MaxAge, defaultSoakGap) }
+func (ga *Gatherer) soakGap() time.Duration { return cmp.Or(ga.opts.MaxAge, defaultSoakGap) }
 
 // isUnexplained says, once for each commit, that what landed is by none of our
 // merges as far as the book knows while one of ours was open: the branch's news
 // may have come before the pull request's, so that is read again first.
-func (o *Gatherer) isUnexplained(key string, m originMemo, pulls []*pullRecord) bool {
+func (ga *Gatherer) isUnexplained(key string, m originMemo, pulls []*pullRecord) bool {
 	open := false
 	for _, p := range pulls {
 		if p.PR.MergeCommit == m.origin.Commit.SHA && p.PR.State == forge.Merged {
@@ -182,10 +182,10 @@ func (o *Gatherer) isUnexplained(key string, m originMemo, pulls []*pullRecord) 
 		}
 		open = open || p.PR.State == forge.Open
 	}
-	if last, _ := o.explained.Get(key); !open || last == m.origin.Commit.SHA {
+	if last, _ := ga.explained.Get(key); !open || last == m.origin.Commit.SHA {
 		return false
 	}
-	o.explained.Put(key, m.origin.Commit.SHA)
+	ga.explained.Put(key, m.origin.Commit.SHA)
 	return true
 }
 
@@ -195,12 +195,12 @@ type arrivalData struct {
 	release promotion.Release // of Content
 }
 
-func (d *arrivalData) nameRelease() {
-	d.release = promotion.Release{ID: d.Content.ID(), Name: d.Content.String()}
+func (a *arrivalData) nameRelease() {
+	a.release = promotion.Release{ID: a.Content.ID(), Name: a.Content.String()}
 }
 
 // recordArrival writes down what is in the environment now, where that is new.
-func (o *Gatherer) recordArrival(ctx context.Context, c *ComponentEvaluation, env *promotion.Env) error {
+func (ga *Gatherer) recordArrival(ctx context.Context, c *ComponentEvaluation, env *promotion.Env) error {
 	l, id := env.Landed.Value, env.Release.Value.ID
 	i := slices.IndexFunc(env.History, func(a promotion.Arrival) bool { return a.Release == id && a.Commit == l.Commit })
 	if i >= 0 && env.History[i].By == l.By && env.History[i].WithdrawnAt.IsZero() {
@@ -227,11 +227,11 @@ func (o *Gatherer) recordArrival(ctx context.Context, c *ComponentEvaluation, en
 	var back []seqRange
 	var unseen []promotion.Arrival
 	if i < 0 {
-		if back, unseen, err = o.listWithdrawnAndUnseen(ctx, c, env, history); err != nil {
+		if back, unseen, err = ga.listWithdrawnAndUnseen(ctx, c, env, history); err != nil {
 			return err
 		}
 	}
-	err = o.opts.Store.Tx(ctx, "arrived", func(tx *store.Tx) error {
+	err = ga.opts.Store.Tx(ctx, "arrived", func(tx *store.Tx) error {
 		var err error
 		if err := putArrivals(ctx, tx, c, env.Name, unseen); err != nil {
 			return err
@@ -286,8 +286,8 @@ func landedEvent(c *ComponentEvaluation, env *promotion.Env) store.Event {
 }
 
 // readPendingCommands reads the commands that wait to take effect.
-func (o *Gatherer) readPendingCommands(ctx context.Context, u promotion.Unit) ([]promotion.PendingCommand, error) {
-	rows, err := o.opts.Store.PendingCommands(ctx, wake.UnitName(u))
+func (ga *Gatherer) readPendingCommands(ctx context.Context, u promotion.Unit) ([]promotion.PendingCommand, error) {
+	rows, err := ga.opts.Store.PendingCommands(ctx, wake.UnitName(u))
 	if err != nil {
 		return nil, err
 	}

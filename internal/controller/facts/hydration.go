@@ -37,8 +37,8 @@ var commitName = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 // hydratedRelation says how a commit that the source hydrator wrote stands to what landed: as
 // the commit that it was made from does, where its manifests show it. why says, of one that
 // isn't known to have what landed, what is missing; empty where nobody knows more.
-func (o *argocdGatherer) hydratedRelation(l *targetLook, at *ResolvedEnv, t *appset.Target, app *verification.App, hydrated string, isChild bool) (rel verification.Relation, why string) {
-	into := o.hydratedRepository(l.c.Snapshot.Repo, app)
+func (ag *argocdGatherer) hydratedRelation(l *targetLook, at *ResolvedEnv, t *appset.Target, app *verification.App, hydrated string, isChild bool) (rel verification.Relation, why string) {
+	into := ag.hydratedRepository(l.c.Snapshot.Repo, app)
 	if into == nil {
 		return verification.Unresolved, fmt.Sprintf("it is hydrated into %s, which is none of the repositories in the server's file: add it to repositories there", app.HydratedRepo)
 	}
@@ -63,11 +63,11 @@ func (o *argocdGatherer) hydratedRelation(l *targetLook, at *ResolvedEnv, t *app
 	}
 	rel = verification.Before
 	for _, dry := range claims {
-		switch of := o.revisionRelation(l.c, l.env, at, dry); {
+		switch of := ag.revisionRelation(l.c, l.env, at, dry); {
 		case of == verification.Holds:
 			missing := ""
 			if !isChild { // what such an Application reads isn't known
-				missing = o.whyNotHydrated(l, t, app, into, hydrated, dry)
+				missing = ag.whyNotHydrated(l, t, app, into, hydrated, dry)
 			}
 			if missing == "" {
 				return verification.Holds, ""
@@ -86,14 +86,14 @@ func (o *argocdGatherer) hydratedRelation(l *targetLook, at *ResolvedEnv, t *app
 
 // hydratedRepository is the repository that an Application's manifests are hydrated into; nil
 // when it is none of those that are tracked.
-func (o *argocdGatherer) hydratedRepository(own *Repository, app *verification.App) *Repository {
+func (ag *argocdGatherer) hydratedRepository(own *Repository, app *verification.App) *Repository {
 	isOf := func(r *Repository) bool {
 		return slices.ContainsFunc(r.URLs, func(url string) bool { return appset.SameRepository(url, app.HydratedRepo) })
 	}
 	if app.HydratedRepo == "" || isOf(own) {
 		return own
 	}
-	all := o.repos.all()
+	all := ag.repos.all()
 	if i := slices.IndexFunc(all, isOf); i >= 0 {
 		return all[i]
 	}
@@ -162,7 +162,7 @@ func decodeHydratorFile(raw []byte, urls []string) string {
 
 // whyNotHydrated says why the manifests of a hydrated commit aren't known to have what landed,
 // though they are said to be made from a commit that has it; empty when they are.
-func (o *argocdGatherer) whyNotHydrated(l *targetLook, t *appset.Target, app *verification.App, into *Repository, hydrated, dry string) string {
+func (ag *argocdGatherer) whyNotHydrated(l *targetLook, t *appset.Target, app *verification.App, into *Repository, hydrated, dry string) string {
 	if l.env.Landed.Value.By == promotion.ByBaseline {
 		return "" // nothing hangs on it
 	}
@@ -170,17 +170,17 @@ func (o *argocdGatherer) whyNotHydrated(l *targetLook, t *appset.Target, app *ve
 	if err != nil {
 		return err.Error()
 	}
-	if known, ok := o.hydrated.Get(key); ok {
+	if known, ok := ag.hydrated.Get(key); ok {
 		return known
 	}
 	ctx, cancel := context.WithTimeout(l.ctx, hydrationTimeout)
 	defer cancel()
-	why, err := o.compareHydrated(ctx, l, t, app, into, hydrated, dry)
+	why, err := ag.compareHydrated(ctx, l, t, app, into, hydrated, dry)
 	if err != nil {
 		l.c.scheduleRetry(retryState{tries: 1, retryAt: l.c.Now.Add(treesRetry)})
 		return fmt.Sprintf("whether the hydrated manifests have the release can't be told: %v", err)
 	}
-	o.hydrated.Put(key, why)
+	ag.hydrated.Put(key, why)
 	return why
 }
 
@@ -201,13 +201,13 @@ func hashHydration(l *targetLook, t *appset.Target, app *verification.App, into 
 // compareHydrated renders what the hydrator should have, and looks whether what landed changed
 // anything in which its manifests differ from that. Where it can't be rendered here, the
 // release's values have to be in them. The error is for a context that ended.
-func (o *argocdGatherer) compareHydrated(ctx context.Context, l *targetLook, t *appset.Target, app *verification.App, into *Repository, hydrated, dry string) (string, error) {
+func (ag *argocdGatherer) compareHydrated(ctx context.Context, l *targetLook, t *appset.Target, app *verification.App, into *Repository, hydrated, dry string) (string, error) {
 	own, landed := l.c.Snapshot.Repo, l.env.Landed.Value
-	written, why, err := o.renderer.RenderTarget(ctx, l.treeAt(into, hydrated), &appset.Target{Name: t.Name, DestNS: t.DestNS, Sources: []appset.Source{{Path: app.HydratedPath, Here: true}}}, hydrated)
+	written, why, err := ag.renderer.RenderTarget(ctx, l.treeAt(into, hydrated), &appset.Target{Name: t.Name, DestNS: t.DestNS, Sources: []appset.Source{{Path: app.HydratedPath, Here: true}}}, hydrated)
 	if err != nil || why != "" {
 		return prefixed("the hydrated manifests can't be read: ", why), err
 	}
-	wanted, why, err := o.renderer.RenderTarget(ctx, l.treeAt(own, dry), t, dry)
+	wanted, why, err := ag.renderer.RenderTarget(ctx, l.treeAt(own, dry), t, dry)
 	if err != nil {
 		return "", err
 	}
@@ -218,7 +218,7 @@ func (o *argocdGatherer) compareHydrated(ctx context.Context, l *targetLook, t *
 	if differs.Empty() {
 		return "", nil
 	}
-	brought, err := o.renderLanded(ctx, l, t, landed)
+	brought, err := ag.renderLanded(ctx, l, t, landed)
 	if err != nil {
 		return "", err
 	}
@@ -230,8 +230,8 @@ func (o *argocdGatherer) compareHydrated(ctx context.Context, l *targetLook, t *
 
 // renderLanded is what a commit that landed changed in a target's manifests; nil where that
 // can't be told, so that it may be anything.
-func (o *argocdGatherer) renderLanded(ctx context.Context, l *targetLook, t *appset.Target, landed promotion.Landed) (*render.Changes, error) {
-	before, after, err := o.renderBeforeAndAfter(ctx, l, t, landed)
+func (ag *argocdGatherer) renderLanded(ctx context.Context, l *targetLook, t *appset.Target, landed promotion.Landed) (*render.Changes, error) {
+	before, after, err := ag.renderBeforeAndAfter(ctx, l, t, landed)
 	if err != nil || after == nil {
 		return nil, err
 	}
@@ -239,10 +239,10 @@ func (o *argocdGatherer) renderLanded(ctx context.Context, l *targetLook, t *app
 }
 
 // treeAt is a repository at a commit, with the branches that sources may be at.
-func (l *targetLook) treeAt(r *Repository, commit string) isolation.Resolution {
+func (t *targetLook) treeAt(r *Repository, commit string) isolation.Resolution {
 	var others map[string]string
-	if r == l.c.Snapshot.Repo {
-		others = l.c.Snapshot.otherCommits(BranchHead{l.env.Branch, commit})
+	if r == t.c.Snapshot.Repo {
+		others = t.c.Snapshot.otherCommits(BranchHead{t.env.Branch, commit})
 	}
 	return isolation.ResolutionAt(r.Mirror.Tree, commit, others)
 }

@@ -88,16 +88,16 @@ func deployment(image string, replicas int) string {
 	return string(raw) + "\n" // JSON is YAML
 }
 
-func (f *hydrationFixture) newRepository(id, url string) *Repository {
+func (h *hydrationFixture) newRepository(id, url string) *Repository {
 	remote := git.NewMemoryRemote()
 	r := &Repository{ID: id, URLs: []string{url}, Branch: "main", Mirror: git.OpenMemory(remote, git.MemoryOptions{})}
-	f.remotes[r] = remote
+	h.remotes[r] = remote
 	return r
 }
 
 // commit makes a commit on a branch, and fetches it.
-func (f *hydrationFixture) commit(r *Repository, branch, parent string, files map[string]string) string {
-	f.t.Helper()
+func (h *hydrationFixture) commit(r *Repository, branch, parent string, files map[string]string) string {
+	h.t.Helper()
 	s := git.CommitSpec{Message: "m", When: time.Unix(1_700_000_000, 0)}
 	if parent != "" {
 		s.Parents, s.Base = []string{parent}, parent
@@ -105,39 +105,39 @@ func (f *hydrationFixture) commit(r *Repository, branch, parent string, files ma
 	for name, text := range files {
 		s.Files = append(s.Files, git.FileWrite{Path: name, Content: []byte(text)})
 	}
-	remote := f.remotes[r]
-	sha, err := remote.Write(f.t.Context(), s)
+	remote := h.remotes[r]
+	sha, err := remote.Write(h.t.Context(), s)
 	if err == nil {
 		err = remote.Update(branch, sha, parent)
 	}
 	if err == nil {
-		_, err = r.Mirror.Fetch(f.t.Context())
+		_, err = r.Mirror.Fetch(h.t.Context())
 	}
 	if err != nil {
-		f.t.Fatal(err)
+		h.t.Fatal(err)
 	}
 	return sha
 }
 
 // hydrate makes the hydrator's commit in a repository: these manifests, of which its file says
 // what they were made from.
-func (f *hydrationFixture) hydrate(r *Repository, manifest, dry string) string {
-	f.t.Helper()
+func (h *hydrationFixture) hydrate(r *Repository, manifest, dry string) string {
+	h.t.Helper()
 	files := map[string]string{"web/manifest.yaml": manifest, "web/README.md": "x"}
 	if dry != "" {
 		files["web/hydrator.metadata"] = `{"drySha":"` + dry + `"}`
 	}
-	sha := f.commit(r, "env/qa", "", files)
-	f.app.Revisions = []string{sha}
+	sha := h.commit(r, "env/qa", "", files)
+	h.app.Revisions = []string{sha}
 	return sha
 }
 
 // addNote makes what the hydrator notes on a commit.
-func (f *hydrationFixture) addNote(r *Repository, hydrated, dry string) {
-	f.t.Helper()
-	f.remotes[r].SetRef("refs/notes/hydrator.metadata", f.commit(r, "notes", "", map[string]string{hydrated: `{"drySha":"` + dry + `"}`}))
-	if _, err := r.Mirror.Fetch(f.t.Context()); err != nil {
-		f.t.Fatal(err)
+func (h *hydrationFixture) addNote(r *Repository, hydrated, dry string) {
+	h.t.Helper()
+	h.remotes[r].SetRef("refs/notes/hydrator.metadata", h.commit(r, "notes", "", map[string]string{hydrated: `{"drySha":"` + dry + `"}`}))
+	if _, err := r.Mirror.Fetch(h.t.Context()); err != nil {
+		h.t.Fatal(err)
 	}
 }
 

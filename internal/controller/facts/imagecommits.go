@@ -27,18 +27,18 @@ var sourceCommit = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
 // themselves, of before and of a release: those of registries that may be read, built from
 // commits of a repository of the tracked one's owner on the same forge, as spec.source has it.
 // Of others nothing is said.
-func (o *authorGatherer) imageCommits(ctx context.Context, c *ComponentEvaluation, env, release string) []ApplicationCommits {
-	if o.images == nil {
+func (ag *authorGatherer) imageCommits(ctx context.Context, c *ComponentEvaluation, env, release string) []ApplicationCommits {
+	if ag.images == nil {
 		return nil
 	}
 	var out []ApplicationCommits
 	seen := map[string]bool{}
 	for _, pair := range c.changedImages(env, release) {
-		if !o.images.CanRead(pair[0]) || !o.images.CanRead(pair[1]) {
+		if !ag.images.CanRead(pair[0]) || !ag.images.CanRead(pair[1]) {
 			continue
 		}
-		from, err := o.readImage(ctx, c.Snapshot.Repo, pair[0])
-		to, toErr := o.readImage(ctx, c.Snapshot.Repo, pair[1])
+		from, err := ag.readImage(ctx, c.Snapshot.Repo, pair[0])
+		to, toErr := ag.readImage(ctx, c.Snapshot.Repo, pair[1])
 		if err = cmp.Or(err, toErr); err != nil {
 			out = append(out, ApplicationCommits{Image: pair[1], Err: err})
 			continue
@@ -48,7 +48,7 @@ func (o *authorGatherer) imageCommits(ctx context.Context, c *ComponentEvaluatio
 		}
 		if key := from.commit + to.commit; !seen[key] { // several images are built from one commit
 			seen[key] = true
-			out = append(out, o.compareApplication(ctx, c.Snapshot.Repo, to.repository, from.commit, to.commit))
+			out = append(out, ag.compareApplication(ctx, c.Snapshot.Repo, to.repository, from.commit, to.commit))
 		}
 	}
 	return out
@@ -60,8 +60,8 @@ type builtImage struct {
 	commit     string
 }
 
-func (o *authorGatherer) readImage(ctx context.Context, r *Repository, image string) (builtImage, error) {
-	source, commit, err := o.images.Source(ctx, image)
+func (ag *authorGatherer) readImage(ctx context.Context, r *Repository, image string) (builtImage, error) {
+	source, commit, err := ag.images.Source(ctx, image)
 	if err != nil {
 		return builtImage{}, err
 	}

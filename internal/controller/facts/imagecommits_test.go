@@ -33,7 +33,7 @@ func (i images) Source(_ context.Context, image string) (source, revision string
 // pageForge is a forge with pages.
 type pageForge struct{ authorForge }
 
-func (f *pageForge) CommitURL(r forge.Repo, commit string) string {
+func (p *pageForge) CommitURL(r forge.Repo, commit string) string {
 	return "https://forge.example/" + r.String() + "/commit/" + commit
 }
 

@@ -18,7 +18,7 @@ import (
 // the component's own is well, for nobody asks then. Where a target of its own is degraded,
 // what its last evaluation saw is on the list too, also when it is over by now: the process
 // that saw it may be gone.
-func (o *Gatherer) gatherIncidents(ctx context.Context, p *ResolvedPipeline, c *ComponentEvaluation) ([]promotion.ClusterIncident, error) {
+func (ga *Gatherer) gatherIncidents(ctx context.Context, p *ResolvedPipeline, c *ComponentEvaluation) ([]promotion.ClusterIncident, error) {
 	isDegraded := func(t *promotion.Target) bool { return t.Verdict.State == verification.Degraded }
 	if !hasTarget(c, func(t *promotion.Target) bool { return isDegraded(t) || t.NotHealthy || len(t.Unhealthy.Value) > 0 }) {
 		return nil, nil
@@ -31,11 +31,11 @@ func (o *Gatherer) gatherIncidents(ctx context.Context, p *ResolvedPipeline, c *
 			}
 		}
 	}
-	now := o.clusterIncidents(p, children)
+	now := ga.clusterIncidents(p, children)
 	if !hasTarget(c, isDegraded) {
 		return now, nil
 	}
-	row, ok, err := o.opts.Store.Unit(ctx, wake.UnitName(c.Facts.Unit))
+	row, ok, err := ga.opts.Store.Unit(ctx, wake.UnitName(c.Facts.Unit))
 	if err != nil || !ok {
 		return now, err
 	}

@@ -46,18 +46,18 @@ func newMovedRefs(group *cache.Group) *cache.Cache[string, []movedRef] {
 // whyIncomplete says which refs of remote bases the commits that made a release in its source
 // environments changed together with what is carried, that aren't carried themselves and that the environment
 // has otherwise; "" where there are none. Such a release would deploy an image with the manifests of another one.
-func (o *Gatherer) whyIncomplete(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, release string) (string, error) {
+func (ga *Gatherer) whyIncomplete(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, release string) (string, error) {
 	at := c.Unit.Envs[env.Name]
 	if at == nil || env.Tip == "" {
 		return "", nil
 	}
-	made, err := o.ReleaseCommits(ctx, c, env.Name, release)
+	made, err := ga.ReleaseCommits(ctx, c, env.Name, release)
 	if err != nil {
 		return "", err
 	}
 	for _, m := range made {
 		key := strings.Join([]string{c.Snapshot.Repo.ID, env.Name, c.Pipeline.locationOf(c.Unit.Envs[m.Source]).key, env.Release.Value.ID, m.Head, release}, "|")
-		moved, err := o.moved.GetOrLoad(key, func() ([]movedRef, error) { return o.findMovedRefs(ctx, c, &m) })
+		moved, err := ga.moved.GetOrLoad(key, func() ([]movedRef, error) { return ga.findMovedRefs(ctx, c, &m) })
 		if errors.Is(err, git.ErrTooLarge) {
 			return fmt.Sprintf("whether what made it in %s changed the ref of a remote base as well can't be told: %v", m.Source, err), nil
 		}
@@ -73,7 +73,7 @@ func (o *Gatherer) whyIncomplete(ctx context.Context, c *ComponentEvaluation, en
 
 // findMovedRefs finds the refs that aren't carried and that one of a release's commits changed, each as it
 // was when the release was whole.
-func (o *Gatherer) findMovedRefs(ctx context.Context, c *ComponentEvaluation, made *ReleaseCommits) ([]movedRef, error) {
+func (ga *Gatherer) findMovedRefs(ctx context.Context, c *ComponentEvaluation, made *ReleaseCommits) ([]movedRef, error) {
 	m, source := c.Snapshot.Repo.Mirror, c.Unit.Envs[made.Source]
 	overlay := source.Overlay(c.Pipeline.Pipeline)
 	var out []movedRef

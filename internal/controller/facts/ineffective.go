@@ -19,44 +19,44 @@ import (
 
 // findIneffective says what of an open promotion doesn't show in the rendered manifests of a component's
 // targets, and of which that isn't known.
-func (o *Gatherer) findIneffective(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, open *OpenPull, v *promotion.Pull) error {
+func (ga *Gatherer) findIneffective(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, open *OpenPull, v *promotion.Pull) error {
 	if !env.Spec.RequiresEffect() || open.HeadState == promotion.HeadModified || open.Stale || len(open.Edits) == 0 {
 		return nil
 	}
 	var err error
 	component := c.Facts.Unit.Component
-	if v.EffectFacts, err = o.ListIneffective(ctx, c.Evaluation, env.Name, env.Tip, open.Members, open.Edits, component); err != nil {
+	if v.EffectFacts, err = ga.ListIneffective(ctx, c.Evaluation, env.Name, env.Tip, open.Members, open.Edits, component); err != nil {
 		return err
 	}
-	effects, err := o.Effects(ctx, c.Evaluation, componentNames(open.Members), env.Name, env.Tip, open.Edits)
+	effects, err := ga.Effects(ctx, c.Evaluation, componentNames(open.Members), env.Name, env.Tip, open.Edits)
 	if err != nil {
 		return ctx.Err() // it is among what isn't rendered
 	}
 	own := slices.DeleteFunc(slices.Clone(effects), func(e isolation.Effect) bool { return e.Target.Component != component })
-	v.Disagreements = o.disagreements(ctx, c.Evaluation, own, Commits{Base: open.Base, Head: open.Head})
+	v.Disagreements = ga.disagreements(ctx, c.Evaluation, own, Commits{Base: open.Base, Head: open.Head})
 	return ctx.Err()
 }
 
 // ListIneffective lists what of edits on a commit doesn't show in the manifests of a component's targets
 // although it must, and the targets of which that isn't known. members are all that move by the edits. The error is
 // that of a context that ended.
-func (o *effectGatherer) ListIneffective(ctx context.Context, ev *Evaluation, env, base string, members []promotion.Member, edits []fieldedit.Edit, component string) (
+func (eg *effectGatherer) ListIneffective(ctx context.Context, ev *Evaluation, env, base string, members []promotion.Member, edits []fieldedit.Edit, component string) (
 	out promotion.EffectFacts, err error) {
 	components := componentNames(members)
-	effects, err := o.Effects(ctx, ev, components, env, base, edits)
+	effects, err := eg.Effects(ctx, ev, components, env, base, edits)
 	if err != nil {
 		return promotion.EffectFacts{Unrendered: []promotion.UnrenderedTarget{{Target: "its targets", Why: err.Error()}}}, ctx.Err()
 	}
 	effects = slices.DeleteFunc(slices.Clone(effects), func(e isolation.Effect) bool { return e.Target.Component != component })
-	unread := o.addLiveEffects(ctx, ev, components, env, base, edits, effects)
-	unread = append(unread, o.addIgnored(ctx, ev, components, env, base, edits, effects)...)
+	unread := eg.addLiveEffects(ctx, ev, components, env, base, edits, effects)
+	unread = append(unread, eg.addIgnored(ctx, ev, components, env, base, edits, effects)...)
 	changes := ev.changesOf(env, members, edits, component)
 	without := func(c *fieldedit.Change) []isolation.Effect {
 		others, ok := withoutChange(edits, c)
 		if !ok {
 			return nil
 		}
-		out, err := o.Effects(ctx, ev, components, env, base, others)
+		out, err := eg.Effects(ctx, ev, components, env, base, others)
 		if err != nil {
 			return nil
 		}
@@ -127,7 +127,7 @@ func withoutChange(edits []fieldedit.Edit, c *fieldedit.Change) ([]fieldedit.Edi
 // addLiveEffects adds what edits do to targets as their Applications run, where those have other options than in
 // Git: somebody wrote them, or Image Updater, and the ApplicationSet leaves them. It gives those whose Applications
 // can't be read.
-func (o *effectGatherer) addLiveEffects(ctx context.Context, ev *Evaluation, components []string, env, base string, edits []fieldedit.Edit, effects []isolation.Effect) []promotion.UnrenderedTarget {
+func (eg *effectGatherer) addLiveEffects(ctx context.Context, ev *Evaluation, components []string, env, base string, edits []fieldedit.Edit, effects []isolation.Effect) []promotion.UnrenderedTarget {
 	run, digest := map[string]isolation.RunningTarget{}, sha256.New()
 	var unread []promotion.UnrenderedTarget
 	for i := range effects {
@@ -135,7 +135,7 @@ func (o *effectGatherer) addLiveEffects(ctx context.Context, ev *Evaluation, com
 		if e.Changes == nil || e.Nothing || e.Target.Live {
 			continue
 		}
-		live, why := o.readLiveOptions(ctx, e)
+		live, why := eg.readLiveOptions(ctx, e)
 		if why != "" {
 			unread = append(unread, promotion.UnrenderedTarget{Target: e.Target.Name, Why: why})
 		}
@@ -154,8 +154,8 @@ func (o *effectGatherer) addLiveEffects(ctx context.Context, ev *Evaluation, com
 		return unread
 	}
 	late := fmt.Sprintf("rendering as the Applications run (%x) took longer than %s; it is tried again, within the hour at the latest", digest.Sum(nil)[:6], editTimeout)
-	j, err := o.judgeEdit(ctx, ev, components, env, base, edits, late, func(ctx context.Context, edit *isolation.Edit) (j judgement, err error) {
-		j.effects, err = o.renderer.EffectsAsRun(ctx, edit, run)
+	j, err := eg.judgeEdit(ctx, ev, components, env, base, edits, late, func(ctx context.Context, edit *isolation.Edit) (j judgement, err error) {
+		j.effects, err = eg.renderer.EffectsAsRun(ctx, edit, run)
 		return j, err
 	})
 	if err == nil && j.why != "" {
@@ -180,7 +180,7 @@ func (o *effectGatherer) addLiveEffects(ctx context.Context, ev *Evaluation, com
 }
 
 // addIgnored adds what of the effects Argo CD ignores. It gives the targets of which that can't be told.
-func (o *effectGatherer) addIgnored(ctx context.Context, ev *Evaluation, components []string, env, base string, edits []fieldedit.Edit, effects []isolation.Effect) []promotion.UnrenderedTarget {
+func (eg *effectGatherer) addIgnored(ctx context.Context, ev *Evaluation, components []string, env, base string, edits []fieldedit.Edit, effects []isolation.Effect) []promotion.UnrenderedTarget {
 	rules, digest := map[string]*appset.IgnoreRules{}, sha256.New()
 	respected := map[string]bool{}
 	var unread []promotion.UnrenderedTarget
@@ -189,7 +189,7 @@ func (o *effectGatherer) addIgnored(ctx context.Context, ev *Evaluation, compone
 		if e.Changes.Empty() {
 			continue
 		}
-		own, settings := o.readIgnores(&e.Target)
+		own, settings := eg.readIgnores(&e.Target)
 		found, err := appset.NewIgnoreRules(own, settings)
 		if err != nil {
 			unread = append(unread, promotion.UnrenderedTarget{Target: e.Target.Name, Why: err.Error()})
@@ -205,8 +205,8 @@ func (o *effectGatherer) addIgnored(ctx context.Context, ev *Evaluation, compone
 		return unread
 	}
 	late := fmt.Sprintf("what Argo CD ignores (%x) was looked for longer than %s; it is tried again, within the hour at the latest", digest.Sum(nil)[:6], editTimeout)
-	j, err := o.judgeEdit(ctx, ev, components, env, base, edits, late, func(ctx context.Context, edit *isolation.Edit) (j judgement, err error) {
-		if j.ignored, err = o.renderer.ListIgnored(ctx, edit, rules); err != nil && ctx.Err() == nil {
+	j, err := eg.judgeEdit(ctx, ev, components, env, base, edits, late, func(ctx context.Context, edit *isolation.Edit) (j judgement, err error) {
+		if j.ignored, err = eg.renderer.ListIgnored(ctx, edit, rules); err != nil && ctx.Err() == nil {
 			j.why, err = err.Error(), nil
 		}
 		return j, err
@@ -231,13 +231,13 @@ func (o *effectGatherer) addIgnored(ctx context.Context, ev *Evaluation, compone
 }
 
 // readIgnores is what a target's Application ignores, as it runs where it is known to, and what its Argo CD's settings do.
-func (o *effectGatherer) readIgnores(t *appset.Target) (own appset.Ignores, settings map[string]string) {
+func (eg *effectGatherer) readIgnores(t *appset.Target) (own appset.Ignores, settings map[string]string) {
 	own = t.Ignores
-	argo := o.targets.argocds.byName[o.targets.argocds.ArgoCDOf(t)]
+	argo := eg.targets.argocds.byName[eg.targets.argocds.ArgoCDOf(t)]
 	if argo.Apps == nil {
 		return own, nil
 	}
-	if app, err := o.targets.argocds.findApp(t); err == nil && app != nil {
+	if app, err := eg.targets.argocds.findApp(t); err == nil && app != nil {
 		if app.Ignored != "" {
 			own.Differences = json.RawMessage(app.Ignored)
 		}
@@ -254,15 +254,15 @@ func (o *effectGatherer) readIgnores(t *appset.Target) (own appset.Ignores, sett
 
 // readLiveOptions is an effect's target as its Application runs and, where the edit changes the Application itself, as it
 // will then; none where that has the options that Git says. why says that it has others that can't be read.
-func (o *effectGatherer) readLiveOptions(ctx context.Context, e *isolation.Effect) (run isolation.RunningTarget, why string) {
+func (eg *effectGatherer) readLiveOptions(ctx context.Context, e *isolation.Effect) (run isolation.RunningTarget, why string) {
 	t := &e.Target
 	if e.Spec {
 		if t = e.Before; t == nil {
 			return run, ""
 		}
 	}
-	argo := o.targets.argocds.byName[o.targets.argocds.ArgoCDOf(t)]
-	app, err := o.targets.argocds.findApp(t)
+	argo := eg.targets.argocds.byName[eg.targets.argocds.ArgoCDOf(t)]
+	app, err := eg.targets.argocds.findApp(t)
 	if err != nil || app == nil || app.Deleting || argo.Live == nil || len(app.Sources) != len(t.Sources) {
 		return run, "" // there is none yet, or it isn't known; what runs is verified anyway
 	}

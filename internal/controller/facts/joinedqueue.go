@@ -65,7 +65,7 @@ func PutLeftQueue(ctx context.Context, tx *store.Tx, repo string, pull int, head
 // queue which ones Liftlock had join: by what they are judged is kept from before that was asked for,
 // though the forge's answer was lost, or the process died before it wrote it down. It is for the
 // transaction that stores what was seen.
-func (o *recordGatherer) RecordSeenQueued(ctx context.Context, tx *store.Tx, c *ComponentEvaluation) error {
+func (rg *recordGatherer) RecordSeenQueued(ctx context.Context, tx *store.Tx, c *ComponentEvaluation) error {
 	u := c.Facts.Unit
 	for i := range c.Facts.Envs {
 		e := &c.Facts.Envs[i]
@@ -91,8 +91,8 @@ func (o *recordGatherer) RecordSeenQueued(ctx context.Context, tx *store.Tx, c *
 // listQueuedMerges lists the promotions of a pipeline that joined the forge's merge queue since a
 // time and are in it, as far as is known, by number: one that the forge dropped, or that landed or
 // was closed, isn't there any more. One that can't be understood isn't among them.
-func (o *recordGatherer) listQueuedMerges(ctx context.Context, repo, pipeline string, since time.Time) ([]promotion.QueuedMerge, error) {
-	all, err := joinedQueues.List(ctx, o.store, record.Within{Repo: repo})
+func (rg *recordGatherer) listQueuedMerges(ctx context.Context, repo, pipeline string, since time.Time) ([]promotion.QueuedMerge, error) {
+	all, err := joinedQueues.List(ctx, rg.store, record.Within{Repo: repo})
 	if err != nil {
 		return nil, err
 	}
@@ -102,14 +102,14 @@ func (o *recordGatherer) listQueuedMerges(ctx context.Context, repo, pipeline st
 		if joined.Pipeline != pipeline || !joined.At.After(since) {
 			continue
 		}
-		row, known, err := o.store.Pull(ctx, repo, number)
+		row, known, err := rg.store.Pull(ctx, repo, number)
 		if err != nil {
 			return nil, err
 		}
 		if !known {
 			continue
 		}
-		pull, err := o.pulls.decodePull(row)
+		pull, err := rg.pulls.decodePull(row)
 		if err != nil {
 			return nil, err
 		}

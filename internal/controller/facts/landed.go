@@ -49,20 +49,20 @@ const maxParsed = 2 << 20
 
 // findOrigin walks back to the commit that brought an environment's carried fields
 // to what they are at the tip.
-func (o *gitGatherer) findOrigin(ctx context.Context, r *Repository, tip, key string, p *ResolvedPipeline, e *ResolvedEnv, now fieldedit.Release) (originMemo, error) {
+func (g *gitGatherer) findOrigin(ctx context.Context, r *Repository, tip, key string, p *ResolvedPipeline, e *ResolvedEnv, now fieldedit.Release) (originMemo, error) {
 	at := p.locationOf(e)
 	key += "|" + at.key
-	memo, ok := o.origins.Get(key)
+	memo, ok := g.origins.Get(key)
 	if ok && memo.tip == tip {
 		return memo, nil
 	}
 	if ok {
-		still, err := o.extendOrigin(ctx, r, &memo, tip, p, e, now)
+		still, err := g.extendOrigin(ctx, r, &memo, tip, p, e, now)
 		if err != nil {
 			return originMemo{}, err
 		}
 		if still {
-			o.origins.Put(key, memo)
+			g.origins.Put(key, memo)
 			return memo, nil
 		}
 	}
@@ -72,28 +72,28 @@ func (o *gitGatherer) findOrigin(ctx context.Context, r *Repository, tip, key st
 	memo = originMemo{tip: tip, scope: at.scope}
 	for depth, all := originDepth, false; ; depth *= 4 {
 		var err error
-		if memo.origin, all, err = o.searchOrigin(ctx, r, memo, "", depth, p, e, now); err != nil {
+		if memo.origin, all, err = g.searchOrigin(ctx, r, memo, "", depth, p, e, now); err != nil {
 			return originMemo{}, err
 		}
 		if memo.origin.Found || all || depth >= maxWalkDepth(at.scope) {
 			break
 		}
 	}
-	o.origins.Put(key, memo)
+	g.origins.Put(key, memo)
 	return memo, nil
 }
 
 // searchOrigin looks for the origin of a release among the commits of its files between
 // until (empty: the first one) and the memo's tip, at most depth; all says that
 // there were no more.
-func (o *gitGatherer) searchOrigin(ctx context.Context, r *Repository, m originMemo, until string, depth int, p *ResolvedPipeline, e *ResolvedEnv, now fieldedit.Release) (origin history.Origin, all bool, err error) {
+func (g *gitGatherer) searchOrigin(ctx context.Context, r *Repository, m originMemo, until string, depth int, p *ResolvedPipeline, e *ResolvedEnv, now fieldedit.Release) (origin history.Origin, all bool, err error) {
 	log, err := r.Mirror.Log(ctx, git.LogQuery{From: m.tip, Until: until, FirstParent: true, Paths: m.scope.Paths(), Limit: depth})
 	if err != nil {
 		return history.Origin{}, false, err
 	}
 	origin = history.FindOrigin(log, now.ID(),
-		func(commit string) string { return o.releases.releaseIDAt(r, commit, p, e) },
-		func(commit string) bool { return o.carriesNothing(r, commit, p, e) })
+		func(commit string) string { return g.releases.releaseIDAt(r, commit, p, e) },
+		func(commit string) bool { return g.carriesNothing(r, commit, p, e) })
 	return origin, len(log) < depth, nil
 }
 
@@ -101,21 +101,21 @@ func (o *gitGatherer) searchOrigin(ctx context.Context, r *Repository, m originM
 // came since has to be looked at: in a file that many share most commits are
 // others', and walking it all after each would never end. What it finds is what a
 // walk from the start finds: replicas look at different tips and have to agree.
-func (o *gitGatherer) extendOrigin(ctx context.Context, r *Repository, m *originMemo, tip string, p *ResolvedPipeline, e *ResolvedEnv, now fieldedit.Release) (bool, error) {
+func (g *gitGatherer) extendOrigin(ctx context.Context, r *Repository, m *originMemo, tip string, p *ResolvedPipeline, e *ResolvedEnv, now fieldedit.Release) (bool, error) {
 	before := m.tip
 	line, follows, err := lineSince(ctx, r, before, tip)
 	if err != nil || !follows {
 		return false, err
 	}
-	still, err := o.isLineUnrelated(ctx, r, line, m.scope.Covers)
+	still, err := g.isLineUnrelated(ctx, r, line, m.scope.Covers)
 	if err != nil {
 		return false, err
 	}
 	m.tip = tip
-	if still || !m.scope.Shared() || o.releases.releaseIDAt(r, before, p, e) != now.ID() {
+	if still || !m.scope.Shared() || g.releases.releaseIDAt(r, before, p, e) != now.ID() {
 		return still, nil
 	}
-	since, all, err := o.searchOrigin(ctx, r, *m, before, originDepth, p, e, now)
+	since, all, err := g.searchOrigin(ctx, r, *m, before, originDepth, p, e, now)
 	if since.Found {
 		m.origin = since
 	}
@@ -145,9 +145,9 @@ func lineSince(ctx context.Context, r *Repository, from, tip string) (line []git
 
 // isLineUnrelated says that no commit of a line changed a file that counts: one that is
 // alike at both ends may have been changed and put back.
-func (o *gitGatherer) isLineUnrelated(ctx context.Context, r *Repository, line []git.CommitInfo, counts func(file string) bool) (bool, error) {
+func (g *gitGatherer) isLineUnrelated(ctx context.Context, r *Repository, line []git.CommitInfo, counts func(file string) bool) (bool, error) {
 	for _, c := range line {
-		if unchanged, err := o.isAlike(ctx, r, c.Parents[0], c.SHA, counts); err != nil || !unchanged {
+		if unchanged, err := g.isAlike(ctx, r, c.Parents[0], c.SHA, counts); err != nil || !unchanged {
 			return false, err
 		}
 	}
@@ -165,14 +165,14 @@ func maxWalkDepth(s fieldedit.Scope) int {
 
 // carriesNothing says that the roots held no carried field at all, rather than some
 // that could not be read.
-func (o *gitGatherer) carriesNothing(r *Repository, commit string, p *ResolvedPipeline, e *ResolvedEnv) bool {
+func (g *gitGatherer) carriesNothing(r *Repository, commit string, p *ResolvedPipeline, e *ResolvedEnv) bool {
 	places, err := fieldedit.Locate(r.Mirror.Tree(commit), e.Overlay(p.Pipeline))
 	return err == nil && len(places) == 0
 }
 
 // isUnchanged says that no file that counts differs between two commits of which
 // the first is an ancestor of the second.
-func (o *gitGatherer) isUnchanged(ctx context.Context, r *Repository, from, to string, counts func(file string) bool) (bool, error) {
+func (g *gitGatherer) isUnchanged(ctx context.Context, r *Repository, from, to string, counts func(file string) bool) (bool, error) {
 	ok, err := r.Mirror.IsAncestor(ctx, from, to)
 	if errors.Is(err, git.ErrUnknownCommit) { // that only means to look again
 		return false, nil
@@ -180,17 +180,17 @@ func (o *gitGatherer) isUnchanged(ctx context.Context, r *Repository, from, to s
 	if err != nil || !ok {
 		return false, err
 	}
-	return o.isAlike(ctx, r, from, to, counts)
+	return g.isAlike(ctx, r, from, to, counts)
 }
 
 // isAlike says that no file that counts differs between two commits.
-func (o *gitGatherer) isAlike(ctx context.Context, r *Repository, from, to string, counts func(file string) bool) (bool, error) {
+func (g *gitGatherer) isAlike(ctx context.Context, r *Repository, from, to string, counts func(file string) bool) (bool, error) {
 	changed, err := r.Mirror.Changed(ctx, from, to)
 	return err == nil && !slices.ContainsFunc(changed, func(c git.FileChange) bool { return counts(c.Path) }), err
 }
 
 // describeLanded joins what Git knows with our pull requests: who brought it.
-func (o *Gatherer) describeLanded(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, m originMemo, ours []*pullRecord) (promotion.Landed, error) {
+func (ga *Gatherer) describeLanded(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, m originMemo, ours []*pullRecord) (promotion.Landed, error) {
 	r, commit := c.Snapshot.Repo, m.origin.Commit
 	l := promotion.Landed{Commit: commit.SHA, At: commit.CommitTime, By: promotion.ByPerson, Author: commit.Author.Name}
 	if len(commit.Parents) > 0 {
@@ -206,7 +206,7 @@ func (o *Gatherer) describeLanded(ctx context.Context, c *ComponentEvaluation, e
 		if !own.PR.MergedAt.IsZero() {
 			l.At = own.PR.MergedAt
 		}
-		composed, err := o.isComposedLanding(ctx, c, env, own)
+		composed, err := ga.isComposedLanding(ctx, c, env, own)
 		if err != nil {
 			return l, fmt.Errorf("look at whether #%d landed as Liftlock composed it: %w", own.PR.Number, err)
 		}
@@ -219,7 +219,7 @@ func (o *Gatherer) describeLanded(ctx context.Context, c *ComponentEvaluation, e
 		}
 	}
 	if m.origin.First {
-		l.By, err = o.whoMoved(ctx, c, env, m)
+		l.By, err = ga.whoMoved(ctx, c, env, m)
 		return l, err
 	}
 	old, err := history.PredatesBaseline(ctx, r.Mirror, commit, c.Pipeline.Baseline)
@@ -258,13 +258,13 @@ func findMergedAs(r *Repository, pulls []*pullRecord, commit string) *pullRecord
 // fillRevertedReleases lists the releases that revert commits on the branch name and
 // that nothing has brought back since: a restraint that outlives the store and
 // the pull requests. A revert changes what landed, so the answer is remembered by that.
-func (o *gitGatherer) fillRevertedReleases(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv) error {
+func (g *gitGatherer) fillRevertedReleases(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv) error {
 	if env.Source() {
 		return nil
 	}
 	u := c.Facts.Unit
 	key := wake.UnitName(u) + "|" + env.Name + "|" + env.Landed.Value.Commit
-	if known, ok := o.reverted.Get(key); ok {
+	if known, ok := g.reverted.Get(key); ok {
 		env.RevertedReleases = known
 		return nil
 	}
@@ -281,13 +281,13 @@ func (o *gitGatherer) fillRevertedReleases(ctx context.Context, c *ComponentEval
 		return err
 	}
 	env.RevertedReleases = history.RevertedReleases(log, u, env.Name)
-	o.reverted.Put(key, env.RevertedReleases)
+	g.reverted.Put(key, env.RevertedReleases)
 	return nil
 }
 
 // readHolds reads the holds that concern a unit as they are at a commit of the branch
 // that keeps them; none when there is no such branch.
-func (o *gitGatherer) readHolds(r *Repository, commit string, u promotion.Unit) ([]promotion.Hold, error) {
+func (g *gitGatherer) readHolds(r *Repository, commit string, u promotion.Unit) ([]promotion.Hold, error) {
 	if commit == "" {
 		return nil, nil
 	}

@@ -34,29 +34,29 @@ func newOriginStory(t *testing.T) *originStory {
 }
 
 // commit sets both tags; a text in place of web's breaks the file.
-func (s *originStory) commit(web any, api int) string {
-	s.Helper()
-	s.when = s.when.Add(time.Minute)
+func (os *originStory) commit(web any, api int) string {
+	os.Helper()
+	os.when = os.when.Add(time.Minute)
 	text := fmt.Sprintf("- {component: web, tag: %v}\n- {component: api, tag: %d}\n", web, api)
 	var err error
-	s.tip, err = s.c.Mirror.Write(s.Context(), git.CommitSpec{Parents: []string{s.tip}, Base: s.tip, Message: "x", When: s.when,
+	os.tip, err = os.c.Mirror.Write(os.Context(), git.CommitSpec{Parents: []string{os.tip}, Base: os.tip, Message: "x", When: os.when,
 		Files: []git.FileWrite{{Path: "list.yaml", Mode: 0o100644, Content: []byte(text)}}})
 	if err != nil {
-		s.Fatal(err)
+		os.Fatal(err)
 	}
-	return s.tip
+	return os.tip
 }
 
 // expect holds that a replica finds a commit as where web's tag came from.
-func (s *originStory) expect(o *Gatherer, what, want string) {
-	s.Helper()
-	now, err := o.readRelease(s.c.Repository, s.tip, s.p, s.web)
+func (os *originStory) expect(o *Gatherer, what, want string) {
+	os.Helper()
+	now, err := o.readRelease(os.c.Repository, os.tip, os.p, os.web)
 	if err != nil {
-		s.Fatal(err)
+		os.Fatal(err)
 	}
-	m, err := o.findOrigin(s.Context(), s.c.Repository, s.tip, "web in qa", s.p, s.web, now)
+	m, err := o.findOrigin(os.Context(), os.c.Repository, os.tip, "web in qa", os.p, os.web, now)
 	if err != nil || !m.origin.Found || m.origin.Commit.SHA != want {
-		s.Errorf("%s: got %+v, %v; want %s", what, m.origin, err, want)
+		os.Errorf("%s: got %+v, %v; want %s", what, m.origin, err, want)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 
 // landedImages are the images that what landed brought to a target, as rendered, where they decide about its
 // first verdict; nil where they don't, or can't be told: of the Applications below a target nothing is rendered.
-func (o *argocdGatherer) landedImages(l *targetLook, t *appset.Target, label string, app *verification.App, v *verification.Verdict, mem *verification.Memory) []verification.LandedImage {
+func (ag *argocdGatherer) landedImages(l *targetLook, t *appset.Target, label string, app *verification.App, v *verification.Verdict, mem *verification.Memory) []verification.LandedImage {
 	if l.env.Spec.Verify.Runs.Images == pipeline.RunsOff || app == nil || len(app.Images) == 0 || !mem.VerifiedAt.IsZero() {
 		return nil
 	}
@@ -25,7 +25,7 @@ func (o *argocdGatherer) landedImages(l *targetLook, t *appset.Target, label str
 	}
 	ctx, cancel := context.WithTimeout(l.ctx, editTimeout)
 	defer cancel()
-	before, after, err := o.renderBeforeAndAfter(ctx, l, t, l.env.Landed.Value)
+	before, after, err := ag.renderBeforeAndAfter(ctx, l, t, l.env.Landed.Value)
 	if err != nil || after == nil {
 		return nil
 	}
@@ -46,8 +46,8 @@ const (
 
 // runningImages are the images of a target's pods once it is verified, for the record alone; nil where they are on
 // record already, or can't be told now.
-func (o *argocdGatherer) runningImages(l *targetLook, t *appset.Target, app *verification.App, v *verification.Verdict, mem *verification.Memory, now time.Time) []verification.RunningImage {
-	trees := o.argocds.byName[o.argocds.ArgoCDOf(t)].Trees
+func (ag *argocdGatherer) runningImages(l *targetLook, t *appset.Target, app *verification.App, v *verification.Verdict, mem *verification.Memory, now time.Time) []verification.RunningImage {
+	trees := ag.argocds.byName[ag.argocds.ArgoCDOf(t)].Trees
 	if app == nil || trees == nil || l.env.Spec.Verify.Runs.Images == pipeline.RunsOff || v.State != verification.Verified || v.Lapsed {
 		return nil
 	}
@@ -64,16 +64,16 @@ func (o *argocdGatherer) runningImages(l *targetLook, t *appset.Target, app *ver
 }
 
 // renderBeforeAndAfter is a target's manifests before a commit that landed and with it; none where they can't be told.
-func (o *argocdGatherer) renderBeforeAndAfter(ctx context.Context, l *targetLook, t *appset.Target, landed promotion.Landed) (before, after *render.Manifests, err error) {
+func (ag *argocdGatherer) renderBeforeAndAfter(ctx context.Context, l *targetLook, t *appset.Target, landed promotion.Landed) (before, after *render.Manifests, err error) {
 	if landed.Parent == "" {
 		return nil, nil, nil
 	}
 	own := l.c.Snapshot.Repo
-	before, why, err := o.renderer.RenderTarget(ctx, l.treeAt(own, landed.Parent), t, landed.Parent)
+	before, why, err := ag.renderer.RenderTarget(ctx, l.treeAt(own, landed.Parent), t, landed.Parent)
 	if err != nil || why != "" {
 		return nil, nil, err
 	}
-	after, why, err = o.renderer.RenderTarget(ctx, l.treeAt(own, landed.Commit), t, landed.Commit)
+	after, why, err = ag.renderer.RenderTarget(ctx, l.treeAt(own, landed.Commit), t, landed.Commit)
 	if err != nil || why != "" {
 		return nil, nil, err
 	}

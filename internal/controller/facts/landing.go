@@ -67,15 +67,15 @@ func landedOn(ctx context.Context, ev *Evaluation, p *pullRecord) (bool, error) 
 // findSuperseded says for which components a pull request that is no longer open is no veto: Liftlock
 // closed it itself, or a command took the veto back. The label that shows that is anybody's to set, so
 // it is believed only with the store's record, or with the mark that the server signed when it closed it.
-func (o *Gatherer) findSuperseded(ctx context.Context, r *Repository, pr *forge.PullRequest) (components map[string]bool, all bool, err error) {
+func (ga *Gatherer) findSuperseded(ctx context.Context, r *Repository, pr *forge.PullRequest) (components map[string]bool, all bool, err error) {
 	if !pr.HasLabel(promotion.LabelSuperseded) {
 		return nil, false, nil
 	}
-	rows, err := o.opts.Store.Promotions(ctx, store.PromotionFilter{Repo: r.ID, Pull: pr.Number})
+	rows, err := ga.opts.Store.Promotions(ctx, store.PromotionFilter{Repo: r.ID, Pull: pr.Number})
 	if err != nil {
 		return nil, false, err
 	}
-	closing, begun, err := Closing.Get(ctx, o.opts.Store, record.OfPull(r.ID, pr.Number))
+	closing, begun, err := Closing.Get(ctx, ga.opts.Store, record.OfPull(r.ID, pr.Number))
 	if err != nil {
 		return nil, false, err
 	}
@@ -127,13 +127,13 @@ func PutRequested(ctx context.Context, tx *store.Tx, repo string, pull int, comp
 // markUnrequested marks those of the merged promotions that would lift a quarantine or a veto and that
 // a person merged though nobody who may had asked for the release. Who merges past the gates brings a
 // release to its environment, and that is all.
-func (o *Gatherer) markUnrequested(ctx context.Context, ev *Evaluation, env *promotion.Env, component string) error {
+func (ga *Gatherer) markUnrequested(ctx context.Context, ev *Evaluation, env *promotion.Env, component string) error {
 	for i := range env.PastPulls {
 		p := &env.PastPulls[i]
 		if p.Revert || !p.Merged || !hasLiftable(env.PastPulls, p) {
 			continue
 		}
-		requested, err := o.isRequested(ctx, ev.Snapshot.Repo, p, component)
+		requested, err := ga.isRequested(ctx, ev.Snapshot.Repo, p, component)
 		if err != nil {
 			return fmt.Errorf("look at who had #%d merged: %w", p.Number, err)
 		}
@@ -153,14 +153,14 @@ func hasLiftable(past []promotion.PastPull, merged *promotion.PastPull) bool {
 }
 
 // isRequested says that Liftlock merged a promotion, or that somebody who may asked for its release.
-func (o *Gatherer) isRequested(ctx context.Context, r *Repository, p *promotion.PastPull, component string) (bool, error) {
-	requested, _, err := requestedReleases.Get(ctx, o.opts.Store, record.OfPull(r.ID, p.Number))
+func (ga *Gatherer) isRequested(ctx context.Context, r *Repository, p *promotion.PastPull, component string) (bool, error) {
+	requested, _, err := requestedReleases.Get(ctx, ga.opts.Store, record.OfPull(r.ID, p.Number))
 	if err != nil || requested[component] == p.Release {
 		return err == nil, err
 	}
-	pr, err := o.KnownPull(ctx, r.ID, p.Number)
+	pr, err := ga.KnownPull(ctx, r.ID, p.Number)
 	if err != nil || pr == nil {
 		return false, err
 	}
-	return o.isMergedByUs(ctx, r, pr)
+	return ga.isMergedByUs(ctx, r, pr)
 }

@@ -97,8 +97,8 @@ func (l *lazyIndex) buildIndex(ctx context.Context, previous *lazyIndex, readers
 
 // AffectedReaders says which of a pipeline's targets read which of some files of a
 // branch, by the targets' IDs.
-func (p *ResolvedPipeline) AffectedReaders(ctx context.Context, branch string, files []string) (map[string][]string, error) {
-	ix, err := p.readerIndexes[branch].get(ctx)
+func (r *ResolvedPipeline) AffectedReaders(ctx context.Context, branch string, files []string) (map[string][]string, error) {
+	ix, err := r.readerIndexes[branch].get(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ type Leftover struct{ Branch, Head string }
 // process may have died between a merge or a close and the branch's deletion, or
 // between a push and its pull request. One that somebody else committed to, and
 // one whose pull request a person closed, who may open it again, is left alone.
-func (o *Gatherer) Leftovers(ctx context.Context, ev *Evaluation) ([]Leftover, error) {
+func (ga *Gatherer) Leftovers(ctx context.Context, ev *Evaluation) ([]Leftover, error) {
 	owners := componentsOf(ev)
 	if ev.IsBatch() {
 		owners = append(owners, ev.Unit.Component)
@@ -28,12 +28,12 @@ func (o *Gatherer) Leftovers(ctx context.Context, ev *Evaluation) ([]Leftover, e
 	var out []Leftover
 	for _, component := range owners {
 		for i := range ev.envs {
-			heads, err := o.branchesOf(ctx, ev, ev.envs[i].Name, component)
+			heads, err := ga.branchesOf(ctx, ev, ev.envs[i].Name, component)
 			if err != nil {
 				return nil, err
 			}
 			for branch, head := range heads {
-				spare, err := o.isLeftover(ctx, ev.Snapshot.Repo, branch, head)
+				spare, err := ga.isLeftover(ctx, ev.Snapshot.Repo, branch, head)
 				if err != nil {
 					return nil, err
 				}
@@ -55,7 +55,7 @@ func componentsOf(ev *Evaluation) []string {
 }
 
 // branchesOf are our branches about a component in an environment, with their heads.
-func (o *Gatherer) branchesOf(ctx context.Context, ev *Evaluation, env, component string) (map[string]string, error) {
+func (ga *Gatherer) branchesOf(ctx context.Context, ev *Evaluation, env, component string) (map[string]string, error) {
 	m := ev.Snapshot.Repo.Mirror
 	heads, err := m.Heads(ctx, promotion.RevertPrefix+ev.Unit.Pipeline+"/"+env+"/"+component+"/")
 	if err != nil {
@@ -72,12 +72,12 @@ func (o *Gatherer) branchesOf(ctx context.Context, ev *Evaluation, env, componen
 // isLeftover says whether a branch at a head is ours and of no use: no pull request
 // is open from it, and the last one with that head was merged or closed by us; or
 // no pull request had it and we committed it.
-func (o *Gatherer) isLeftover(ctx context.Context, r *Repository, branch, head string) (bool, error) {
-	open, err := o.pullGatherer.store.OpenPulls(ctx, r.ID, branch)
+func (ga *Gatherer) isLeftover(ctx context.Context, r *Repository, branch, head string) (bool, error) {
+	open, err := ga.pullGatherer.store.OpenPulls(ctx, r.ID, branch)
 	if err != nil || slices.ContainsFunc(open, func(p store.Pull) bool { return p.Branch == branch }) {
 		return false, err
 	}
-	last, err := o.findPullAt(ctx, r, branch, head)
+	last, err := ga.findPullAt(ctx, r, branch, head)
 	if err != nil {
 		return false, err
 	}
@@ -91,19 +91,19 @@ func (o *Gatherer) isLeftover(ctx context.Context, r *Repository, branch, head s
 	if err != nil || r.isCommittedByUs(info) {
 		return err == nil, err
 	}
-	return o.hasPushed(ctx, r, branch, head)
+	return ga.hasPushed(ctx, r, branch, head)
 }
 
 // hasPushed says that the store knows of a head that we pushed it to a branch, as another account may have.
-func (o *Gatherer) hasPushed(ctx context.Context, r *Repository, branch, head string) (bool, error) {
-	pushed, _, err := PushedHeads.Get(ctx, o.opts.Store, record.OfBranch(r.ID, branch))
+func (ga *Gatherer) hasPushed(ctx context.Context, r *Repository, branch, head string) (bool, error) {
+	pushed, _, err := PushedHeads.Get(ctx, ga.opts.Store, record.OfBranch(r.ID, branch))
 	return pushed.find([]string{head}) != nil, err
 }
 
 // findPullAt is the newest pull request of ours from a branch at a head; nil when there
 // is none.
-func (o *Gatherer) findPullAt(ctx context.Context, r *Repository, branch, head string) (*forge.PullRequest, error) {
-	rows, err := o.pullGatherer.store.PullsAt(ctx, r.ID, head)
+func (ga *Gatherer) findPullAt(ctx context.Context, r *Repository, branch, head string) (*forge.PullRequest, error) {
+	rows, err := ga.pullGatherer.store.PullsAt(ctx, r.ID, head)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (o *Gatherer) findPullAt(ctx context.Context, r *Repository, branch, head s
 		if row.Branch != branch {
 			continue
 		}
-		e, err := o.decodePull(row)
+		e, err := ga.decodePull(row)
 		if err != nil {
 			return nil, err
 		}
@@ -125,7 +125,7 @@ func (o *Gatherer) findPullAt(ctx context.Context, r *Repository, branch, head s
 // inspectLeftovers looks at the unit's branches that have no open pull request: what an
 // interrupted run pushed may be built upon, anything else is somebody's and is
 // not overwritten.
-func (o *Gatherer) inspectLeftovers(ctx context.Context, ev *Evaluation) error {
+func (ga *Gatherer) inspectLeftovers(ctx context.Context, ev *Evaluation) error {
 	r := ev.Snapshot.Repo
 	for i := range ev.envs {
 		env := &ev.envs[i]
@@ -137,7 +137,7 @@ func (o *Gatherer) inspectLeftovers(ctx context.Context, ev *Evaluation) error {
 		ev.branchHeads[branch] = head
 		known := slices.ContainsFunc(ev.pulls[ev.Unit.Component][env.Name], func(p *pullRecord) bool { return p.PR.Branch == branch && p.isOpen() })
 		if ok && !known {
-			pr, err := o.findPullAt(ctx, r, branch, head)
+			pr, err := ga.findPullAt(ctx, r, branch, head)
 			if err != nil {
 				return err
 			}
@@ -146,7 +146,7 @@ func (o *Gatherer) inspectLeftovers(ctx context.Context, ev *Evaluation) error {
 		if !ok || known || env.Source() || env.Tip == "" || !ev.IsBatch() && ev.envAt(env.Name, ev.Unit.Component) == nil {
 			continue
 		}
-		why, author, err := o.inspectLeftoverHead(ctx, ev, env, head)
+		why, author, err := ga.inspectLeftoverHead(ctx, ev, env, head)
 		if err != nil {
 			return err
 		}
@@ -168,18 +168,18 @@ func (ev *Evaluation) JudgedHead(branch string) (head string, known bool) {
 }
 
 // inspectLeftoverHead says why a head isn't ours, and who made it.
-func (o *Gatherer) inspectLeftoverHead(ctx context.Context, ev *Evaluation, env *promotion.Env, head string) (why, author string, err error) {
+func (ga *Gatherer) inspectLeftoverHead(ctx context.Context, ev *Evaluation, env *promotion.Env, head string) (why, author string, err error) {
 	r := ev.Snapshot.Repo
 	info, err := r.Mirror.Commit(ctx, head)
 	if err != nil {
 		return "", "", err
 	}
 	p := &OpenPull{Pull: promotion.Pull{Head: head, Batch: ev.IsBatch()}}
-	if p.Base, why, err = o.findBase(ctx, ev, env, head); err != nil {
+	if p.Base, why, err = ga.findBase(ctx, ev, env, head); err != nil {
 		return "", "", err
 	}
 	if why == "" && !r.isCommittedByUs(info) {
-		pushed, err := o.hasPushed(ctx, r, promotion.Branch(ev.Unit.Pipeline, env.Name, ev.Unit.Component), head)
+		pushed, err := ga.hasPushed(ctx, r, promotion.Branch(ev.Unit.Pipeline, env.Name, ev.Unit.Component), head)
 		if err != nil {
 			return "", "", err
 		}
@@ -188,7 +188,7 @@ func (o *Gatherer) inspectLeftoverHead(ctx context.Context, ev *Evaluation, env 
 		}
 	}
 	if why == "" {
-		why, err = o.inspectPromotion(ctx, ev, env, ev.Unit.Component, p)
+		why, err = ga.inspectPromotion(ctx, ev, env, ev.Unit.Component, p)
 	}
 	return why, info.Author.Name, err
 }

@@ -13,26 +13,26 @@ const revertWindow = 10 * time.Minute
 
 // gatherLimits counts what is in use of the pipeline's limits, from the pull requests:
 // the forge's own record, which outlives this store.
-func (o *recordGatherer) gatherLimits(ctx context.Context, c *ComponentEvaluation) (promotion.Limits, error) {
-	l, err := o.CountUsedLimits(ctx, c)
+func (rg *recordGatherer) gatherLimits(ctx context.Context, c *ComponentEvaluation) (promotion.Limits, error) {
+	l, err := rg.CountUsedLimits(ctx, c)
 	if err != nil {
 		return l, err
 	}
 	if c.Pipeline.Spec.BatchesByEnvironment() {
 		return l, nil // one pull request an environment: nobody waits for a place
 	}
-	err = o.countAhead(ctx, c.Facts.Unit, &l)
+	err = rg.countAhead(ctx, c.Facts.Unit, &l)
 	return l, err
 }
 
 // CountUsedLimits counts what is open and what was opened and merged lately, as the
 // store's copy of the pull requests says now.
-func (o *recordGatherer) CountUsedLimits(ctx context.Context, c *ComponentEvaluation) (promotion.Limits, error) {
+func (rg *recordGatherer) CountUsedLimits(ctx context.Context, c *ComponentEvaluation) (promotion.Limits, error) {
 	l := promotion.Limits{OpenByOthers: map[string]int{}, QueuedAhead: map[string]int{}, RevertsByEnv: map[string]int{}, RevertsByCluster: map[string]int{}}
 	u, now := c.Facts.Unit, c.Facts.Now
 	open := map[string]int{}
 	for _, login := range c.Snapshot.Repo.logins() {
-		used, err := o.store.PullUsage(ctx, u.Repo, u.Pipeline, login, u.Component, promotion.BranchPrefix+u.Pipeline+"/", now.Add(-time.Hour))
+		used, err := rg.store.PullUsage(ctx, u.Repo, u.Pipeline, login, u.Component, promotion.BranchPrefix+u.Pipeline+"/", now.Add(-time.Hour))
 		if err != nil {
 			return l, err
 		}
@@ -42,7 +42,7 @@ func (o *recordGatherer) CountUsedLimits(ctx context.Context, c *ComponentEvalua
 		}
 	}
 	var err error
-	if l.QueuedMerges, err = o.listQueuedMerges(ctx, u.Repo, u.Pipeline, now.Add(-time.Hour)); err != nil {
+	if l.QueuedMerges, err = rg.listQueuedMerges(ctx, u.Repo, u.Pipeline, now.Add(-time.Hour)); err != nil {
 		return l, err
 	}
 	if !c.Pipeline.Spec.BatchesByEnvironment() {
@@ -52,7 +52,7 @@ func (o *recordGatherer) CountUsedLimits(ctx context.Context, c *ComponentEvalua
 	for _, bad := range degraded {
 		since = Earliest(since, bad)
 	}
-	rows, err := o.store.RevertPulls(ctx, u.Repo, u.Pipeline, since.Add(-revertWindow))
+	rows, err := rg.store.RevertPulls(ctx, u.Repo, u.Pipeline, since.Add(-revertWindow))
 	if err != nil {
 		return l, err
 	}
@@ -62,7 +62,7 @@ func (o *recordGatherer) CountUsedLimits(ctx context.Context, c *ComponentEvalua
 			since = bad
 		}
 		if c.Snapshot.Repo.WasOurs(row.Author, 0, row.CreatedAt) && row.Component != "" && since.Sub(row.CreatedAt) <= revertWindow {
-			if err := o.countRevert(c, &l, row); err != nil {
+			if err := rg.countRevert(c, &l, row); err != nil {
 				return l, err
 			}
 		}
@@ -90,14 +90,14 @@ func (c *ComponentEvaluation) degradedSince() map[string]time.Time {
 // countRevert adds one revert. It counts for as long as its window lasts, and for an
 // environment that became degraded within that window until it is mended: what was
 // held while many failed stays held when time passes, and is reported once.
-func (o *recordGatherer) countRevert(c *ComponentEvaluation, l *promotion.Limits, row store.Pull) error {
-	e, err := o.pulls.decodePull(row)
+func (rg *recordGatherer) countRevert(c *ComponentEvaluation, l *promotion.Limits, row store.Pull) error {
+	e, err := rg.pulls.decodePull(row)
 	if err != nil {
 		return err
 	}
 	l.RevertsByEnv[row.Environment]++
 	l.OldestRecentRevert = Earliest(l.OldestRecentRevert, row.CreatedAt)
-	for cluster := range o.clustersOf(c, row.Environment, row.Component, e.PR.Body) {
+	for cluster := range rg.clustersOf(c, row.Environment, row.Component, e.PR.Body) {
 		l.RevertsByCluster[cluster]++
 	}
 	return nil
@@ -105,7 +105,7 @@ func (o *recordGatherer) countRevert(c *ComponentEvaluation, l *promotion.Limits
 
 // clustersOf are the clusters that a pull request of ours deploys to: those of
 // its component, or of all components that it moves.
-func (o *recordGatherer) clustersOf(c *ComponentEvaluation, env, component, body string) map[string]bool {
+func (rg *recordGatherer) clustersOf(c *ComponentEvaluation, env, component, body string) map[string]bool {
 	components := []string{component}
 	for _, p := range markedMembers(body) {
 		components = append(components, p.Component)
@@ -114,7 +114,7 @@ func (o *recordGatherer) clustersOf(c *ComponentEvaluation, env, component, body
 	for _, name := range components {
 		if at := c.envAt(env, name); at != nil {
 			for i := range at.Targets {
-				out[o.argocds.ClusterOf(&at.Targets[i])] = true
+				out[rg.argocds.ClusterOf(&at.Targets[i])] = true
 			}
 		}
 	}

@@ -24,8 +24,8 @@ type LiveComparison struct {
 // the result with the live Applications of its Argo CDs, which are listed anew.
 // Nothing of it is kept. The error says which Argo CD can't be read, or that
 // there is no such pipeline.
-func (o *targetGatherer) Compare(ctx context.Context, r *Repository, name string) (*LiveComparison, error) {
-	s, err := o.Snapshot(ctx, r)
+func (tg *targetGatherer) Compare(ctx context.Context, r *Repository, name string) (*LiveComparison, error) {
+	s, err := tg.Snapshot(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -33,13 +33,13 @@ func (o *targetGatherer) Compare(ctx context.Context, r *Repository, name string
 	if p == nil {
 		return nil, fmt.Errorf("%s: %w", name, ErrNoPipeline)
 	}
-	in, err := o.newInputCollector(r).collectInput(ctx, p.Pipeline, s.Commit)
+	in, err := tg.newInputCollector(r).collectInput(ctx, p.Pipeline, s.Commit)
 	if err != nil {
 		return nil, err
 	}
 	in.Manifests = true
 	in.Revision = "" // thousands of manifests are not worth keeping for this
-	fl, err := o.resolver.Resolve(ctx, in)
+	fl, err := tg.resolver.Resolve(ctx, in)
 	if err != nil {
 		return nil, err
 	}
@@ -47,8 +47,8 @@ func (o *targetGatherer) Compare(ctx context.Context, r *Repository, name string
 	if err != nil {
 		return nil, err
 	}
-	for _, argocd := range o.argocds.NamesOf(p.Pipeline) {
-		a, ok := o.argocds.byName[argocd]
+	for _, argocd := range tg.argocds.NamesOf(p.Pipeline) {
+		a, ok := tg.argocds.byName[argocd]
 		if !ok || a.Live == nil {
 			return nil, fmt.Errorf("there is no connection to the Argo CD %s", argocd)
 		}

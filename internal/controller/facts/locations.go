@@ -28,8 +28,8 @@ func newLocation(p *ResolvedPipeline, e *ResolvedEnv) location {
 }
 
 // readingKey is the key of a reading, given the identities of the inputs.
-func (at *location) readingKey(ids []string) string {
-	return at.key + "\x00" + strings.Join(ids, "\x00")
+func (l *location) readingKey(ids []string) string {
+	return l.key + "\x00" + strings.Join(ids, "\x00")
 }
 
 // locations are the environments of a pipeline's units; snapshots share them as
@@ -60,24 +60,24 @@ func newLocations(p *ResolvedPipeline) *locations {
 }
 
 // locationOf is that of one of the pipeline's environments.
-func (p *ResolvedPipeline) locationOf(e *ResolvedEnv) *location {
-	if p.locations != nil && p.locations.byEnv[e] != nil {
-		return p.locations.byEnv[e]
+func (r *ResolvedPipeline) locationOf(e *ResolvedEnv) *location {
+	if r.locations != nil && r.locations.byEnv[e] != nil {
+		return r.locations.byEnv[e]
 	}
-	at := newLocation(p, e)
+	at := newLocation(r, e)
 	return &at
 }
 
 // changedEnvs are the environments with an input that one of the changes is in; nil
 // when it may be all of them.
-func (p *locations) changedEnvs(changes []git.FileChange) map[*ResolvedEnv]bool {
+func (l *locations) changedEnvs(changes []git.FileChange) map[*ResolvedEnv]bool {
 	out := map[*ResolvedEnv]bool{}
 	for _, c := range changes {
-		if c.Status != 'M' && p.parents[c.Path] {
+		if c.Status != 'M' && l.parents[c.Path] {
 			return nil
 		}
 		for at := c.Path; ; at = path.Dir(at) {
-			for _, e := range p.byInput[at] {
+			for _, e := range l.byInput[at] {
 				out[e] = true
 			}
 			if at == "." {

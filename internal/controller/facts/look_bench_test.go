@@ -21,8 +21,8 @@ import (
 // one component, and of others, and tells the pull requests that they came by: of what
 // is closed most was merged, some was replaced, some a person refused and some is a
 // revert.
-func (w *benchRepo) pushHistory(component int, pulls int, marks MarkSigner) []forge.PullRequest {
-	w.b.Helper()
+func (b *benchRepo) pushHistory(component int, pulls int, marks MarkSigner) []forge.PullRequest {
+	b.b.Helper()
 	var s bytes.Buffer
 	out := make([]forge.PullRequest, 0, pulls)
 	merged := map[int]int{} // by mark: the pull request
@@ -50,24 +50,24 @@ func (w *benchRepo) pushHistory(component int, pulls int, marks MarkSigner) []fo
 			text := benchOverlay(name, env, fmt.Sprintf("0.%d.0", n))
 			fmt.Fprintf(&s, "commit refs/heads/main\nmark :%d\nauthor a <a@example.com> %[2]d +0000\ncommitter a <a@example.com> %[2]d +0000\ndata 7\nPromote\n", len(merged), at.Unix())
 			if len(merged) == 1 {
-				fmt.Fprintf(&s, "from %s\n", w.head)
+				fmt.Fprintf(&s, "from %s\n", b.head)
 			}
 			fmt.Fprintf(&s, "M 100644 inline %s/kustomization.yaml\ndata %d\n%s\n", benchRoot(i, env), len(text), text)
 		}
 		out = append(out, pr)
 	}
-	table := filepath.Join(w.b.TempDir(), "marks")
-	w.git(w.bare, s.Bytes(), "fast-import", "--quiet", "--export-marks="+table)
-	w.head = w.git(w.bare, nil, "rev-parse", "refs/heads/main")
+	table := filepath.Join(b.b.TempDir(), "marks")
+	b.git(b.bare, s.Bytes(), "fast-import", "--quiet", "--export-marks="+table)
+	b.head = b.git(b.bare, nil, "rev-parse", "refs/heads/main")
 	text, err := os.ReadFile(table)
 	if err != nil {
-		w.b.Fatal(err)
+		b.b.Fatal(err)
 	}
 	for line := range strings.Lines(string(text)) {
 		var mark int
 		var sha string
 		if _, err := fmt.Sscanf(line, ":%d %s", &mark, &sha); err != nil {
-			w.b.Fatal(err)
+			b.b.Fatal(err)
 		}
 		out[merged[mark]-1].MergeCommit = sha
 	}
@@ -76,7 +76,7 @@ func (w *benchRepo) pushHistory(component int, pulls int, marks MarkSigner) []fo
 
 // markWithRelease is a pull request whose mark names the release that the unit has had by its merge, as
 // that of one which we composed does.
-func (w *benchRepo) markWithRelease(o *Gatherer, s *Snapshot, u promotion.Unit, pr forge.PullRequest) forge.PullRequest {
+func (b *benchRepo) markWithRelease(o *Gatherer, s *Snapshot, u promotion.Unit, pr forge.PullRequest) forge.PullRequest {
 	ref, ok := promotion.ParseBranch(pr.Branch)
 	if !ok || ref.Component != u.Component || ref.Revert || pr.MergeCommit == "" {
 		return pr
@@ -84,7 +84,7 @@ func (w *benchRepo) markWithRelease(o *Gatherer, s *Snapshot, u promotion.Unit, 
 	p, unit := s.Unit(u)
 	release := o.releaseIDAt(s.Repo, pr.MergeCommit, p, unit.Envs[ref.Environment])
 	if release == "" {
-		w.b.Fatalf("#%d brought no release", pr.Number)
+		b.b.Fatalf("#%d brought no release", pr.Number)
 	}
 	_, read, _ := strings.Cut(pr.Body, "\n")
 	pr.Body = s.Repo.Marks.Sign(s.Repo.ID, pr.Branch, pr.Head, Marker{Kind: promotion.KindPromotion, Release: release}) + "\n" + read

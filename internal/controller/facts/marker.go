@@ -37,14 +37,14 @@ type Marker struct {
 }
 
 // String renders the mark without a signature.
-func (k Marker) String() string { return "<!-- " + k.text() + " -->" }
+func (ma Marker) String() string { return "<!-- " + ma.text() + " -->" }
 
-func (k Marker) text() string {
-	s := fmt.Sprintf("liftlock:%s release=%s", k.Kind, k.Release)
-	if k.Of != 0 {
-		s += fmt.Sprintf(" of=%d", k.Of)
+func (ma Marker) text() string {
+	s := fmt.Sprintf("liftlock:%s release=%s", ma.Kind, ma.Release)
+	if ma.Of != 0 {
+		s += fmt.Sprintf(" of=%d", ma.Of)
 	}
-	for i, p := range k.Members {
+	for i, p := range ma.Members {
 		s += []string{" with=", ","}[min(i, 1)] + p.Component + ":" + p.Release
 	}
 	return s
@@ -77,12 +77,12 @@ func markedMembers(body string) []promotion.Member {
 
 // releases are the releases that a mark says move, by component; component is the one
 // of a pull request of its own.
-func (k Marker) releases(component string) map[string]string {
-	if len(k.Members) == 0 {
-		return map[string]string{component: k.Release}
+func (ma Marker) releases(component string) map[string]string {
+	if len(ma.Members) == 0 {
+		return map[string]string{component: ma.Release}
 	}
-	out := make(map[string]string, len(k.Members))
-	for _, m := range k.Members {
+	out := make(map[string]string, len(ma.Members))
+	for _, m := range ma.Members {
 		out[m.Component] = m.Release
 	}
 	return out
@@ -107,20 +107,20 @@ func NewMarkSigner(secrets ...[]byte) (MarkSigner, error) {
 }
 
 // hasKeys says that marks can be signed.
-func (s MarkSigner) hasKeys() bool { return len(s.keys) > 0 }
+func (ms MarkSigner) hasKeys() bool { return len(ms.keys) > 0 }
 
 // Sign renders a mark that is believed on this branch of the repository while its head
 // is this commit.
-func (s MarkSigner) Sign(repo, branch, head string, k Marker) string {
-	if len(s.keys) == 0 {
+func (ms MarkSigner) Sign(repo, branch, head string, k Marker) string {
+	if len(ms.keys) == 0 {
 		return k.String()
 	}
-	return fmt.Sprintf("<!-- %s sig=%s -->", k.text(), hex.EncodeToString(signature(s.keys[0], repo, branch, head, k)))
+	return fmt.Sprintf("<!-- %s sig=%s -->", k.text(), hex.EncodeToString(signature(ms.keys[0], repo, branch, head, k)))
 }
 
 // signed reads the mark of a body that one of the server's secrets signed for one of
 // these heads; false when there is none.
-func (s MarkSigner) signed(repo, branch string, heads []string, body string) (Marker, bool) {
+func (ms MarkSigner) signed(repo, branch string, heads []string, body string) (Marker, bool) {
 	m := markerPattern.FindStringSubmatch(body)
 	if m == nil || m[5] == "" {
 		return Marker{}, false
@@ -130,7 +130,7 @@ func (s MarkSigner) signed(repo, branch string, heads []string, body string) (Ma
 		return Marker{}, false
 	}
 	k, _ := readMarker(body)
-	for _, key := range s.keys {
+	for _, key := range ms.keys {
 		for _, head := range heads {
 			if head != "" && hmac.Equal(got, signature(key, repo, branch, head, k)) {
 				return k, true
@@ -162,13 +162,13 @@ const closingTolerance = 10 * time.Minute
 
 // MarkClosed adds to a body the mark that closing the pull request at a time is no veto, in place of an
 // older one. The body stays as it is where the server has no secret, or it would become too long.
-func (s MarkSigner) MarkClosed(repo string, pr *forge.PullRequest, at time.Time, body string) string {
+func (ms MarkSigner) MarkClosed(repo string, pr *forge.PullRequest, at time.Time, body string) string {
 	body = closingPattern.ReplaceAllLiteralString(body, "")
-	if len(s.keys) == 0 || len(body) > maxMarkedBody {
+	if len(ms.keys) == 0 || len(body) > maxMarkedBody {
 		return body
 	}
 	text := closingText(pr.Number, at.Unix())
-	return fmt.Sprintf("%s\n<!-- liftlock:closed at=%d sig=%s -->", strings.TrimRight(body, "\n"), at.Unix(), hex.EncodeToString(signText(s.keys[0], repo, pr.Branch, pr.Head, text)))
+	return fmt.Sprintf("%s\n<!-- liftlock:closed at=%d sig=%s -->", strings.TrimRight(body, "\n"), at.Unix(), hex.EncodeToString(signText(ms.keys[0], repo, pr.Branch, pr.Head, text)))
 }
 
 // maxMarkedBody bounds the bodies that get a closing mark: forges take 64 KiB.
@@ -179,14 +179,14 @@ func closingText(number int, at int64) string {
 }
 
 // isClosingMarked says that a pull request's body has the mark that its close is no veto.
-func (s MarkSigner) isClosingMarked(repo string, pr *forge.PullRequest) bool {
+func (ms MarkSigner) isClosingMarked(repo string, pr *forge.PullRequest) bool {
 	for _, m := range closingPattern.FindAllStringSubmatch(pr.Body, maxClosingMarks) {
 		at, err := strconv.ParseInt(m[1], 10, 64)
 		got, hexErr := hex.DecodeString(m[2])
 		if err != nil || hexErr != nil || pr.ClosedAt.Sub(time.Unix(at, 0)).Abs() > closingTolerance {
 			continue
 		}
-		for _, key := range s.keys {
+		for _, key := range ms.keys {
 			if hmac.Equal(got, signText(key, repo, pr.Branch, pr.Head, closingText(pr.Number, at))) {
 				return true
 			}
@@ -203,23 +203,23 @@ const TrailerState = "Liftlock-State"
 
 // SignState is the value of TrailerState of a commit of the state branch, by its parent (empty: it has none)
 // and its tree; empty where the server has no secret.
-func (s MarkSigner) SignState(repo, parent, tree string) string {
-	if len(s.keys) == 0 {
+func (ms MarkSigner) SignState(repo, parent, tree string) string {
+	if len(ms.keys) == 0 {
 		return ""
 	}
-	return hex.EncodeToString(signText(s.keys[0], repo, history.StateBranch, parent, stateText(tree)))
+	return hex.EncodeToString(signText(ms.keys[0], repo, history.StateBranch, parent, stateText(tree)))
 }
 
 func stateText(tree string) string { return "liftlock:state tree=" + tree }
 
 // isStateSigned says that Liftlock made a commit of the state branch.
-func (s MarkSigner) isStateSigned(repo string, c *git.CommitInfo) bool {
+func (ms MarkSigner) isStateSigned(repo string, c *git.CommitInfo) bool {
 	got, err := hex.DecodeString(c.Trailers[TrailerState])
 	if err != nil || len(got) == 0 || len(c.Parents) > 1 {
 		return false
 	}
 	parent := strings.Join(c.Parents, "")
-	return slices.ContainsFunc(s.keys, func(key []byte) bool {
+	return slices.ContainsFunc(ms.keys, func(key []byte) bool {
 		return hmac.Equal(got, signText(key, repo, history.StateBranch, parent, stateText(c.Tree)))
 	})
 }
@@ -257,8 +257,8 @@ func (p Pushed) find(heads []string) map[string]string {
 // onto the branch of an open promotion: the store says so of its head, or a mark that
 // the server signed. Where the store knows the branch, no mark is believed: an old one
 // would be true of what we have replaced since. none: nothing is proven.
-func (o *Gatherer) provenReleases(ctx context.Context, r *Repository, p *pullRecord) (map[string]string, error) {
-	pushed, known, err := PushedHeads.Get(ctx, o.opts.Store, record.OfBranch(r.ID, p.PR.Branch))
+func (ga *Gatherer) provenReleases(ctx context.Context, r *Repository, p *pullRecord) (map[string]string, error) {
+	pushed, known, err := PushedHeads.Get(ctx, ga.opts.Store, record.OfBranch(r.ID, p.PR.Branch))
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 
 // describeMergeability fills in what the forge said of a merge of an open pull request onto its
 // environment's tip, and which of its own rules keep it from one.
-func (o *Gatherer) describeMergeability(ctx context.Context, ev *Evaluation, env *promotion.Env, p *OpenPull, r *pullRecord) error {
+func (ga *Gatherer) describeMergeability(ctx context.Context, ev *Evaluation, env *promotion.Env, p *OpenPull, r *pullRecord) error {
 	repo, mergeable := ev.Snapshot.Repo, p.PR.Mergeable
 	if mergeable == forge.MergeableDirty || mergeable == forge.MergeableBehind {
 		outdated := p.Base != env.Tip
@@ -21,15 +21,15 @@ func (o *Gatherer) describeMergeability(ctx context.Context, ev *Evaluation, env
 			// Composed on the newest that is known here, it can't conflict nor be behind: the
 			// forge knows something newer, or answers about what was.
 			mergeable = forge.MergeableUnknown
-			o.ForgetMergeable(repo, p.Number)
+			ga.ForgetMergeable(repo, p.Number)
 			for _, c := range ev.Components[:min(1, len(ev.Components))] {
 				c.requestFetch(repo, fmt.Sprintf("what keeps #%d from merging at %s", p.Number, p.Head))
 			}
 		}
 	}
 	p.Mergeable, p.MergeNote, p.MergeUnread = promotion.MergeState(mergeable), p.PR.MergeReason, false
-	p.UncomputedSince = o.uncomputedSince(repo, p.Number, p.Head, mergeable, env.Tip)
-	if err := o.addRules(ctx, repo, p, r.detail, repo.bot()); err != nil {
+	p.UncomputedSince = ga.uncomputedSince(repo, p.Number, p.Head, mergeable, env.Tip)
+	if err := ga.addRules(ctx, repo, p, r.detail, repo.bot()); err != nil {
 		return err
 	}
 	if p.judgedBy != nil {
@@ -37,16 +37,16 @@ func (o *Gatherer) describeMergeability(ctx context.Context, ev *Evaluation, env
 	}
 	if p.Revert && p.Rules.DropsApprovals { // of a revert they matter to nothing else
 		var err error
-		if p.Review, err = o.approvalFacts(ctx, repo, p.Head, r.detail, p.Base, approvalPeriod{}, ev.fresh); err != nil {
+		if p.Review, err = ga.approvalFacts(ctx, repo, p.Head, r.detail, p.Base, approvalPeriod{}, ev.fresh); err != nil {
 			return fmt.Errorf("look at the approvals of #%d: %w", p.Number, err)
 		}
 	}
-	return o.addRefusal(ctx, repo, p, &r.cachedPull)
+	return ga.addRefusal(ctx, repo, p, &r.cachedPull)
 }
 
 // answerMergeability reads the open pull requests of an environment again of which it isn't
 // known whether the forge would merge them.
-func (o *Gatherer) answerMergeability(ctx context.Context, c *ComponentEvaluation, env *promotion.Env) error {
+func (ga *Gatherer) answerMergeability(ctx context.Context, c *ComponentEvaluation, env *promotion.Env) error {
 	for _, view := range []*promotion.Pull{env.Open, env.Revert} {
 		if view == nil || !view.MergeUnread {
 			continue
@@ -55,7 +55,7 @@ func (o *Gatherer) answerMergeability(ctx context.Context, c *ComponentEvaluatio
 		if p == nil || r == nil {
 			return fmt.Errorf("#%d isn't open any more: %w", view.Number, forge.ErrConflict)
 		}
-		if err := o.readMergeability(ctx, c.Evaluation, env, p, r); err != nil {
+		if err := ga.readMergeability(ctx, c.Evaluation, env, p, r); err != nil {
 			return err
 		}
 		for _, other := range c.Components {
@@ -77,11 +77,11 @@ func (o *Gatherer) answerMergeability(ctx context.Context, c *ComponentEvaluatio
 // awaitsTurn says that an open pull request of which it isn't known whether the forge would merge
 // it is among those of its repository that are merged one after the other, and that its turn
 // hasn't come. That is read then: each merge before moves the branch, and the forge computes anew.
-func (o *Gatherer) awaitsTurn(ctx context.Context, ev *Evaluation, pr *forge.PullRequest) (bool, error) {
+func (ga *Gatherer) awaitsTurn(ctx context.Context, ev *Evaluation, pr *forge.PullRequest) (bool, error) {
 	if ev.fresh || pr.Mergeable != forge.MergeableUnknown && pr.Mergeable != "" {
 		return false, nil
 	}
-	queue, err := o.opts.Store.MergeQueue(ctx, ev.Snapshot.Repo.ID)
+	queue, err := ga.opts.Store.MergeQueue(ctx, ev.Snapshot.Repo.ID)
 	return slices.Contains(queue, wake.UnitName(ev.Unit)), err
 }
 
@@ -100,9 +100,9 @@ func (ev *Evaluation) openRecord(env string, number int) *pullRecord {
 
 // readMergeability reads a pull request again, and what explains why the forge doesn't merge it.
 // forge.ErrConflict: it is another one by now than was looked at.
-func (o *Gatherer) readMergeability(ctx context.Context, ev *Evaluation, env *promotion.Env, p *OpenPull, r *pullRecord) error {
+func (ga *Gatherer) readMergeability(ctx context.Context, ev *Evaluation, env *promotion.Env, p *OpenPull, r *pullRecord) error {
 	repo := ev.Snapshot.Repo
-	pr, err := o.RefreshPullRequest(ctx, repo, p.Number)
+	pr, err := ga.RefreshPullRequest(ctx, repo, p.Number)
 	if err != nil {
 		return err
 	}
@@ -110,10 +110,10 @@ func (o *Gatherer) readMergeability(ctx context.Context, ev *Evaluation, env *pr
 		return fmt.Errorf("#%d is another than was looked at: %w", p.Number, forge.ErrConflict)
 	}
 	p.PR.Mergeable, p.PR.MergeReason = pr.Mergeable, pr.MergeReason
-	if d, ok := o.details.Get(detailKey(repo, p.Number)); ok && isStopped(pr) {
-		if r.detail, err = o.completeDetail(ctx, repo, d, true, true); err != nil {
+	if d, ok := ga.details.Get(detailKey(repo, p.Number)); ok && isStopped(pr) {
+		if r.detail, err = ga.completeDetail(ctx, repo, d, true, true); err != nil {
 			return err
 		}
 	}
-	return o.describeMergeability(ctx, ev, env, p, r)
+	return ga.describeMergeability(ctx, ev, env, p, r)
 }

@@ -30,7 +30,7 @@ type mergeState struct {
 // what is judged. A pull request's news may come before the branch's; judged on
 // the branch as it was, what was just merged would be opened a second time. The
 // error makes the run start again.
-func (o *gitGatherer) ensureMergeFetched(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, pulls []*pullRecord) error {
+func (g *gitGatherer) ensureMergeFetched(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, pulls []*pullRecord) error {
 	r := c.Snapshot.Repo
 	var newest *forge.PullRequest
 	for _, p := range pulls {
@@ -43,7 +43,7 @@ func (o *gitGatherer) ensureMergeFetched(ctx context.Context, c *ComponentEvalua
 		return nil
 	}
 	key := r.ID + "|" + env.Branch + "|" + newest.MergeCommit // Git's to say, whosever it is
-	seen, _ := o.merges.Get(key)
+	seen, _ := g.merges.Get(key)
 	if seen.fetched {
 		return nil
 	}
@@ -66,7 +66,7 @@ func (o *gitGatherer) ensureMergeFetched(ctx context.Context, c *ComponentEvalua
 	}
 	isLongAgo := !newest.MergedAt.IsZero() && c.Facts.Now.Sub(newest.MergedAt) > mergeShownWithin
 	seen.fetched = ok || isLongAgo || seen.tries >= maxMergeTries
-	o.merges.Put(key, seen)
+	g.merges.Put(key, seen)
 	if !seen.fetched {
 		return fmt.Errorf("%w: #%d was merged as %s, which is not on %s yet", forge.ErrRetryable, newest.Number, wording.Short(newest.MergeCommit), env.Branch)
 	}

@@ -41,23 +41,23 @@ func MergeAudit(c *ComponentEvaluation, env string, pull int, by, via string, r 
 }
 
 // withMerger is a merged pull request with who merged it: a list doesn't say that.
-func (o *recordGatherer) withMerger(ctx context.Context, c *ComponentEvaluation, pr *forge.PullRequest) (*forge.PullRequest, error) {
+func (rg *recordGatherer) withMerger(ctx context.Context, c *ComponentEvaluation, pr *forge.PullRequest) (*forge.PullRequest, error) {
 	if pr.MergedBy != "" {
 		return pr, nil
 	}
-	return o.pulls.RefreshPullRequest(ctx, c.Snapshot.Repo, pr.Number)
+	return rg.pulls.RefreshPullRequest(ctx, c.Snapshot.Repo, pr.Number)
 }
 
 // findMerge is the entry of the audit trail for a merge that was just seen and isn't on
 // record: by what we judged it before the process that merged died, or, of a person's, how
 // the gates stood when the component was last looked at.
-func (o *recordGatherer) findMerge(ctx context.Context, c *ComponentEvaluation, env string, pr *forge.PullRequest, row store.Promotion) (store.Audit, error) {
+func (rg *recordGatherer) findMerge(ctx context.Context, c *ComponentEvaluation, env string, pr *forge.PullRequest, row store.Promotion) (store.Audit, error) {
 	found := promotion.MergeRecord{Kind: row.Kind, Release: row.Release, Head: pr.Head, Commit: pr.MergeCommit}
 	by, via := pr.MergedBy, promotion.AuditViaForge
 	if c.Snapshot.Repo.hasMerged(pr) {
 		via = promotion.AuditViaServer
 	}
-	own, ok, err := Merging.Get(ctx, o.store, OfMerge(c.Facts.Unit, pr.Number))
+	own, ok, err := Merging.Get(ctx, rg.store, OfMerge(c.Facts.Unit, pr.Number))
 	if err != nil {
 		return store.Audit{}, err
 	}
@@ -66,7 +66,7 @@ func (o *recordGatherer) findMerge(ctx context.Context, c *ComponentEvaluation, 
 		own.Commit = found.Commit
 		found = own
 	case via == promotion.AuditViaForge:
-		if err := o.addLastSeen(ctx, c, env, pr.Number, &found); err != nil {
+		if err := rg.addLastSeen(ctx, c, env, pr.Number, &found); err != nil {
 			return store.Audit{}, err
 		}
 	}
@@ -74,8 +74,8 @@ func (o *recordGatherer) findMerge(ctx context.Context, c *ComponentEvaluation, 
 }
 
 // addLastSeen fills in how the gates stood when the component was last looked at.
-func (o *recordGatherer) addLastSeen(ctx context.Context, c *ComponentEvaluation, env string, pull int, r *promotion.MergeRecord) error {
-	row, ok, err := o.store.Unit(ctx, wake.UnitName(c.Facts.Unit))
+func (rg *recordGatherer) addLastSeen(ctx context.Context, c *ComponentEvaluation, env string, pull int, r *promotion.MergeRecord) error {
+	row, ok, err := rg.store.Unit(ctx, wake.UnitName(c.Facts.Unit))
 	var v stored.Unit
 	if err != nil || !ok || json.Unmarshal(row.Data, &v) != nil {
 		return err

@@ -14,14 +14,14 @@ import (
 )
 
 // viewOfQA stores how web was when it was looked at last.
-func (w *story) viewOfQA(states ...promotion.EnvState) {
-	w.t.Helper()
-	v := stored.Unit{Unit: w.unit("web"), At: w.now}
+func (sto *story) viewOfQA(states ...promotion.EnvState) {
+	sto.t.Helper()
+	v := stored.Unit{Unit: sto.unit("web"), At: sto.now}
 	v.Decision.Envs = states
 	raw, err := json.Marshal(v)
-	w.must(err)
-	w.must(w.store.Tx(w.ctx(), "view", func(tx *store.Tx) error {
-		return tx.PutUnit(w.ctx(), store.Unit{Key: "hub:acme/fleet|shop|web", Repo: w.repo.ID, Pipeline: "shop", Component: "web", UpdatedAt: w.now, Data: raw})
+	sto.must(err)
+	sto.must(sto.store.Tx(sto.ctx(), "view", func(tx *store.Tx) error {
+		return tx.PutUnit(sto.ctx(), store.Unit{Key: "hub:acme/fleet|shop|web", Repo: sto.repo.ID, Pipeline: "shop", Component: "web", UpdatedAt: sto.now, Data: raw})
 	}))
 }
 

@@ -103,7 +103,7 @@ func (ev *Evaluation) freshAge() time.Duration {
 // metricFacts fills in what Prometheus servers answer to the queries that gates of the
 // environment ask about an open promotion, as the component sees it. A server that can't
 // be asked is said.
-func (o *Gatherer) metricFacts(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, p *promotion.Pull) error {
+func (ga *Gatherer) metricFacts(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, p *promotion.Pull) error {
 	repo, known := c.Facts.Unit.Repo, map[record.InPull]bool{}
 	for _, g := range env.Gates {
 		if g.Metric == nil {
@@ -118,12 +118,12 @@ func (o *Gatherer) metricFacts(ctx context.Context, c *ComponentEvaluation, env 
 			continue
 		}
 		known[about] = true
-		samples, err := readSamples(ctx, o.opts.Store, about)
+		samples, err := readSamples(ctx, ga.opts.Store, about)
 		if err != nil {
 			return err
 		}
 		reading := policies.MetricReading{Prometheus: g.Metric.Prometheus, Query: query, Every: g.Metric.Every, Samples: forgetFuture(samples, c.Facts.Now)}
-		if err := o.readMetric(ctx, c, about, g.Metric, &reading); err != nil {
+		if err := ga.readMetric(ctx, c, about, g.Metric, &reading); err != nil {
 			return err
 		}
 		p.Review.Metrics = append(p.Review.Metrics, reading)
@@ -132,7 +132,7 @@ func (o *Gatherer) metricFacts(ctx context.Context, c *ComponentEvaluation, env 
 }
 
 // readMetric asks for a sample where one is due. The error is the context's.
-func (o *Gatherer) readMetric(ctx context.Context, c *ComponentEvaluation, about record.InPull, m *policies.Metric, r *policies.MetricReading) error {
+func (ga *Gatherer) readMetric(ctx context.Context, c *ComponentEvaluation, about record.InPull, m *policies.Metric, r *policies.MetricReading) error {
 	now := c.Facts.Now
 	if n := len(r.Samples); n > 0 {
 		age := now.Sub(r.Samples[n-1].At)
@@ -142,7 +142,7 @@ func (o *Gatherer) readMetric(ctx context.Context, c *ComponentEvaluation, about
 		}
 	}
 	switch {
-	case o.opts.Metrics == nil:
+	case ga.opts.Metrics == nil:
 		r.Err = "no server is asked from here"
 		return nil
 	case c.metricCalls >= maxMetricCalls:
@@ -152,7 +152,7 @@ func (o *Gatherer) readMetric(ctx context.Context, c *ComponentEvaluation, about
 		return nil
 	}
 	c.metricCalls++
-	sample, again, err := o.opts.Metrics.Sample(ctx, m.Prometheus, r.Query, m.Every, min(sharedMetricAge, m.Every/2))
+	sample, again, err := ga.opts.Metrics.Sample(ctx, m.Prometheus, r.Query, m.Every, min(sharedMetricAge, m.Every/2))
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()

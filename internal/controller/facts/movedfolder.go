@@ -14,7 +14,7 @@ import (
 // What has just begun to be there was there before the pipeline. But where the commit moved the folder
 // from elsewhere, what is on record of the environment tells: another release came with the move, by who
 // made it, and the same one is there as it was, only that no promotion of it can be taken back any more.
-func (o *gitGatherer) whoMoved(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, m originMemo) (string, error) {
+func (g *gitGatherer) whoMoved(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, m originMemo) (string, error) {
 	commit, now := m.origin.Commit, env.Release.Value.ID
 	isSelf := func(a promotion.Arrival) bool { return a.Commit == commit.SHA && a.Release == now }
 	if i := slices.IndexFunc(env.History, isSelf); i >= 0 {

@@ -34,25 +34,25 @@ type OpenPull struct {
 }
 
 // provenRelease is the release of a component that we put there for sure.
-func (p *OpenPull) provenRelease(component string) promotion.Known[string] {
-	release := p.Proven[component]
+func (o *OpenPull) provenRelease(component string) promotion.Known[string] {
+	release := o.Proven[component]
 	return promotion.Known[string]{Value: release, OK: release != ""}
 }
 
 // IsProven says that we put all there for sure that a promotion's head moves.
-func (p *OpenPull) IsProven() bool {
-	return len(p.Members) > 0 && !slices.ContainsFunc(p.Members, func(m promotion.Member) bool { return p.Proven[m.Component] != m.Release })
+func (o *OpenPull) IsProven() bool {
+	return len(o.Members) > 0 && !slices.ContainsFunc(o.Members, func(m promotion.Member) bool { return o.Proven[m.Component] != m.Release })
 }
 
 // viewOf is the pull request as one component sees it; nil when it is no member.
-func (p *OpenPull) viewOf(component string) *promotion.Pull {
-	m, is := promotion.FindMember(p.Members, component)
+func (o *OpenPull) viewOf(component string) *promotion.Pull {
+	m, is := promotion.FindMember(o.Members, component)
 	if !is {
 		return nil
 	}
-	v := p.Pull
-	if p.Batch {
-		v.Release, v.Name, v.DeclaredRelease = m.Release, m.Name, p.provenRelease(component)
+	v := o.Pull
+	if o.Batch {
+		v.Release, v.Name, v.DeclaredRelease = m.Release, m.Name, o.provenRelease(component)
 	}
 	return &v
 }
@@ -64,7 +64,7 @@ func notComposed(number int, why string) string {
 
 // gatherOpenPulls reads the open pull requests of ours into an environment again, as
 // far as something was heard of them, and inspects what their heads move.
-func (o *Gatherer) gatherOpenPulls(ctx context.Context, ev *Evaluation, env *promotion.Env, fresh bool) error {
+func (ga *Gatherer) gatherOpenPulls(ctx context.Context, ev *Evaluation, env *promotion.Env, fresh bool) error {
 	r := ev.Snapshot.Repo
 	var open []*pullRecord
 	for _, component := range slices.Sorted(maps.Keys(ev.pulls)) {
@@ -72,17 +72,17 @@ func (o *Gatherer) gatherOpenPulls(ctx context.Context, ev *Evaluation, env *pro
 			if !p.isOpen() || !r.HasOpened(&p.PR) || !p.batch && ev.envAt(env.Name, component) == nil {
 				continue
 			}
-			d, unread, err := o.readDetail(ctx, r, &p.cachedPull, fresh)
+			d, unread, err := ga.readDetail(ctx, r, &p.cachedPull, fresh)
 			if err != nil {
 				return err
 			}
 			p.PR, p.mergeUnread = d.pr, unread
-			reviews, err := o.wantsReviews(ctx, ev, env, p)
+			reviews, err := ga.wantsReviews(ctx, ev, env, p)
 			if err != nil {
 				return err
 			}
 			stopped := isStopped(&d.pr)
-			if p.detail, err = o.completeDetail(ctx, r, d, reviews || stopped, stopped || !p.ref.Revert && requiresChecks(env)); err != nil {
+			if p.detail, err = ga.completeDetail(ctx, r, d, reviews || stopped, stopped || !p.ref.Revert && requiresChecks(env)); err != nil {
 				return err
 			}
 			open = append(open, p)
@@ -92,7 +92,7 @@ func (o *Gatherer) gatherOpenPulls(ctx context.Context, ev *Evaluation, env *pro
 		if !p.isOpen() {
 			continue
 		}
-		described, err := o.describeOpenPull(ctx, ev, env, p)
+		described, err := ga.describeOpenPull(ctx, ev, env, p)
 		if err != nil {
 			return fmt.Errorf("look at #%d: %w", p.PR.Number, err)
 		}
@@ -104,18 +104,18 @@ func (o *Gatherer) gatherOpenPulls(ctx context.Context, ev *Evaluation, env *pro
 // wantsReviews says whether who reviewed a pull request matters: to a gate, or because an
 // approved promotion keeps its place before something newer. With neither a gate nor
 // anything newer upstream nobody need be asked.
-func (o *Gatherer) wantsReviews(ctx context.Context, ev *Evaluation, env *promotion.Env, p *pullRecord) (bool, error) {
+func (ga *Gatherer) wantsReviews(ctx context.Context, ev *Evaluation, env *promotion.Env, p *pullRecord) (bool, error) {
 	if p.ref.Revert || !p.isOpen() {
 		return false, nil
 	}
 	if p.batch || slices.ContainsFunc(env.Gates, func(g policies.Gate) bool { return g.Approvals != nil }) {
 		return true, nil
 	}
-	if err := o.ensureCommit(ctx, ev.Snapshot.Repo, p.PR.Head); err != nil {
+	if err := ga.ensureCommit(ctx, ev.Snapshot.Repo, p.PR.Head); err != nil {
 		return false, err
 	}
 	c, _ := ev.Component(p.ref.Component)
-	rel, err := o.readRelease(ev.Snapshot.Repo, p.PR.Head, ev.Pipeline, ev.envAt(env.Name, p.ref.Component))
+	rel, err := ga.readRelease(ev.Snapshot.Repo, p.PR.Head, ev.Pipeline, ev.envAt(env.Name, p.ref.Component))
 	if err != nil || c == nil {
 		return true, nil // it is somebody's own doing, which the head's inspection tells
 	}
@@ -149,33 +149,33 @@ func ReadPullHolds(ctx context.Context, s record.Reader, repo string, number int
 
 // describeOpenPull describes an open pull request of ours and whether its head is still
 // what we would compose.
-func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *promotion.Env, r *pullRecord) (*OpenPull, error) {
+func (ga *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *promotion.Env, r *pullRecord) (*OpenPull, error) {
 	repo, pr := ev.Snapshot.Repo, &r.PR
 	p := &OpenPull{Environment: env.Name, Revert: r.ref.Revert, PR: pr, Pull: promotion.Pull{Number: pr.Number, URL: pr.URL, Head: pr.Head, HeadSince: r.HeadSince, CreatedAt: pr.CreatedAt, UpdatedAt: pr.UpdatedAt,
 		Held: pr.HasLabel(promotion.LabelHold), Draft: pr.Draft, Batch: r.batch, MergeUnread: r.mergeUnread}}
-	holds, err := ReadPullHolds(ctx, o.opts.Store, repo.ID, pr.Number)
+	holds, err := ReadPullHolds(ctx, ga.opts.Store, repo.ID, pr.Number)
 	if err != nil {
 		return nil, err
 	}
 	// One that a command set holds also while its label is off.
-	hold, held := promotion.FindStrongest(promotion.ListActive(holds, o.opts.Now()))
+	hold, held := promotion.FindStrongest(promotion.ListActive(holds, ga.opts.Now()))
 	p.Held, p.HeldUntil = p.Held || held, hold.Until
-	if p.JoinedQueueAt, err = readJoinedQueue(ctx, o.opts.Store, repo.ID, p.Number, p.Head); err != nil {
+	if p.JoinedQueueAt, err = readJoinedQueue(ctx, ga.opts.Store, repo.ID, p.Number, p.Head); err != nil {
 		return nil, err
 	}
 	p.Queued = r.isQueued(p.JoinedQueueAt)
 	if pr.Base != env.Branch {
 		p.MarkModified(fmt.Sprintf("somebody changed its base to %s; change it back, or close the pull request", pr.Base))
 	}
-	if err := o.ensureCommit(ctx, repo, pr.Head); err != nil {
+	if err := ga.ensureCommit(ctx, repo, pr.Head); err != nil {
 		return nil, err
 	}
-	why, err := o.inspectHead(ctx, ev, env, r, p)
+	why, err := ga.inspectHead(ctx, ev, env, r, p)
 	if err != nil {
 		return nil, err
 	}
 	if !p.Revert {
-		if p.Proven, err = o.provenReleases(ctx, repo, r); err != nil {
+		if p.Proven, err = ga.provenReleases(ctx, repo, r); err != nil {
 			return nil, err
 		}
 	}
@@ -187,37 +187,37 @@ func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *pr
 	if why != "" {
 		p.MarkModified(notComposed(p.Number, why))
 	}
-	if p.AwaitsTurn, err = o.awaitsTurn(ctx, ev, pr); err != nil {
+	if p.AwaitsTurn, err = ga.awaitsTurn(ctx, ev, pr); err != nil {
 		return nil, err
 	}
 	if !p.MergeUnread {
-		if err := o.describeMergeability(ctx, ev, env, p, r); err != nil {
+		if err := ga.describeMergeability(ctx, ev, env, p, r); err != nil {
 			return nil, err
 		}
 	}
-	if err := o.inspectReach(ctx, ev, env, p); err != nil {
+	if err := ga.inspectReach(ctx, ev, env, p); err != nil {
 		return nil, err
 	}
-	if err := o.addUpdateTurn(ctx, repo, p); err != nil {
+	if err := ga.addUpdateTurn(ctx, repo, p); err != nil {
 		return nil, err
 	}
 	if !p.Revert {
-		period, err := o.readApprovalPeriod(ctx, repo, p)
+		period, err := ga.readApprovalPeriod(ctx, repo, p)
 		if err != nil {
 			return nil, err
 		}
-		if p.Review, err = o.approvalFacts(ctx, repo, p.Head, r.detail, p.Base, period, ev.fresh); err != nil {
+		if p.Review, err = ga.approvalFacts(ctx, repo, p.Head, r.detail, p.Base, period, ev.fresh); err != nil {
 			return nil, fmt.Errorf("look at its approvals: %w", err)
 		}
 		addChecks(&p.Review, p.Head, r.detail)
-		if p.Review.ReviewRequests, err = ReadReviewRequests(ctx, o.opts.Store, repo.ID, p.Number); err != nil {
+		if p.Review.ReviewRequests, err = ReadReviewRequests(ctx, ga.opts.Store, repo.ID, p.Number); err != nil {
 			return nil, err
 		}
-		o.addOwners(ctx, ev, env, p)
-		if err := o.addTeams(ctx, ev, env, p); err != nil {
+		ga.addOwners(ctx, ev, env, p)
+		if err := ga.addTeams(ctx, ev, env, p); err != nil {
 			return nil, fmt.Errorf("look at who is in which team: %w", err)
 		}
-		if err := o.addSkips(ctx, ev, p); err != nil {
+		if err := ga.addSkips(ctx, ev, p); err != nil {
 			return nil, fmt.Errorf("look at which of its gates are skipped: %w", err)
 		}
 	}
@@ -225,35 +225,35 @@ func (o *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *pr
 }
 
 // identify fills in what moves, as a whole.
-func (p *OpenPull) identify(r *pullRecord) {
-	if !p.Revert && !p.Batch {
-		p.DeclaredRelease = p.provenRelease(r.ref.Component)
+func (o *OpenPull) identify(r *pullRecord) {
+	if !o.Revert && !o.Batch {
+		o.DeclaredRelease = o.provenRelease(r.ref.Component)
 	}
 	switch {
-	case p.Batch:
-		p.Release, p.Name = promotion.BatchID(p.Members), joinMemberNames(p.Members)
-	case len(p.Members) == 1 && p.Members[0].Release != "":
-		p.Release, p.Name = p.Members[0].Release, p.Members[0].Name
-	case !p.Revert:
+	case o.Batch:
+		o.Release, o.Name = promotion.BatchID(o.Members), joinMemberNames(o.Members)
+	case len(o.Members) == 1 && o.Members[0].Release != "":
+		o.Release, o.Name = o.Members[0].Release, o.Members[0].Name
+	case !o.Revert:
 		marked, _ := readMarker(r.PR.Body) // its head can't be read, so nothing but a person acts on it
-		p.Release = cmp.Or(p.DeclaredRelease.Value, marked.Release)
+		o.Release = cmp.Or(o.DeclaredRelease.Value, marked.Release)
 	}
-	if p.Revert && p.Release == "" {
-		p.Release = r.ref.Short // a restraint that holds whatever somebody pushes there
+	if o.Revert && o.Release == "" {
+		o.Release = r.ref.Short // a restraint that holds whatever somebody pushes there
 	}
-	if !p.Batch {
-		p.Members = []promotion.Member{{Component: r.ref.Component, Release: p.Release, Name: p.Name}}
+	if !o.Batch {
+		o.Members = []promotion.Member{{Component: r.ref.Component, Release: o.Release, Name: o.Name}}
 	}
 }
 
 // inspectReach says whether merging a pull request now would change targets outside its
 // environment: the branch may have got other readers since, so what counts is what
 // the edits do to it as it is now.
-func (o *Gatherer) inspectReach(ctx context.Context, ev *Evaluation, env *promotion.Env, p *OpenPull) error {
+func (ga *Gatherer) inspectReach(ctx context.Context, ev *Evaluation, env *promotion.Env, p *OpenPull) error {
 	if p.HeadState == promotion.HeadModified || p.Stale || len(p.Edits) == 0 {
 		return nil
 	}
-	why, err := o.WhyNotIsolated(ctx, ev, componentNames(p.Members), env.Name, env.Tip, p.Edits)
+	why, err := ga.WhyNotIsolated(ctx, ev, componentNames(p.Members), env.Name, env.Tip, p.Edits)
 	switch {
 	case err == nil:
 		p.MarkReach(promotion.ReachCrossEnvironment, why)
@@ -266,32 +266,32 @@ func (o *Gatherer) inspectReach(ctx context.Context, ev *Evaluation, env *promot
 }
 
 // inspectHead says why a pull request's head is not what we compose; "" when it is.
-func (o *Gatherer) inspectHead(ctx context.Context, ev *Evaluation, env *promotion.Env, r *pullRecord, p *OpenPull) (why string, err error) {
-	if p.Base, why, err = o.findBase(ctx, ev, env, p.Head); err == nil && why == "" {
+func (ga *Gatherer) inspectHead(ctx context.Context, ev *Evaluation, env *promotion.Env, r *pullRecord, p *OpenPull) (why string, err error) {
+	if p.Base, why, err = ga.findBase(ctx, ev, env, p.Head); err == nil && why == "" {
 		why, err = inspectMerges(ctx, ev, env, p.Base, p.Head)
 	}
 	if err != nil {
 		return "", err
 	}
 	if p.Revert {
-		if p.Members, err = o.findMembers(ctx, ev, r); err != nil || why != "" {
+		if p.Members, err = ga.findMembers(ctx, ev, r); err != nil || why != "" {
 			return why, err
 		}
-		return o.inspectRevert(ctx, ev, env, r, p)
+		return ga.inspectRevert(ctx, ev, env, r, p)
 	}
 	if why != "" {
 		return why, nil
 	}
-	return o.inspectPromotion(ctx, ev, env, r.ref.Component, p)
+	return ga.inspectPromotion(ctx, ev, env, r.ref.Component, p)
 }
 
 // inspectPromotion compares a head with what composing the releases that it moves on
 // its base gives.
-func (o *Gatherer) inspectPromotion(ctx context.Context, ev *Evaluation, env *promotion.Env, component string, p *OpenPull) (string, error) {
+func (ga *Gatherer) inspectPromotion(ctx context.Context, ev *Evaluation, env *promotion.Env, component string, p *OpenPull) (string, error) {
 	r := ev.Snapshot.Repo
 	moved := []string{component}
 	if p.Batch {
-		list, err := o.findReleaseChanges(ctx, r, ev.Pipeline, env.Name, p.Base, p.Head)
+		list, err := ga.findReleaseChanges(ctx, r, ev.Pipeline, env.Name, p.Base, p.Head)
 		if err != nil {
 			return "", err
 		}
@@ -307,26 +307,26 @@ func (o *Gatherer) inspectPromotion(ctx context.Context, ev *Evaluation, env *pr
 		return "its release"
 	}
 	for _, component := range moved {
-		rel, err := o.readRelease(r, p.Head, ev.Pipeline, ev.envAt(env.Name, component))
+		rel, err := ga.readRelease(r, p.Head, ev.Pipeline, ev.envAt(env.Name, component))
 		if err != nil {
 			return fmt.Sprintf("%s can't be read: %v", subject(component), err), nil
 		}
 		known := ev.RememberRelease(rel)
 		p.Members = append(p.Members, promotion.Member{Component: component, Release: known.ID, Name: known.Name})
 	}
-	edits, refused := o.composeMembers(ctx, ev, env.Name, p.Base, p.Members)
+	edits, refused := ga.composeMembers(ctx, ev, env.Name, p.Base, p.Members)
 	for _, m := range p.Members {
 		if why := refused[m.Component]; why != "" {
 			return fmt.Sprintf("%s can't be composed: %s", subject(m.Component), why), nil
 		}
 	}
-	return o.compareHead(ctx, ev, env, p, edits)
+	return ga.compareHead(ctx, ev, env, p, edits)
 }
 
 // inspectRevert compares a revert's head with what restoring what its promotion moved
 // on its base gives.
-func (o *Gatherer) inspectRevert(ctx context.Context, ev *Evaluation, env *promotion.Env, r *pullRecord, p *OpenPull) (string, error) {
-	of, err := o.findReverted(ctx, ev, r)
+func (ga *Gatherer) inspectRevert(ctx context.Context, ev *Evaluation, env *promotion.Env, r *pullRecord, p *OpenPull) (string, error) {
+	of, err := ga.findReverted(ctx, ev, r)
 	if err != nil {
 		return "", err
 	}
@@ -338,12 +338,12 @@ func (o *Gatherer) inspectRevert(ctx context.Context, ev *Evaluation, env *promo
 	for i := range p.Members {
 		m := &p.Members[i]
 		if at := ev.envAt(env.Name, m.Component); at != nil { // the body may name one that is gone
-			if rel, err := o.readRelease(ev.Snapshot.Repo, of.PR.MergeCommit, ev.Pipeline, at); err == nil {
+			if rel, err := ga.readRelease(ev.Snapshot.Repo, of.PR.MergeCommit, ev.Pipeline, at); err == nil {
 				m.Name = ev.RememberRelease(rel).Name
 			}
 		}
 	}
-	edits, err := o.composeRevert(ctx, ev, env.Name, p.Members, of.PR.MergeCommit, p.Base)
+	edits, err := ga.composeRevert(ctx, ev, env.Name, p.Members, of.PR.MergeCommit, p.Base)
 	switch {
 	case err != nil && ctx.Err() != nil: // a run that is over finds out nothing
 		return "", err
@@ -351,12 +351,12 @@ func (o *Gatherer) inspectRevert(ctx context.Context, ev *Evaluation, env *promo
 		p.Diverged = true // a person decides
 		return "", nil
 	}
-	return o.compareHead(ctx, ev, env, p, edits)
+	return ga.compareHead(ctx, ev, env, p, edits)
 }
 
 // compareHead says how a head differs from its base plus edits, and notes whether the
 // edited files moved on since.
-func (o *Gatherer) compareHead(ctx context.Context, ev *Evaluation, env *promotion.Env, p *OpenPull, edits []fieldedit.Edit) (string, error) {
+func (ga *Gatherer) compareHead(ctx context.Context, ev *Evaluation, env *promotion.Env, p *OpenPull, edits []fieldedit.Edit) (string, error) {
 	m := ev.Snapshot.Repo.Mirror
 	paths, err := changedPaths(ctx, m, p.Base, p.Head)
 	if err != nil {
@@ -366,7 +366,7 @@ func (o *Gatherer) compareHead(ctx context.Context, ev *Evaluation, env *promoti
 		return err.Error(), nil
 	}
 	files := editedFiles(edits)
-	same, err := o.isUnchanged(ctx, ev.Snapshot.Repo, p.Base, env.Tip, func(file string) bool { return slices.Contains(files, file) })
+	same, err := ga.isUnchanged(ctx, ev.Snapshot.Repo, p.Base, env.Tip, func(file string) bool { return slices.Contains(files, file) })
 	if err != nil {
 		return "", err
 	}
@@ -375,7 +375,7 @@ func (o *Gatherer) compareHead(ctx context.Context, ev *Evaluation, env *promoti
 }
 
 // ensureCommit makes sure that a commit is in the mirror, fetching once if need be.
-func (o *Gatherer) ensureCommit(ctx context.Context, r *Repository, commit string) error {
+func (ga *Gatherer) ensureCommit(ctx context.Context, r *Repository, commit string) error {
 	ok, err := r.Mirror.Has(ctx, commit)
 	if err != nil || ok {
 		return err
@@ -392,7 +392,7 @@ func (o *Gatherer) ensureCommit(ctx context.Context, r *Repository, commit strin
 // findBase is the commit of the environment's branch that a head was made on: its parent,
 // or, where somebody brought the branch up to date with a merge, that merge's
 // other parent. why is set when the head doesn't descend from the branch so.
-func (o *Gatherer) findBase(ctx context.Context, ev *Evaluation, env *promotion.Env, head string) (base, why string, err error) {
+func (ga *Gatherer) findBase(ctx context.Context, ev *Evaluation, env *promotion.Env, head string) (base, why string, err error) {
 	m := ev.Snapshot.Repo.Mirror
 	info, err := m.Commit(ctx, head)
 	if err != nil {

@@ -201,18 +201,18 @@ func newGiteaRule(words []string) (rule ownerRule, err error) {
 
 // findOwners says who owns files: by the last rule that matches each, or, where all count,
 // each file once for each rule. Owners by address belong to no account and match nobody.
-func (r *ownerRules) findOwners(paths []string) ([]policies.OwnedFile, error) {
+func (o *ownerRules) findOwners(paths []string) ([]policies.OwnedFile, error) {
 	if len(paths) > maxOwnedFiles {
 		return nil, fmt.Errorf("%d files are changed, more than are looked up", len(paths))
 	}
-	if n := len(paths) * len(r.rules); n > maxOwnerMatches {
-		return nil, fmt.Errorf("%d files are changed and CODEOWNERS has %d rules: more than %d comparisons aren't made", len(paths), len(r.rules), maxOwnerMatches)
+	if n := len(paths) * len(o.rules); n > maxOwnerMatches {
+		return nil, fmt.Errorf("%d files are changed and CODEOWNERS has %d rules: more than %d comparisons aren't made", len(paths), len(o.rules), maxOwnerMatches)
 	}
 	out := make([]policies.OwnedFile, 0, len(paths))
 	for _, path := range paths {
 		isOwned := false
-		for i := len(r.rules) - 1; i >= 0 && (r.all || !isOwned); i-- {
-			rule := &r.rules[i]
+		for i := len(o.rules) - 1; i >= 0 && (o.all || !isOwned); i-- {
+			rule := &o.rules[i]
 			is, err := rule.matches(path)
 			if err != nil {
 				return nil, fmt.Errorf("find the owners of %s: %s", wording.ClipLine(path, maxOwnersError), wording.ClipLine(err.Error(), maxOwnersError))

@@ -73,17 +73,17 @@ func (c *ComponentEvaluation) pastLocation() store.PastPlace {
 
 // readNewestPulls reads the newest closed pull requests of a component in each of its
 // environments, of each kind. The last one that was merged is read as the forge has it.
-func (o *Gatherer) readNewestPulls(ctx context.Context, c *ComponentEvaluation, x pullIndex) error {
+func (ga *Gatherer) readNewestPulls(ctx context.Context, c *ComponentEvaluation, x pullIndex) error {
 	names := make([]string, len(c.envs))
 	for i := range c.envs {
 		names[i] = c.envs[i].Name
 	}
 	var err error
 	u := c.Facts.Unit
-	if c.pastVersion, err = o.pullGatherer.store.PastPullsVersion(ctx, u.Repo, u.Pipeline, u.Component); err != nil {
+	if c.pastVersion, err = ga.pullGatherer.store.PastPullsVersion(ctx, u.Repo, u.Pipeline, u.Component); err != nil {
 		return err
 	}
-	if c.past, err = o.readPast(ctx, c, newestPulls(), names); err != nil {
+	if c.past, err = ga.readPast(ctx, c, newestPulls(), names); err != nil {
 		return err
 	}
 	last := map[string]store.PastPull{}
@@ -93,14 +93,14 @@ func (o *Gatherer) readNewestPulls(ctx context.Context, c *ComponentEvaluation, 
 		}
 	}
 	for _, past := range last {
-		settled, err := o.readSettled(ctx, past)
+		settled, err := ga.readSettled(ctx, past)
 		if err != nil {
 			return err
 		}
 		if settled == nil {
 			continue // heard of since
 		}
-		p, err := o.addPull(c.Evaluation, x, settled.row, settled)
+		p, err := ga.addPull(c.Evaluation, x, settled.row, settled)
 		if err != nil {
 			return err
 		}
@@ -119,37 +119,37 @@ type settledPull struct {
 
 // readSettled reads a settled pull request, from memory where it is the same; nil when
 // it isn't settled any more.
-func (o *pullGatherer) readSettled(ctx context.Context, past store.PastPull) (*settledPull, error) {
+func (pg *pullGatherer) readSettled(ctx context.Context, past store.PastPull) (*settledPull, error) {
 	key := fmt.Sprintf("%s#%d", past.Repo, past.Number)
-	if known, ok := o.settled.Get(key); ok && known.row.Version == past.Version && known.row.Rules == past.Rules {
+	if known, ok := pg.settled.Get(key); ok && known.row.Version == past.Version && known.row.Rules == past.Rules {
 		return known, nil
 	}
-	row, ok, err := o.store.Pull(ctx, past.Repo, past.Number)
+	row, ok, err := pg.store.Pull(ctx, past.Repo, past.Number)
 	if err != nil || !ok || row.Version != past.Version || row.Rules != past.Rules {
 		return nil, err
 	}
-	e, err := o.decodePull(row)
+	e, err := pg.decodePull(row)
 	if err != nil {
 		return nil, err
 	}
 	known := &settledPull{row: row, pull: *e}
 	known.row.Data = nil
-	o.settled.Put(key, known)
+	pg.settled.Put(key, known)
 	return known, nil
 }
 
 // addMergedPull adds the pull request that was merged as a commit, if there is one: a
 // release may have come by another one than the last.
-func (o *Gatherer) addMergedPull(ctx context.Context, c *ComponentEvaluation, env, commit string) error {
+func (ga *Gatherer) addMergedPull(ctx context.Context, c *ComponentEvaluation, env, commit string) error {
 	if commit == "" || slices.ContainsFunc(c.pulls.of(c, env), func(p *pullRecord) bool { return p.PR.MergeCommit == commit }) {
 		return nil
 	}
-	rows, err := o.pullGatherer.store.PullsMergedAs(ctx, c.Facts.Unit.Repo, commit)
+	rows, err := ga.pullGatherer.store.PullsMergedAs(ctx, c.Facts.Unit.Repo, commit)
 	if err != nil {
 		return err
 	}
 	for _, row := range rows {
-		if _, err := o.addPull(c.Evaluation, c.pulls, row, nil); err != nil {
+		if _, err := ga.addPull(c.Evaluation, c.pulls, row, nil); err != nil {
 			return err
 		}
 	}
@@ -159,7 +159,7 @@ func (o *Gatherer) addMergedPull(ctx context.Context, c *ComponentEvaluation, en
 // findMoved is what a pull request of ours that is no longer open did for each of the
 // components that it moved; at is where the one that its branch names is, nil where it
 // isn't any more.
-func (o *Gatherer) findMoved(ctx context.Context, ev *Evaluation, at *ResolvedEnv, p *pullRecord) ([]store.PastPull, error) {
+func (ga *Gatherer) findMoved(ctx context.Context, ev *Evaluation, at *ResolvedEnv, p *pullRecord) ([]store.PastPull, error) {
 	if p.movedKnown {
 		return p.moved, nil
 	}
@@ -169,12 +169,12 @@ func (o *Gatherer) findMoved(ctx context.Context, ev *Evaluation, at *ResolvedEn
 	if pr.State == forge.Merged {
 		row.At = pr.MergedAt
 	}
-	end, err := o.findEnd(ctx, ev, p)
+	end, err := ga.findEnd(ctx, ev, p)
 	if err != nil {
 		return nil, err
 	}
 	if p.batch {
-		members, err := o.findMembers(ctx, ev, p)
+		members, err := ga.findMembers(ctx, ev, p)
 		if err != nil {
 			return nil, err
 		}
@@ -187,7 +187,7 @@ func (o *Gatherer) findMoved(ctx context.Context, ev *Evaluation, at *ResolvedEn
 		p.movedKnown = true
 		return p.moved, nil
 	}
-	row.Release = o.pastRelease(ctx, ev, at, p)
+	row.Release = ga.pastRelease(ctx, ev, at, p)
 	row.Short, row.Kind = wording.Short(row.Release), end.kindOf(p, row.Component, row.Release)
 	row.Whole = cmp.Or(row.Whole, row.Short)
 	p.moved, p.movedKnown = []store.PastPull{row}, true
@@ -202,21 +202,21 @@ type pullEnd struct {
 }
 
 // findEnd finds out how a pull request of ours that isn't open any more ended.
-func (o *Gatherer) findEnd(ctx context.Context, ev *Evaluation, p *pullRecord) (end pullEnd, err error) {
+func (ga *Gatherer) findEnd(ctx context.Context, ev *Evaluation, p *pullRecord) (end pullEnd, err error) {
 	if end.landed, err = hasLanded(ctx, ev, p); err != nil || end.landed {
 		return end, err
 	}
-	end.superseded, end.all, err = o.findSuperseded(ctx, ev.Snapshot.Repo, &p.PR)
+	end.superseded, end.all, err = ga.findSuperseded(ctx, ev.Snapshot.Repo, &p.PR)
 	return end, err
 }
 
-func (e pullEnd) kindOf(p *pullRecord, component, release string) store.PastKind {
+func (pe pullEnd) kindOf(p *pullRecord, component, release string) store.PastKind {
 	switch {
-	case e.landed && p.ref.Revert:
+	case pe.landed && p.ref.Revert:
 		return store.PastRevert
-	case e.landed:
+	case pe.landed:
 		return store.PastMerged
-	case e.all || e.superseded[component]:
+	case pe.all || pe.superseded[component]:
 		return store.PastSuperseded
 	case p.PR.State == forge.Merged && p.ref.Revert:
 		return store.PastRevertOnOtherBranch
@@ -233,7 +233,7 @@ func (e pullEnd) kindOf(p *pullRecord, component, release string) store.PastKind
 // pastRelease is the release that a component's own closed pull request was about: as
 // its commits have it, else as its body says and we signed; empty: it isn't known. A head that
 // somebody else pushed is fetched, for a while after it was closed.
-func (o *Gatherer) pastRelease(ctx context.Context, ev *Evaluation, at *ResolvedEnv, p *pullRecord) string {
+func (ga *Gatherer) pastRelease(ctx context.Context, ev *Evaluation, at *ResolvedEnv, p *pullRecord) string {
 	r := ev.Snapshot.Repo
 	if p.ref.Revert {
 		if marked, _ := readMarker(p.PR.Body); strings.HasPrefix(marked.Release, p.ref.Short) {
@@ -247,7 +247,7 @@ func (o *Gatherer) pastRelease(ctx context.Context, ev *Evaluation, at *Resolved
 			continue
 		}
 		if ok, err := r.Mirror.Has(ctx, commit); err == nil && ok {
-			if id := o.releaseIDAt(r, commit, ev.Pipeline, at); id != "" {
+			if id := ga.releaseIDAt(r, commit, ev.Pipeline, at); id != "" {
 				return id // also of what was squashed, whose head is gone with its branch
 			}
 		}
@@ -257,11 +257,11 @@ func (o *Gatherer) pastRelease(ctx context.Context, ev *Evaluation, at *Resolved
 	if marked, ok := r.Marks.signed(r.ID, p.PR.Branch, []string{p.PR.Head}, p.PR.Body); ok || !p.unsure || p.PR.MergeCommit != "" {
 		return marked.Release // any other body may be anybody's: what was closed then stands for every release
 	}
-	if !o.fetchHead(ctx, ev, p) {
+	if !ga.fetchHead(ctx, ev, p) {
 		return ""
 	}
 	p.unsure = false
-	return o.releaseIDAt(r, p.PR.Head, ev.Pipeline, at)
+	return ga.releaseIDAt(r, p.PR.Head, ev.Pipeline, at)
 }
 
 // headMayCome says that the head of a pull request that is no longer open may still be fetched.
@@ -271,14 +271,14 @@ func (p *pullRecord) headMayCome(now time.Time) bool {
 
 // fetchHead fetches the head of a pull request that was closed: what somebody else pushed is on
 // no branch any more, and in no mirror that wasn't there at the time. false: it can't be had now.
-func (o *Gatherer) fetchHead(ctx context.Context, ev *Evaluation, p *pullRecord) bool {
+func (ga *Gatherer) fetchHead(ctx context.Context, ev *Evaluation, p *pullRecord) bool {
 	key := ev.Unit.Repo + " " + p.PR.Head
-	if at, failed := o.unfetchedHeads.Get(key); failed && ev.Now.Sub(at) < headTriedAfter {
+	if at, failed := ga.unfetchedHeads.Get(key); failed && ev.Now.Sub(at) < headTriedAfter {
 		return false
 	}
 	if err := ev.Snapshot.Repo.Mirror.FetchRef(ctx, p.PR.Ref, p.PR.Head); err != nil {
 		if ctx.Err() == nil {
-			o.unfetchedHeads.Put(key, ev.Now)
+			ga.unfetchedHeads.Put(key, ev.Now)
 		}
 		return false
 	}
@@ -300,9 +300,9 @@ func addPastPulls(env *promotion.Env, component string, moved []store.PastPull) 
 
 // completePastPulls adds the closed pull requests that restrain any of the releases that
 // the facts name, of however long ago, and what lifted that.
-func (o *Gatherer) completePastPulls(ctx context.Context, ev *Evaluation) error {
+func (ga *Gatherer) completePastPulls(ctx context.Context, ev *Evaluation) error {
 	for _, c := range ev.Components {
-		if err := o.readRestraints(ctx, c); err != nil {
+		if err := ga.readRestraints(ctx, c); err != nil {
 			return err
 		}
 		for i := range c.Facts.Envs {
@@ -311,28 +311,28 @@ func (o *Gatherer) completePastPulls(ctx context.Context, ev *Evaluation) error 
 			slices.SortStableFunc(env.PastPulls, func(a, b promotion.PastPull) int {
 				return cmp.Or(b.At.Compare(a.At), b.Number-a.Number)
 			})
-			if err := o.markUnrequested(ctx, ev, env, c.Facts.Unit.Component); err != nil {
+			if err := ga.markUnrequested(ctx, ev, env, c.Facts.Unit.Component); err != nil {
 				return err
 			}
 		}
 	}
-	if err := o.findOrphansMoved(ctx, ev); err != nil {
+	if err := ga.findOrphansMoved(ctx, ev); err != nil {
 		return err
 	}
-	return o.checkPullsCurrent(ctx, ev, func(store.Pull) bool { return true })
+	return ga.checkPullsCurrent(ctx, ev, func(store.Pull) bool { return true })
 }
 
 // CheckClosedPulls reads what changed on the forge. forge.ErrConflict: a pull request is
 // closed that an evaluation doesn't know.
-func (o *Gatherer) CheckClosedPulls(ctx context.Context, ev *Evaluation) error {
-	if err := o.RefreshPullRequests(ctx, ev.Snapshot.Repo); err != nil {
+func (ga *Gatherer) CheckClosedPulls(ctx context.Context, ev *Evaluation) error {
+	if err := ga.RefreshPullRequests(ctx, ev.Snapshot.Repo); err != nil {
 		return err
 	}
-	return o.checkPullsCurrent(ctx, ev, func(p store.Pull) bool { return p.State != string(forge.Open) })
+	return ga.checkPullsCurrent(ctx, ev, func(p store.Pull) bool { return p.State != string(forge.Open) })
 }
 
 // readRestraints reads those of one component.
-func (o *Gatherer) readRestraints(ctx context.Context, c *ComponentEvaluation) error {
+func (ga *Gatherer) readRestraints(ctx context.Context, c *ComponentEvaluation) error {
 	var known []store.PastPull
 	for _, byEnv := range c.pulls {
 		for _, pulls := range byEnv {
@@ -344,7 +344,7 @@ func (o *Gatherer) readRestraints(ctx context.Context, c *ComponentEvaluation) e
 	var restraints []store.PastPull
 	if slices.ContainsFunc(c.past, func(p store.PastPull) bool { return p.Kind != store.PastMerged }) { // else there are none
 		var err error
-		if restraints, err = o.readPast(ctx, c, restrainingPulls(), c.releasesAtHand(known)); err != nil {
+		if restraints, err = ga.readPast(ctx, c, restrainingPulls(), c.releasesAtHand(known)); err != nil {
 			return err
 		}
 	}
@@ -359,7 +359,7 @@ func (o *Gatherer) readRestraints(ctx context.Context, c *ComponentEvaluation) e
 			lifted[wording.Short(p.Release)] = true
 		}
 	}
-	merged, err := o.readPast(ctx, c, mergedPulls(), slices.Sorted(maps.Keys(lifted)))
+	merged, err := ga.readPast(ctx, c, mergedPulls(), slices.Sorted(maps.Keys(lifted)))
 	c.past = slices.Concat(c.past, restraints, merged)
 	return err
 }
@@ -420,7 +420,7 @@ func (ev *Evaluation) isLookedAfter(component, env string) bool {
 
 // findOrphansMoved works out what is left in environments that a component, or the
 // pipeline, doesn't have any more.
-func (o *Gatherer) findOrphansMoved(ctx context.Context, ev *Evaluation) error {
+func (ga *Gatherer) findOrphansMoved(ctx context.Context, ev *Evaluation) error {
 	for component, byEnv := range ev.pulls {
 		for env, pulls := range byEnv {
 			if ev.isLookedAfter(component, env) {
@@ -430,7 +430,7 @@ func (o *Gatherer) findOrphansMoved(ctx context.Context, ev *Evaluation) error {
 				if p.isOpen() || !p.isOurs(ev.Snapshot.Repo) {
 					continue
 				}
-				if _, err := o.findMoved(ctx, ev, nil, p); err != nil {
+				if _, err := ga.findMoved(ctx, ev, nil, p); err != nil {
 					return err
 				}
 			}
@@ -441,9 +441,9 @@ func (o *Gatherer) findOrphansMoved(ctx context.Context, ev *Evaluation) error {
 
 // checkPullsCurrent makes sure that nothing was heard of a settled pull request between
 // the readings, which would be in none of them, among those that matter.
-func (o *Gatherer) checkPullsCurrent(ctx context.Context, ev *Evaluation, matters func(store.Pull) bool) error {
+func (ga *Gatherer) checkPullsCurrent(ctx context.Context, ev *Evaluation, matters func(store.Pull) bool) error {
 	for component, byEnv := range ev.pulls {
-		rows, err := o.pullGatherer.store.UnsettledPulls(ctx, ev.Unit.Repo, ev.Unit.Pipeline, component, ev.rulesOf(component))
+		rows, err := ga.pullGatherer.store.UnsettledPulls(ctx, ev.Unit.Repo, ev.Unit.Pipeline, component, ev.rulesOf(component))
 		if err != nil {
 			return err
 		}
@@ -458,7 +458,7 @@ func (o *Gatherer) checkPullsCurrent(ctx context.Context, ev *Evaluation, matter
 
 // SettlePulls writes down what closed pull requests moved that a component's look worked
 // out. It is for the transaction that stores the decision.
-func (o *Gatherer) SettlePulls(ctx context.Context, tx *store.Tx, c *ComponentEvaluation) error {
+func (ga *Gatherer) SettlePulls(ctx context.Context, tx *store.Tx, c *ComponentEvaluation) error {
 	settled := 0
 	branches := []string{c.Facts.Unit.Component}
 	if c.hasBatches() && c == c.Components[len(c.Components)-1] {

@@ -20,7 +20,7 @@ const maxCommitMessage = 64 << 10
 
 // releaseFacts fills in what a pull request moves, where a gate of the environment asks
 // for it. What else there is to know of the promotion the decision knows by itself.
-func (o *Gatherer) releaseFacts(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, open *OpenPull, p *promotion.Pull) error {
+func (ga *Gatherer) releaseFacts(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, open *OpenPull, p *promotion.Pull) error {
 	if !slices.ContainsFunc(env.Gates, func(g policies.Gate) bool { return g.Expression != nil || g.Metric != nil || g.HTTP != nil }) {
 		return nil
 	}
@@ -32,7 +32,7 @@ func (o *Gatherer) releaseFacts(ctx context.Context, c *ComponentEvaluation, env
 	}
 	known.Release = c.describeRelease(env, p)
 	if slices.ContainsFunc(env.Gates, func(g policies.Gate) bool { return g.RequiresCommit() }) {
-		commit, err := o.findReleaseCommit(ctx, c, env.Name, p.Release)
+		commit, err := ga.findReleaseCommit(ctx, c, env.Name, p.Release)
 		if ctx.Err() != nil {
 			return err
 		}
@@ -41,7 +41,7 @@ func (o *Gatherer) releaseFacts(ctx context.Context, c *ComponentEvaluation, env
 		}
 	}
 	if slices.ContainsFunc(env.Gates, func(g policies.Gate) bool { return g.RequiresDiff() }) {
-		diff, err := o.findChangedKinds(ctx, c, env, open)
+		diff, err := ga.findChangedKinds(ctx, c, env, open)
 		if ctx.Err() != nil {
 			return err
 		}
@@ -71,14 +71,14 @@ func (c *ComponentEvaluation) describeRelease(env *promotion.Env, p *promotion.P
 
 // findReleaseCommit is the commit that brought a release to a source environment before
 // env: the newest, where it came to several or several times.
-func (o *authorGatherer) findReleaseCommit(ctx context.Context, c *ComponentEvaluation, env, release string) (*policies.Commit, error) {
+func (ag *authorGatherer) findReleaseCommit(ctx context.Context, c *ComponentEvaluation, env, release string) (*policies.Commit, error) {
 	var newest *git.CommitInfo
 	for _, source := range findUpstreamSources(c.Pipeline, env) {
 		at := c.Unit.Envs[source]
 		if at == nil {
 			continue
 		}
-		head, err := o.findHead(ctx, c, at, release)
+		head, err := ag.findHead(ctx, c, at, release)
 		if err != nil {
 			return nil, fmt.Errorf("which commit brought the release to %s can't be told: %w", source, err)
 		}
@@ -104,14 +104,14 @@ func (o *authorGatherer) findReleaseCommit(ctx context.Context, c *ComponentEval
 
 // findChangedKinds says of which kinds the objects are that merging a pull request now
 // adds, changes and removes in the manifests of a component's targets.
-func (o *effectGatherer) findChangedKinds(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, open *OpenPull) (*policies.Diff, error) {
+func (eg *effectGatherer) findChangedKinds(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, open *OpenPull) (*policies.Diff, error) {
 	switch {
 	case open.HeadState == promotion.HeadModified:
 		return nil, errors.New("what the rendered manifests gain and lose isn't known: the head is not what Liftlock composed")
 	case open.Stale:
 		return nil, errors.New("what the rendered manifests gain and lose isn't known: the pull request is to be composed anew")
 	}
-	effects, err := o.Effects(ctx, c.Evaluation, componentNames(open.Members), env.Name, env.Tip, open.Edits)
+	effects, err := eg.Effects(ctx, c.Evaluation, componentNames(open.Members), env.Name, env.Tip, open.Edits)
 	if err != nil {
 		return nil, fmt.Errorf("what the rendered manifests gain and lose isn't known: %w", err)
 	}

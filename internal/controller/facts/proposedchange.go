@@ -69,7 +69,7 @@ func (s *Snapshot) BaseOf(pr *forge.PullRequest) (BranchHead, bool) {
 
 // ReadChange fetches the head of a pull request into a line and says what
 // there is to judge. A *RefusedHeadError: there is nothing, also another time.
-func (o *changeGatherer) ReadChange(ctx context.Context, s *Snapshot, l BranchHead, pr *forge.PullRequest) (*ProposedChange, error) {
+func (cg *changeGatherer) ReadChange(ctx context.Context, s *Snapshot, l BranchHead, pr *forge.PullRequest) (*ProposedChange, error) {
 	m := s.Repo.Mirror
 	if err := m.FetchRef(ctx, pr.Ref, pr.Head); err != nil {
 		return nil, fmt.Errorf("fetch #%d: %w", pr.Number, refuseHead("its head can't be fetched: ", err))
@@ -123,10 +123,10 @@ type RefusedHeadError struct {
 }
 
 // Error says why, and what happened.
-func (e *RefusedHeadError) Error() string { return e.Why + ": " + e.Err.Error() }
+func (r *RefusedHeadError) Error() string { return r.Why + ": " + r.Err.Error() }
 
 // Unwrap is what happened.
-func (e *RefusedHeadError) Unwrap() error { return e.Err }
+func (r *RefusedHeadError) Unwrap() error { return r.Err }
 
 // refuseHead makes an error of git's a RefusedHeadError where it is the head's own.
 func refuseHead(what string, err error) error {
@@ -159,11 +159,11 @@ func pathsOf(changes []git.FileChange) []string {
 // child process with limits. The error is for what may go well another time;
 // a head that can't be evaluated is a verdict. What the manifests gain and lose is told
 // within the limit, target by target.
-func (o *changeGatherer) EvaluateChange(ctx context.Context, s *Snapshot, c *ProposedChange, limit render.TextLimit) (*ChangeReport, error) {
+func (cg *changeGatherer) EvaluateChange(ctx context.Context, s *Snapshot, c *ProposedChange, limit render.TextLimit) (*ChangeReport, error) {
 	m := s.Repo.Mirror
 	v := &ChangeReport{}
 	if c.changesRules {
-		problem, err := evaluate.CheckPipelinesInWorker(ctx, o.sandbox, m.Tree(c.Head))
+		problem, err := evaluate.CheckPipelinesInWorker(ctx, cg.sandbox, m.Tree(c.Head))
 		var limited *sandbox.Error
 		switch {
 		case errors.As(err, &limited):
@@ -177,7 +177,7 @@ func (o *changeGatherer) EvaluateChange(ctx context.Context, s *Snapshot, c *Pro
 		v.Failed = "it has no commit in common with " + c.Into.Branch
 		return v, nil
 	}
-	sur := o.targets.newInputCollector(s.Repo)
+	sur := cg.targets.newInputCollector(s.Repo)
 	in, err := sur.evaluateInput(ctx, c.pipelines)
 	if err != nil {
 		return nil, err
@@ -196,12 +196,12 @@ func (o *changeGatherer) EvaluateChange(ctx context.Context, s *Snapshot, c *Pro
 		return m.Tree(s.Commit)
 	}
 	tree := at(c.Base)
-	before, err := evaluate.InProcess(ctx, o.targets.resolver, tree, in)
+	before, err := evaluate.InProcess(ctx, cg.targets.resolver, tree, in)
 	if err != nil {
 		return nil, fmt.Errorf("evaluate %s: %w", c.Base, err)
 	}
 	tree = at(c.Head)
-	after, err := evaluate.InWorker(ctx, o.sandbox, tree, in)
+	after, err := evaluate.InWorker(ctx, cg.sandbox, tree, in)
 	var limited *sandbox.Error
 	var refused *sandbox.HandlerError
 	switch {
@@ -214,7 +214,7 @@ func (o *changeGatherer) EvaluateChange(ctx context.Context, s *Snapshot, c *Pro
 	if v.Report, err = impact.Compare(impact.Input{Pipelines: c.pipelines, Before: before, After: after, Changed: c.changed, On: in.On}); err != nil {
 		return nil, err
 	}
-	if err := o.renderChange(ctx, s, c, before, after, limit, v); err != nil {
+	if err := cg.renderChange(ctx, s, c, before, after, limit, v); err != nil {
 		return nil, fmt.Errorf("render %s: %w", c.Head, err)
 	}
 	return v, nil
@@ -234,8 +234,8 @@ func (s *Snapshot) scope(main string) *appset.Scope {
 }
 
 // evaluateInput is what trees of this repository are evaluated with, under some pipelines.
-func (s *inputCollector) evaluateInput(ctx context.Context, pipes []*pipeline.Pipeline) (evaluate.Input, error) {
-	known, err := s.newInput(ctx, pipes...)
+func (i *inputCollector) evaluateInput(ctx context.Context, pipes []*pipeline.Pipeline) (evaluate.Input, error) {
+	known, err := i.newInput(ctx, pipes...)
 	return evaluate.Input{Pipelines: pipes, Branch: known.Branch, RepoURLs: known.RepoURLs, Manifests: true,
 		ArgoCDs: known.ArgoCDs, Main: known.Main, Live: known.Live, OpenExternal: known.OpenExternal, Build: known.Build}, err
 }

@@ -32,19 +32,19 @@ const queuedMaxAge = 30 * time.Second
 // the last time, and it isn't in a queue; fresh always reads. What completeDetail added to it
 // before is there. unread says that the forge didn't tell whether it can be merged when it was
 // read before: that is read again where it matters.
-func (o *pullGatherer) readDetail(ctx context.Context, r *Repository, e *cachedPull, fresh bool) (d *pullDetail, unread bool, err error) {
+func (pg *pullGatherer) readDetail(ctx context.Context, r *Repository, e *cachedPull, fresh bool) (d *pullDetail, unread bool, err error) {
 	key := detailKey(r, e.PR.Number)
-	d, _ = o.details.Get(key)
-	maxAge := o.maxAge
+	d, _ = pg.details.Get(key)
+	maxAge := pg.maxAge
 	if d != nil && d.pr.Queue == forge.Queued {
 		maxAge = min(maxAge, queuedMaxAge)
 	}
-	if d == nil || fresh || d.at.Before(e.NotifiedAt) || o.now().Sub(d.at) >= maxAge || d.pr.Head != e.PR.Head ||
+	if d == nil || fresh || d.at.Before(e.NotifiedAt) || pg.now().Sub(d.at) >= maxAge || d.pr.Head != e.PR.Head ||
 		d.pr.State != e.PR.State {
-		if _, err := o.RefreshPullRequest(ctx, r, e.PR.Number); err != nil {
+		if _, err := pg.RefreshPullRequest(ctx, r, e.PR.Number); err != nil {
 			return nil, false, err
 		}
-		if d, _ = o.details.Get(key); d == nil {
+		if d, _ = pg.details.Get(key); d == nil {
 			return nil, false, fmt.Errorf("read #%d of %s: %w", e.PR.Number, r.ID, forge.ErrConflict) // forgotten meanwhile: look again
 		}
 		return d, false, nil
@@ -54,7 +54,7 @@ func (o *pullGatherer) readDetail(ctx context.Context, r *Repository, e *cachedP
 
 // completeDetail is what was read of an open pull request with its reviews and its checks,
 // as far as they are asked for; what was read of them before isn't read again.
-func (o *pullGatherer) completeDetail(ctx context.Context, r *Repository, d *pullDetail, reviews, checks bool) (*pullDetail, error) {
+func (pg *pullGatherer) completeDetail(ctx context.Context, r *Repository, d *pullDetail, reviews, checks bool) (*pullDetail, error) {
 	number, wanted := d.pr.Number, d.wanted || reviews
 	reviews, checks = reviews && !d.hasReviews, checks && !d.hasChecks
 	if !reviews && !checks && wanted == d.wanted || d.pr.State != forge.Open {
@@ -81,23 +81,23 @@ func (o *pullGatherer) completeDetail(ctx context.Context, r *Repository, d *pul
 			full.checksErr = err.Error()
 		}
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	pg.mu.Lock()
+	defer pg.mu.Unlock()
 	key := detailKey(r, number)
-	if now, _ := o.details.Get(key); now == d {
-		o.details.Put(key, &full)
+	if now, _ := pg.details.Get(key); now == d {
+		pg.details.Put(key, &full)
 	}
 	return &full, nil
 }
 
 // ForgetMergeable has an open pull request read again with the next look.
-func (o *pullGatherer) ForgetMergeable(r *Repository, number int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if d, ok := o.details.Get(detailKey(r, number)); ok {
+func (pg *pullGatherer) ForgetMergeable(r *Repository, number int) {
+	pg.mu.Lock()
+	defer pg.mu.Unlock()
+	if d, ok := pg.details.Get(detailKey(r, number)); ok {
 		again := *d
 		again.at = time.Time{}
-		o.details.Put(detailKey(r, number), &again)
+		pg.details.Put(detailKey(r, number), &again)
 	}
 }
 
@@ -109,16 +109,16 @@ type uncomputed struct {
 
 // uncomputedSince is since when the forge says that it is still computing whether a head
 // can be merged onto a branch's tip; zero when it doesn't.
-func (o *pullGatherer) uncomputedSince(r *Repository, number int, head string, mergeable forge.Mergeable, tip string) time.Time {
+func (pg *pullGatherer) uncomputedSince(r *Repository, number int, head string, mergeable forge.Mergeable, tip string) time.Time {
 	key := detailKey(r, number)
 	if mergeable != forge.MergeableUnknown && mergeable != "" {
-		o.uncomputed.Remove(key)
+		pg.uncomputed.Remove(key)
 		return time.Time{}
 	}
-	known, ok := o.uncomputed.Get(key)
+	known, ok := pg.uncomputed.Get(key)
 	if !ok || known.head != head || known.tip != tip {
-		known = uncomputed{head, tip, o.now()}
-		o.uncomputed.Put(key, known)
+		known = uncomputed{head, tip, pg.now()}
+		pg.uncomputed.Put(key, known)
 	}
 	return known.since
 }

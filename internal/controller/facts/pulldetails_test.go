@@ -15,9 +15,9 @@ type undecidedForge struct {
 	reads int
 }
 
-func (f *undecidedForge) PullRequest(ctx context.Context, r forge.Repo, number int) (*forge.PullRequest, error) {
-	f.reads++
-	pr, err := f.Forge.PullRequest(ctx, r, number)
+func (u *undecidedForge) PullRequest(ctx context.Context, r forge.Repo, number int) (*forge.PullRequest, error) {
+	u.reads++
+	pr, err := u.Forge.PullRequest(ctx, r, number)
 	if err == nil {
 		pr.Mergeable = forge.MergeableUnknown
 	}
@@ -62,9 +62,9 @@ type queueForge struct {
 	reads int
 }
 
-func (f *queueForge) PullRequest(ctx context.Context, r forge.Repo, number int) (*forge.PullRequest, error) {
-	f.reads++
-	pr, err := f.Forge.PullRequest(ctx, r, number)
+func (q *queueForge) PullRequest(ctx context.Context, r forge.Repo, number int) (*forge.PullRequest, error) {
+	q.reads++
+	pr, err := q.Forge.PullRequest(ctx, r, number)
 	if err == nil {
 		pr.Queue, pr.Mergeable = forge.Queued, forge.MergeableYes
 	}

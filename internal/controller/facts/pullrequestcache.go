@@ -92,8 +92,8 @@ func IsLate(pr *forge.PullRequest, now time.Time) bool {
 // RefreshPullRequests reads what changed on the forge since the last time, and wakes the
 // pull requests that did, ours or not, in the same transaction: whoever reads the
 // list first, no change in it is lost.
-func (o *pullGatherer) RefreshPullRequests(ctx context.Context, r *Repository) error {
-	cursor, err := o.store.PullCursor(ctx, r.ID)
+func (pg *pullGatherer) RefreshPullRequests(ctx context.Context, r *Repository) error {
+	cursor, err := pg.store.PullCursor(ctx, r.ID)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (o *pullGatherer) RefreshPullRequests(ctx context.Context, r *Repository) e
 			if pr.State == forge.Open {
 				wakes = append(wakes, key)
 			} else if !since.IsZero() { // with an empty store there is nothing to forget
-				if kept, err := Shown.Has(ctx, o.store, record.OfPull(r.ID, pr.Number)); err != nil {
+				if kept, err := Shown.Has(ctx, pg.store, record.OfPull(r.ID, pr.Number)); err != nil {
 					return err
 				} else if kept {
 					late = append(late, key)
@@ -125,7 +125,7 @@ func (o *pullGatherer) RefreshPullRequests(ctx context.Context, r *Repository) e
 			}
 			continue
 		}
-		known, err := o.findCachedPull(ctx, r, pr.Number)
+		known, err := pg.findCachedPull(ctx, r, pr.Number)
 		if err != nil {
 			return err
 		}
@@ -138,9 +138,9 @@ func (o *pullGatherer) RefreshPullRequests(ctx context.Context, r *Repository) e
 			continue
 		}
 		switch key := wake.ForPull(r.ID, pr.Number).String(); {
-		case !IsLate(&pr, o.now()):
+		case !IsLate(&pr, pg.now()):
 			wakes = append(wakes, key)
-		case o.now().Sub(pr.UpdatedAt) < lateChangeWindow:
+		case pg.now().Sub(pr.UpdatedAt) < lateChangeWindow:
 			late = append(late, key)
 		}
 		if known != nil && pr.State == forge.Open && pr.Head == known.PR.Head && pr.Queue == forge.NotQueued {
@@ -154,10 +154,10 @@ func (o *pullGatherer) RefreshPullRequests(ctx context.Context, r *Repository) e
 			ref, _ := promotion.ParseBranch(pr.Branch)
 			wakes = append(wakes, wake.ForUnit(promotion.Unit{Repo: r.ID, Pipeline: ref.Pipeline, Component: ref.Component}).String())
 		}
-		rows = append(rows, o.pullRow(r, pr, known, known != nil && known.Read))
+		rows = append(rows, pg.pullRow(r, pr, known, known != nil && known.Read))
 		changed = append(changed, &prs[i])
 	}
-	err = o.store.Tx(ctx, "booked", func(tx *store.Tx) error {
+	err = pg.store.Tx(ctx, "booked", func(tx *store.Tx) error {
 		if err := tx.PutPulls(ctx, rows...); err != nil {
 			return err
 		}
@@ -177,7 +177,7 @@ func (o *pullGatherer) RefreshPullRequests(ctx context.Context, r *Repository) e
 	if err != nil {
 		return err
 	}
-	o.listed.Put(r.ID, struct{}{})
+	pg.listed.Put(r.ID, struct{}{})
 	return nil
 }
 
@@ -188,11 +188,11 @@ func sameListedPull(a, b *forge.PullRequest) bool {
 
 // ensurePullsCached reads the book once a process before anything is judged: a pull
 // request may have been opened just before the last process died.
-func (o *pullGatherer) ensurePullsCached(ctx context.Context, r *Repository) error {
-	if _, done := o.listed.Get(r.ID); done {
+func (pg *pullGatherer) ensurePullsCached(ctx context.Context, r *Repository) error {
+	if _, done := pg.listed.Get(r.ID); done {
 		return nil
 	}
-	return o.RefreshPullRequests(ctx, r)
+	return pg.RefreshPullRequests(ctx, r)
 }
 
 // readTries bounds how often a pull request is read again that somebody else read in the
@@ -202,12 +202,12 @@ const readTries = 3
 // RefreshPullRequest reads one pull request from the forge and writes it into the book;
 // whatever is remembered of its reviews is forgotten. An answer that another one overtook
 // is not believed: it is read again.
-func (o *pullGatherer) RefreshPullRequest(ctx context.Context, r *Repository, number int) (*forge.PullRequest, error) {
-	row, _, err := o.store.Pull(ctx, r.ID, number)
+func (pg *pullGatherer) RefreshPullRequest(ctx context.Context, r *Repository, number int) (*forge.PullRequest, error) {
+	row, _, err := pg.store.Pull(ctx, r.ID, number)
 	if err != nil {
 		return nil, err
 	}
-	if queued, err := MergesByQueue.Has(ctx, o.store, record.Repository(r.ID)); err != nil {
+	if queued, err := MergesByQueue.Has(ctx, pg.store, record.Repository(r.ID)); err != nil {
 		return nil, err
 	} else if queued {
 		ctx = forge.WithMergeQueue(ctx)
@@ -215,13 +215,13 @@ func (o *pullGatherer) RefreshPullRequest(ctx context.Context, r *Repository, nu
 	for range readTries {
 		var known *cachedPull
 		if len(row.Data) > 0 {
-			if known, err = o.decodePull(row); err != nil {
+			if known, err = pg.decodePull(row); err != nil {
 				return nil, err
 			}
 		}
-		read, err := o.readPull(ctx, r, number)
+		read, err := pg.readPull(ctx, r, number)
 		if err == nil && (known == nil || !known.Read) && !forge.HasMergeQueue(ctx) {
-			err = o.findQueued(ctx, r, read)
+			err = pg.findQueued(ctx, r, read)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read #%d of %s: %w", number, r.ID, err)
@@ -230,13 +230,13 @@ func (o *pullGatherer) RefreshPullRequest(ctx context.Context, r *Repository, nu
 		if _, ours := promotion.ParseBranch(pr.Branch); !ours || pr.Fork {
 			return pr, nil
 		}
-		version, err := o.store.PutPullSince(ctx, o.pullRow(r, *pr, known, true), row.Version)
+		version, err := pg.store.PutPullSince(ctx, pg.pullRow(r, *pr, known, true), row.Version)
 		if err != nil {
 			return nil, err
 		}
 		if version == 0 {
 			seen := row.Version
-			if row, _, err = o.store.Pull(ctx, r.ID, number); err != nil {
+			if row, _, err = pg.store.Pull(ctx, r.ID, number); err != nil {
 				return nil, err
 			}
 			if row.Version != seen {
@@ -247,7 +247,7 @@ func (o *pullGatherer) RefreshPullRequest(ctx context.Context, r *Repository, nu
 			version = seen
 		}
 		read.version = version
-		o.putDetail(r, read)
+		pg.putDetail(r, read)
 		return pr, nil
 	}
 	return nil, fmt.Errorf("read #%d of %s, which others read all the time: %w", number, r.ID, forge.ErrConflict)
@@ -256,7 +256,7 @@ func (o *pullGatherer) RefreshPullRequest(ctx context.Context, r *Repository, nu
 // findQueued fills in that a pull request of ours is in the forge's merge queue which the store
 // doesn't know of, as it was lost since. All others are read with how they stand to the queue then,
 // too. A forge that can't tell has none.
-func (o *pullGatherer) findQueued(ctx context.Context, r *Repository, read *pullDetail) error {
+func (pg *pullGatherer) findQueued(ctx context.Context, r *Repository, read *pullDetail) error {
 	if _, ours := promotion.ParseBranch(read.pr.Branch); !ours || !r.HasOpened(&read.pr) || read.pr.State != forge.Open || read.pr.Queue == forge.Queued {
 		return nil
 	}
@@ -268,15 +268,15 @@ func (o *pullGatherer) findQueued(ctx context.Context, r *Repository, read *pull
 		return nil
 	}
 	read.pr = *pr
-	return o.store.Tx(ctx, "queueFound", func(tx *store.Tx) error {
+	return pg.store.Tx(ctx, "queueFound", func(tx *store.Tx) error {
 		return MergesByQueue.Put(ctx, tx, record.Repository(r.ID), true)
 	})
 }
 
 // readPull reads a pull request, and with the same call its reviews where they were asked for
 // before and the forge gives both.
-func (o *pullGatherer) readPull(ctx context.Context, r *Repository, number int) (*pullDetail, error) {
-	known, _ := o.details.Get(detailKey(r, number))
+func (pg *pullGatherer) readPull(ctx context.Context, r *Repository, number int) (*pullDetail, error) {
+	known, _ := pg.details.Get(detailKey(r, number))
 	if bulk, is := r.Forge.(forge.BulkReader); is && known != nil && known.wanted {
 		found, err := bulk.ReviewedPullRequests(ctx, r.Name, number)
 		switch {
@@ -295,38 +295,38 @@ func (o *pullGatherer) readPull(ctx context.Context, r *Repository, number int) 
 
 // RecordCreated writes a pull request into the book as the forge answered when it was made,
 // which spares reading it, and its reviews: nobody has given any. Where something else is known of it by now it is read all the same.
-func (o *pullGatherer) RecordCreated(ctx context.Context, r *Repository, pr *forge.PullRequest) (*forge.PullRequest, error) {
-	_, known, err := o.store.Pull(ctx, r.ID, pr.Number)
+func (pg *pullGatherer) RecordCreated(ctx context.Context, r *Repository, pr *forge.PullRequest) (*forge.PullRequest, error) {
+	_, known, err := pg.store.Pull(ctx, r.ID, pr.Number)
 	if err != nil {
 		return nil, err
 	}
 	if !known {
 		made := *pr
 		made.Mergeable = forge.MergeableUnknown
-		version, err := o.store.PutPullSince(ctx, o.pullRow(r, made, nil, true), 0)
+		version, err := pg.store.PutPullSince(ctx, pg.pullRow(r, made, nil, true), 0)
 		if err != nil {
 			return nil, err
 		}
 		if version != 0 {
-			o.putDetail(r, &pullDetail{pr: made, version: version, hasReviews: true})
+			pg.putDetail(r, &pullDetail{pr: made, version: version, hasReviews: true})
 			return &made, nil
 		}
 	}
-	return o.RefreshPullRequest(ctx, r, pr.Number)
+	return pg.RefreshPullRequest(ctx, r, pr.Number)
 }
 
 // RecordMerged writes down that a pull request of ours was merged just now, as what it landed as
 // tells: the forge made that commit when it merged, by its own clock. That spares reading it;
 // where something else is known of it by now, or the forge made no commit, it is read all the
 // same.
-func (o *pullGatherer) RecordMerged(ctx context.Context, r *Repository, pr *forge.PullRequest, landed *git.CommitInfo) error {
-	row, _, err := o.store.Pull(ctx, r.ID, pr.Number)
+func (pg *pullGatherer) RecordMerged(ctx context.Context, r *Repository, pr *forge.PullRequest, landed *git.CommitInfo) error {
+	row, _, err := pg.store.Pull(ctx, r.ID, pr.Number)
 	if err != nil {
 		return err
 	}
 	known := &cachedPull{}
 	if len(row.Data) > 0 {
-		if known, err = o.decodePull(row); err != nil {
+		if known, err = pg.decodePull(row); err != nil {
 			return err
 		}
 	}
@@ -335,34 +335,34 @@ func (o *pullGatherer) RecordMerged(ctx context.Context, r *Repository, pr *forg
 		merged.State, merged.Mergeable, merged.MergeReason, merged.Queue = forge.Merged, forge.MergeableUnknown, "", forge.NotQueued
 		merged.MergeCommit, merged.MergedAt, merged.ClosedAt = landed.SHA, landed.CommitTime, landed.CommitTime
 		merged.MergedBy, merged.MergedByID = r.BotLogin, r.BotID
-		version, err := o.store.PutPullSince(ctx, o.pullRow(r, merged, known, true), row.Version)
+		version, err := pg.store.PutPullSince(ctx, pg.pullRow(r, merged, known, true), row.Version)
 		if err != nil {
 			return err
 		}
 		if version != 0 {
-			o.putDetail(r, &pullDetail{pr: merged, version: version})
+			pg.putDetail(r, &pullDetail{pr: merged, version: version})
 			return nil
 		}
 	}
-	_, err = o.RefreshPullRequest(ctx, r, pr.Number)
+	_, err = pg.RefreshPullRequest(ctx, r, pr.Number)
 	return err
 }
 
 // putDetail remembers an answer, unless a newer one is.
-func (o *pullGatherer) putDetail(r *Repository, read *pullDetail) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+func (pg *pullGatherer) putDetail(r *Repository, read *pullDetail) {
+	pg.mu.Lock()
+	defer pg.mu.Unlock()
 	key := detailKey(r, read.pr.Number)
-	if d, ok := o.details.Get(key); !ok || d.version <= read.version {
-		read.at = o.now()
-		o.details.Put(key, read)
+	if d, ok := pg.details.Get(key); !ok || d.version <= read.version {
+		read.at = pg.now()
+		pg.details.Put(key, read)
 	}
 }
 
 // pullRow is the row of a pull request as the forge tells it; known is what the store has
 // of it, nil: nothing; read as cachedPull has it.
-func (o *pullGatherer) pullRow(r *Repository, pr forge.PullRequest, known *cachedPull, read bool) store.Pull {
-	now := o.now()
+func (pg *pullGatherer) pullRow(r *Repository, pr forge.PullRequest, known *cachedPull, read bool) store.Pull {
+	now := pg.now()
 	cached := cachedPull{PR: pr, NotifiedAt: now, HeadSince: now, Read: read}
 	if known != nil && known.PR.Head == pr.Head && !known.HeadSince.IsZero() {
 		cached.HeadSince = known.HeadSince
@@ -381,9 +381,9 @@ func (o *pullGatherer) pullRow(r *Repository, pr forge.PullRequest, known *cache
 	switch pr.State {
 	case forge.Open:
 	case forge.Merged:
-		row.ClosedAt = firstKnown(pr.MergedAt, pr.ClosedAt, pr.UpdatedAt, o.now())
+		row.ClosedAt = firstKnown(pr.MergedAt, pr.ClosedAt, pr.UpdatedAt, pg.now())
 	default:
-		row.ClosedAt = firstKnown(pr.ClosedAt, pr.UpdatedAt, o.now())
+		row.ClosedAt = firstKnown(pr.ClosedAt, pr.UpdatedAt, pg.now())
 	}
 	return row
 }
@@ -394,21 +394,21 @@ func firstKnown(times ...time.Time) time.Time {
 	return times[max(i, 0)]
 }
 
-func (o *pullGatherer) findCachedPull(ctx context.Context, r *Repository, number int) (*cachedPull, error) {
-	p, ok, err := o.store.Pull(ctx, r.ID, number)
+func (pg *pullGatherer) findCachedPull(ctx context.Context, r *Repository, number int) (*cachedPull, error) {
+	p, ok, err := pg.store.Pull(ctx, r.ID, number)
 	if err != nil || !ok {
 		return nil, err
 	}
-	return o.decodePull(p)
+	return pg.decodePull(p)
 }
 
 // KnownPull is a pull request as the store has it; nil where it has none.
-func (o *pullGatherer) KnownPull(ctx context.Context, repo string, number int) (*forge.PullRequest, error) {
-	row, ok, err := o.store.Pull(ctx, repo, number)
+func (pg *pullGatherer) KnownPull(ctx context.Context, repo string, number int) (*forge.PullRequest, error) {
+	row, ok, err := pg.store.Pull(ctx, repo, number)
 	if err != nil || !ok {
 		return nil, err
 	}
-	known, err := o.decodePull(row)
+	known, err := pg.decodePull(row)
 	if err != nil {
 		return nil, err
 	}
@@ -416,10 +416,10 @@ func (o *pullGatherer) KnownPull(ctx context.Context, repo string, number int) (
 }
 
 // clipLabels lets nobody append to the labels that others have too.
-func (e *cachedPull) clipLabels() { e.PR.Labels = slices.Clip(e.PR.Labels) }
+func (c *cachedPull) clipLabels() { c.PR.Labels = slices.Clip(c.PR.Labels) }
 
-func (o *pullGatherer) decodePull(p store.Pull) (*cachedPull, error) {
-	e, err := o.rows.decode(p.Data)
+func (pg *pullGatherer) decodePull(p store.Pull) (*cachedPull, error) {
+	e, err := pg.rows.decode(p.Data)
 	if err != nil {
 		return nil, fmt.Errorf("read #%d of %s from the store: %w", p.Number, p.Repo, err)
 	}
@@ -427,10 +427,10 @@ func (o *pullGatherer) decodePull(p store.Pull) (*cachedPull, error) {
 }
 
 // OpenPulls are the open pull requests on our branches of a repository.
-func (o *pullGatherer) OpenPulls(ctx context.Context, r *Repository) ([]forge.PullRequest, error) {
+func (pg *pullGatherer) OpenPulls(ctx context.Context, r *Repository) ([]forge.PullRequest, error) {
 	var out []forge.PullRequest
 	for _, prefix := range []string{promotion.BranchPrefix, promotion.RevertPrefix} {
-		rows, err := o.store.OpenPulls(ctx, r.ID, prefix)
+		rows, err := pg.store.OpenPulls(ctx, r.ID, prefix)
 		if err != nil {
 			return nil, err
 		}
@@ -438,7 +438,7 @@ func (o *pullGatherer) OpenPulls(ctx context.Context, r *Repository) ([]forge.Pu
 			if row.Component == "" {
 				continue // only its name begins like one of ours
 			}
-			e, err := o.decodePull(row)
+			e, err := pg.decodePull(row)
 			if err != nil {
 				return nil, err
 			}

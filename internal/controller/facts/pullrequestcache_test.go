@@ -22,13 +22,13 @@ type slowForge struct {
 	at     time.Time
 }
 
-func (f *slowForge) PullRequest(context.Context, forge.Repo, int) (*forge.PullRequest, error) {
-	f.calls++
-	return &forge.PullRequest{Number: 1, Branch: "liftlock/shop/qa/web", Author: "bot", Head: "c1", State: f.answer(f.calls), UpdatedAt: f.at}, nil
+func (s *slowForge) PullRequest(context.Context, forge.Repo, int) (*forge.PullRequest, error) {
+	s.calls++
+	return &forge.PullRequest{Number: 1, Branch: "liftlock/shop/qa/web", Author: "bot", Head: "c1", State: s.answer(s.calls), UpdatedAt: s.at}, nil
 }
 
-func (f *slowForge) PullRequests(context.Context, forge.Repo, time.Time) ([]forge.PullRequest, error) {
-	return []forge.PullRequest{{Number: 1, Branch: "liftlock/shop/qa/web", Author: "bot", Head: "c1", State: f.answer(0), UpdatedAt: f.at}}, nil
+func (s *slowForge) PullRequests(context.Context, forge.Repo, time.Time) ([]forge.PullRequest, error) {
+	return []forge.PullRequest{{Number: 1, Branch: "liftlock/shop/qa/web", Author: "bot", Head: "c1", State: s.answer(0), UpdatedAt: s.at}}, nil
 }
 
 // newCachedPulls has an empty store and a forge that answers as a test says.
@@ -133,14 +133,14 @@ type longHistory struct {
 	read   int                 // pull requests that were given
 }
 
-func (f *longHistory) PullRequests(_ context.Context, _ forge.Repo, since time.Time) ([]forge.PullRequest, error) {
-	f.sinces = append(f.sinces, since)
-	i := slices.IndexFunc(f.all, func(p forge.PullRequest) bool { return p.UpdatedAt.Before(since) })
+func (l *longHistory) PullRequests(_ context.Context, _ forge.Repo, since time.Time) ([]forge.PullRequest, error) {
+	l.sinces = append(l.sinces, since)
+	i := slices.IndexFunc(l.all, func(p forge.PullRequest) bool { return p.UpdatedAt.Before(since) })
 	if i < 0 {
-		i = len(f.all)
+		i = len(l.all)
 	}
-	f.read += i
-	return f.all[:i], nil
+	l.read += i
+	return l.all[:i], nil
 }
 
 // TestStartWithALongHistory starts with an empty store where a repository has had more than 10,000

@@ -54,7 +54,7 @@ type pullIndex map[string]map[string][]*pullRecord
 // was not worked out yet, and what was merged last. A pipeline whose components move
 // alone may have a component with the name BatchName; then there is no pull request
 // of all.
-func (o *Gatherer) readPulls(ctx context.Context, ev *Evaluation) (pullIndex, error) {
+func (ga *Gatherer) readPulls(ctx context.Context, ev *Evaluation) (pullIndex, error) {
 	out := pullIndex{}
 	branches := componentsOf(ev)
 	if ev.hasBatches() {
@@ -62,18 +62,18 @@ func (o *Gatherer) readPulls(ctx context.Context, ev *Evaluation) (pullIndex, er
 	}
 	for _, component := range branches {
 		out[component] = map[string][]*pullRecord{}
-		rows, err := o.pullGatherer.store.UnsettledPulls(ctx, ev.Snapshot.Repo.ID, ev.Unit.Pipeline, component, ev.rulesOf(component))
+		rows, err := ga.pullGatherer.store.UnsettledPulls(ctx, ev.Snapshot.Repo.ID, ev.Unit.Pipeline, component, ev.rulesOf(component))
 		if err != nil {
 			return nil, err
 		}
 		for _, row := range rows {
-			if _, err := o.addPull(ev, out, row, nil); err != nil {
+			if _, err := ga.addPull(ev, out, row, nil); err != nil {
 				return nil, err
 			}
 		}
 	}
 	for _, c := range ev.Components {
-		if err := o.readNewestPulls(ctx, c, out); err != nil {
+		if err := ga.readNewestPulls(ctx, c, out); err != nil {
 			return nil, err
 		}
 	}
@@ -85,7 +85,7 @@ func (ev *Evaluation) hasBatches() bool { return ev.Pipeline.Units[promotion.Bat
 
 // addPull adds a pull request in its place, unless it is there; nil where it is on no
 // branch that concerns the unit. settled is the same where it was read before.
-func (o *pullGatherer) addPull(ev *Evaluation, x pullIndex, row store.Pull, settled *settledPull) (*pullRecord, error) {
+func (pg *pullGatherer) addPull(ev *Evaluation, x pullIndex, row store.Pull, settled *settledPull) (*pullRecord, error) {
 	ref, ok := promotion.ParseBranch(row.Branch)
 	byEnv := x[ref.Component]
 	if !ok || byEnv == nil || ref.Pipeline != ev.Unit.Pipeline {
@@ -96,7 +96,7 @@ func (o *pullGatherer) addPull(ev *Evaluation, x pullIndex, row store.Pull, sett
 		return byEnv[ref.Environment][i], nil
 	}
 	if settled == nil {
-		e, err := o.decodePull(row)
+		e, err := pg.decodePull(row)
 		if err != nil {
 			return nil, err
 		}
@@ -113,9 +113,9 @@ func (o *pullGatherer) addPull(ev *Evaluation, x pullIndex, row store.Pull, sett
 
 // of are the pull requests that a component is, was or may be in: its own, then
 // those of all.
-func (x pullIndex) of(c *ComponentEvaluation, env string) []*pullRecord {
-	out := x[c.Facts.Unit.Component][env]
-	if batch := x[promotion.BatchName][env]; c.Facts.Unit.Component != promotion.BatchName {
+func (p pullIndex) of(c *ComponentEvaluation, env string) []*pullRecord {
+	out := p[c.Facts.Unit.Component][env]
+	if batch := p[promotion.BatchName][env]; c.Facts.Unit.Component != promotion.BatchName {
 		out = slices.Concat(out, batch)
 	}
 	return out
@@ -137,7 +137,7 @@ func (c *ComponentEvaluation) memberPulls(env *promotion.Env) []*pullRecord {
 }
 
 // assignPulls fills in what an environment of a component has of pull requests.
-func (o *Gatherer) assignPulls(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv) error {
+func (ga *Gatherer) assignPulls(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv) error {
 	for _, p := range c.pulls.of(c, env.Name) {
 		switch {
 		case !p.isOurs(c.Snapshot.Repo):
@@ -145,11 +145,11 @@ func (o *Gatherer) assignPulls(ctx context.Context, c *ComponentEvaluation, env 
 				env.MarkUnmanaged(p.unmanagedReason())
 			}
 		case p.isOpen():
-			if err := o.assignOpenPull(ctx, c, env, c.OpenPulls[p.PR.Number]); err != nil {
+			if err := ga.assignOpenPull(ctx, c, env, c.OpenPulls[p.PR.Number]); err != nil {
 				return err
 			}
 		default:
-			moved, err := o.findMoved(ctx, c.Evaluation, at, p)
+			moved, err := ga.findMoved(ctx, c.Evaluation, at, p)
 			if err != nil {
 				return err
 			}
@@ -185,7 +185,7 @@ func (c *ComponentEvaluation) markUnmanagedReverts(env *promotion.Env) {
 
 // assignOpenPull fills in an open pull request of ours: with the component, or
 // without it.
-func (o *Gatherer) assignOpenPull(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, open *OpenPull) error {
+func (ga *Gatherer) assignOpenPull(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, open *OpenPull) error {
 	if open == nil {
 		return nil
 	}
@@ -212,26 +212,26 @@ func (o *Gatherer) assignOpenPull(ctx context.Context, c *ComponentEvaluation, e
 			v.MarkModified(notComposed(v.Number, another))
 			v.Reach, v.ReachReason = "", ""
 		}
-		if err := o.authorFacts(ctx, c, env, v); err != nil {
+		if err := ga.authorFacts(ctx, c, env, v); err != nil {
 			return fmt.Errorf("look at who made what #%d moves: %w", v.Number, err)
 		}
-		if err := o.releaseFacts(ctx, c, env, open, v); err != nil {
+		if err := ga.releaseFacts(ctx, c, env, open, v); err != nil {
 			return fmt.Errorf("look at what #%d moves: %w", v.Number, err)
 		}
 		var err error
-		if v.Incomplete, err = o.whyIncomplete(ctx, c, env, v.Release); err != nil {
+		if v.Incomplete, err = ga.whyIncomplete(ctx, c, env, v.Release); err != nil {
 			return fmt.Errorf("look at what #%d leaves out: %w", v.Number, err)
 		}
-		if err = o.findIneffective(ctx, c, env, open, v); err != nil {
+		if err = ga.findIneffective(ctx, c, env, open, v); err != nil {
 			return fmt.Errorf("look at what #%d does to the rendered manifests: %w", v.Number, err)
 		}
-		if err := o.releaseCheckFacts(ctx, c, env, v); err != nil {
+		if err := ga.releaseCheckFacts(ctx, c, env, v); err != nil {
 			return fmt.Errorf("look at the checks of where #%d's release landed before: %w", v.Number, err)
 		}
-		if err := o.metricFacts(ctx, c, env, v); err != nil {
+		if err := ga.metricFacts(ctx, c, env, v); err != nil {
 			return fmt.Errorf("look at the metrics that #%d waits for: %w", v.Number, err)
 		}
-		if err := o.endpointFacts(ctx, c, env, v); err != nil {
+		if err := ga.endpointFacts(ctx, c, env, v); err != nil {
 			return fmt.Errorf("look at the endpoints that #%d waits for: %w", v.Number, err)
 		}
 		if v.Batch == batches {
@@ -275,10 +275,10 @@ func (ev *Evaluation) joinViews(i int) {
 
 // landedMembers are the members of the pull request of several by which an
 // environment came to what it carries; none when it was no such.
-func (o *Gatherer) landedMembers(ctx context.Context, c *ComponentEvaluation, env string, number int) ([]promotion.Member, error) {
+func (ga *Gatherer) landedMembers(ctx context.Context, c *ComponentEvaluation, env string, number int) ([]promotion.Member, error) {
 	for _, p := range c.pulls[promotion.BatchName][env] {
 		if p.batch && number != 0 && p.PR.Number == number {
-			return o.findMembers(ctx, c.Evaluation, p)
+			return ga.findMembers(ctx, c.Evaluation, p)
 		}
 	}
 	return nil, nil
@@ -286,33 +286,33 @@ func (o *Gatherer) landedMembers(ctx context.Context, c *ComponentEvaluation, en
 
 // PullMembers are the environment that one of our pull requests, open or not, is about
 // and whom it moves; nobody when that isn't known.
-func (o *Gatherer) PullMembers(ctx context.Context, ev *Evaluation, number int) (env string, members []promotion.Member, err error) {
+func (ga *Gatherer) PullMembers(ctx context.Context, ev *Evaluation, number int) (env string, members []promotion.Member, err error) {
 	for _, byEnv := range ev.pulls {
 		for env, pulls := range byEnv {
 			for _, p := range pulls {
 				if p.PR.Number == number {
-					members, err = o.findMembers(ctx, ev, p)
+					members, err = ga.findMembers(ctx, ev, p)
 					return env, members, err
 				}
 			}
 		}
 	}
-	row, ok, err := o.pullGatherer.store.Pull(ctx, ev.Snapshot.Repo.ID, number)
+	row, ok, err := ga.pullGatherer.store.Pull(ctx, ev.Snapshot.Repo.ID, number)
 	if err != nil || !ok {
 		return "", nil, err
 	}
-	p, err := o.addPull(ev, ev.pulls, row, nil)
+	p, err := ga.addPull(ev, ev.pulls, row, nil)
 	if err != nil || p == nil {
 		return "", nil, err
 	}
-	members, err = o.findMembers(ctx, ev, p)
+	members, err = ga.findMembers(ctx, ev, p)
 	return p.ref.Environment, members, err
 }
 
 // findMembers are whom a pull request moves: its component; of one for several, as its
 // head has it while it is open, as its commit did it when it is merged, of a revert
 // those of what it takes back, of any other as its head or else its body says.
-func (o *Gatherer) findMembers(ctx context.Context, ev *Evaluation, p *pullRecord) ([]promotion.Member, error) {
+func (ga *Gatherer) findMembers(ctx context.Context, ev *Evaluation, p *pullRecord) ([]promotion.Member, error) {
 	if p.membersKnown {
 		return p.members, nil
 	}
@@ -320,7 +320,7 @@ func (o *Gatherer) findMembers(ctx context.Context, ev *Evaluation, p *pullRecor
 		return []promotion.Member{{Component: p.ref.Component}}, nil
 	}
 	if p.ref.Revert {
-		of, err := o.findReverted(ctx, ev, p)
+		of, err := ga.findReverted(ctx, ev, p)
 		if err != nil {
 			return nil, err
 		}
@@ -335,7 +335,7 @@ func (o *Gatherer) findMembers(ctx context.Context, ev *Evaluation, p *pullRecor
 			continue
 		}
 		info, err := ev.Snapshot.Repo.Mirror.Commit(ctx, commit)
-		if p.unsure = errors.Is(err, git.ErrUnknownCommit) && p.PR.State == forge.Closed && !p.ref.Revert && p.headMayCome(ev.Now); p.unsure && o.fetchHead(ctx, ev, p) {
+		if p.unsure = errors.Is(err, git.ErrUnknownCommit) && p.PR.State == forge.Closed && !p.ref.Revert && p.headMayCome(ev.Now); p.unsure && ga.fetchHead(ctx, ev, p) {
 			p.unsure = false
 			info, err = ev.Snapshot.Repo.Mirror.Commit(ctx, commit)
 		}
@@ -350,7 +350,7 @@ func (o *Gatherer) findMembers(ctx context.Context, ev *Evaluation, p *pullRecor
 			// The forge's own button brings a branch up to date with a merge, whose first
 			// parent is ours.
 			if env := ev.Environment(p.ref.Environment); env != nil && env.Tip != "" {
-				onto, why, err := o.findBase(ctx, ev, env, commit)
+				onto, why, err := ga.findBase(ctx, ev, env, commit)
 				if err != nil && !errors.Is(err, git.ErrUnknownCommit) {
 					return nil, err
 				}
@@ -359,7 +359,7 @@ func (o *Gatherer) findMembers(ctx context.Context, ev *Evaluation, p *pullRecor
 				}
 			}
 		}
-		if p.members, err = o.changedMembers(ctx, ev.Snapshot.Repo, ev.Pipeline, p.ref.Environment, base, commit, p.ref.Revert); err != nil {
+		if p.members, err = ga.changedMembers(ctx, ev.Snapshot.Repo, ev.Pipeline, p.ref.Environment, base, commit, p.ref.Revert); err != nil {
 			return nil, err
 		}
 	}
@@ -372,27 +372,27 @@ func (o *Gatherer) findMembers(ctx context.Context, ev *Evaluation, p *pullRecor
 
 // findReverted is the merged promotion that a revert takes back: the newest before it
 // of which the identity is in its branch's name; nil when none is known.
-func (o *Gatherer) findReverted(ctx context.Context, ev *Evaluation, revert *pullRecord) (*pullRecord, error) {
+func (ga *Gatherer) findReverted(ctx context.Context, ev *Evaluation, revert *pullRecord) (*pullRecord, error) {
 	for _, p := range slices.Backward(ev.pulls[revert.ref.Component][revert.ref.Environment]) {
-		if is, err := o.isReverted(ctx, ev, revert, p); err != nil || is {
+		if is, err := ga.isReverted(ctx, ev, revert, p); err != nil || is {
 			return p, err
 		}
 	}
 	for below, tries := revert.PR.Number, 0; tries < maxRevertedTries; tries++ {
-		number, ok, err := o.pullGatherer.store.PullThatMoved(ctx, ev.Snapshot.Repo.ID, ev.Unit.Pipeline, revert.ref.Component, revert.ref.Environment, revert.ref.Short, below)
+		number, ok, err := ga.pullGatherer.store.PullThatMoved(ctx, ev.Snapshot.Repo.ID, ev.Unit.Pipeline, revert.ref.Component, revert.ref.Environment, revert.ref.Short, below)
 		if err != nil || !ok {
 			return nil, err
 		}
-		row, ok, err := o.pullGatherer.store.Pull(ctx, ev.Snapshot.Repo.ID, number)
+		row, ok, err := ga.pullGatherer.store.Pull(ctx, ev.Snapshot.Repo.ID, number)
 		if err != nil || !ok {
 			return nil, err
 		}
-		p, err := o.addPull(ev, ev.pulls, row, nil)
+		p, err := ga.addPull(ev, ev.pulls, row, nil)
 		if err != nil {
 			return nil, err
 		}
 		if p != nil {
-			if is, err := o.isReverted(ctx, ev, revert, p); err != nil || is {
+			if is, err := ga.isReverted(ctx, ev, revert, p); err != nil || is {
 				return p, err
 			}
 		}
@@ -406,7 +406,7 @@ func (o *Gatherer) findReverted(ctx context.Context, ev *Evaluation, revert *pul
 const maxRevertedTries = 5
 
 // isReverted says that a revert takes a pull request back, which landed what the revert's branch names.
-func (o *Gatherer) isReverted(ctx context.Context, ev *Evaluation, revert, p *pullRecord) (bool, error) {
+func (ga *Gatherer) isReverted(ctx context.Context, ev *Evaluation, revert, p *pullRecord) (bool, error) {
 	if p.ref.Revert || p.PR.State != forge.Merged || !p.isOurs(ev.Snapshot.Repo) || p.PR.MergeCommit == "" || p.PR.Number > revert.PR.Number {
 		return false, nil
 	}
@@ -415,21 +415,21 @@ func (o *Gatherer) isReverted(ctx context.Context, ev *Evaluation, revert, p *pu
 	}
 	id := ""
 	if !p.batch {
-		id = o.releaseIDAt(ev.Snapshot.Repo, p.PR.MergeCommit, ev.Pipeline, ev.envAt(p.ref.Environment, p.ref.Component))
+		id = ga.releaseIDAt(ev.Snapshot.Repo, p.PR.MergeCommit, ev.Pipeline, ev.envAt(p.ref.Environment, p.ref.Component))
 		p.members, p.membersKnown = []promotion.Member{{Component: p.ref.Component, Release: id}}, true
-	} else if members, err := o.findMembers(ctx, ev, p); err == nil {
+	} else if members, err := ga.findMembers(ctx, ev, p); err == nil {
 		id = promotion.BatchID(members)
 	}
 	if id == "" || wording.Short(id) != revert.ref.Short {
 		return false, nil
 	}
-	nothing, err := o.landedNothing(ctx, ev, p)
+	nothing, err := ga.landedNothing(ctx, ev, p)
 	return !nothing, err
 }
 
 // landedNothing says that all that a merged pull request moves was there before it landed; of one whose
 // commit isn't there any more nobody says so.
-func (o *Gatherer) landedNothing(ctx context.Context, ev *Evaluation, p *pullRecord) (bool, error) {
+func (ga *Gatherer) landedNothing(ctx context.Context, ev *Evaluation, p *pullRecord) (bool, error) {
 	r := ev.Snapshot.Repo
 	info, err := r.Mirror.Commit(ctx, p.PR.MergeCommit)
 	if errors.Is(err, git.ErrUnknownCommit) || err == nil && len(info.Parents) == 0 {
@@ -440,7 +440,7 @@ func (o *Gatherer) landedNothing(ctx context.Context, ev *Evaluation, p *pullRec
 	}
 	return !slices.ContainsFunc(p.members, func(m promotion.Member) bool {
 		at := ev.envAt(p.ref.Environment, m.Component)
-		return at == nil || o.releaseIDAt(r, info.Parents[0], ev.Pipeline, at) != m.Release
+		return at == nil || ga.releaseIDAt(r, info.Parents[0], ev.Pipeline, at) != m.Release
 	}), nil
 }
 

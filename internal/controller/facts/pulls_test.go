@@ -142,9 +142,9 @@ func TestFindReverted(t *testing.T) {
 }
 
 // readMembers reads whom a pull request is about, as failUntilDone wants it.
-func (w *story) readMembers(ev *Evaluation, number int) func(ctx context.Context) error {
+func (sto *story) readMembers(ev *Evaluation, number int) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
-		_, _, err := w.o.PullMembers(ctx, ev, number)
+		_, _, err := sto.o.PullMembers(ctx, ev, number)
 		return err
 	}
 }

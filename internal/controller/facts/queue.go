@@ -25,13 +25,13 @@ var queued = record.Declare[record.Unit, queuedSince](record.Declaration{
 })
 
 // listQueued lists the components of a pipeline that wait for a place.
-func (o *recordGatherer) listQueued(ctx context.Context, repo, pipeline string) ([]record.Stored[record.Unit, queuedSince], error) {
-	return queued.List(ctx, o.store, record.Within{Repo: repo, NamePrefix: record.PipelinePrefix(pipeline)})
+func (rg *recordGatherer) listQueued(ctx context.Context, repo, pipeline string) ([]record.Stored[record.Unit, queuedSince], error) {
+	return queued.List(ctx, rg.store, record.Within{Repo: repo, NamePrefix: record.PipelinePrefix(pipeline)})
 }
 
 // RecordQueued notes whether a component waits for a place, as a decision says. It
 // is for the transaction that stores the decision.
-func (o *recordGatherer) RecordQueued(ctx context.Context, tx *store.Tx, c *ComponentEvaluation, d *promotion.ComponentDecision) error {
+func (rg *recordGatherer) RecordQueued(ctx context.Context, tx *store.Tx, c *ComponentEvaluation, d *promotion.ComponentDecision) error {
 	waits := queuedSince{}
 	for i := range d.Envs {
 		if e := &d.Envs[i]; e.Promotion == promotion.Waiting && !e.ReadySince.IsZero() && onlyLimitBlocks(e) {
@@ -45,7 +45,7 @@ func (o *recordGatherer) RecordQueued(ctx context.Context, tx *store.Tx, c *Comp
 }
 
 // DropQueued forgets a component that is gone.
-func (o *recordGatherer) DropQueued(ctx context.Context, tx *store.Tx, u promotion.Unit) error {
+func (rg *recordGatherer) DropQueued(ctx context.Context, tx *store.Tx, u promotion.Unit) error {
 	return queued.Drop(ctx, tx, record.Unit(u))
 }
 
@@ -61,8 +61,8 @@ func onlyLimitBlocks(e *promotion.EnvState) bool {
 
 // countAhead counts the components that have waited longer for a place in an
 // environment, as their own last decisions say.
-func (o *recordGatherer) countAhead(ctx context.Context, u promotion.Unit, l *promotion.Limits) error {
-	all, err := o.listQueued(ctx, u.Repo, u.Pipeline)
+func (rg *recordGatherer) countAhead(ctx context.Context, u promotion.Unit, l *promotion.Limits) error {
+	all, err := rg.listQueued(ctx, u.Repo, u.Pipeline)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (o *recordGatherer) countAhead(ctx context.Context, u promotion.Unit, l *pr
 	if len(all) == 0 {
 		return nil
 	}
-	mine, err := o.readySince(ctx, u)
+	mine, err := rg.readySince(ctx, u)
 	if err != nil {
 		return err
 	}
@@ -87,8 +87,8 @@ func (o *recordGatherer) countAhead(ctx context.Context, u promotion.Unit, l *pr
 
 // readySince is since when a unit's own releases could have come, as its last
 // decision says.
-func (o *recordGatherer) readySince(ctx context.Context, u promotion.Unit) (queuedSince, error) {
-	row, ok, err := o.store.Unit(ctx, wake.UnitName(u))
+func (rg *recordGatherer) readySince(ctx context.Context, u promotion.Unit) (queuedSince, error) {
+	row, ok, err := rg.store.Unit(ctx, wake.UnitName(u))
 	if err != nil || !ok {
 		return nil, err
 	}

@@ -51,73 +51,73 @@ type reading struct {
 }
 
 // readRelease reads the release that an environment's overlay holds at a commit.
-func (o *releaseReader) readRelease(r *Repository, commit string, p *ResolvedPipeline, e *ResolvedEnv) (fieldedit.Release, error) {
-	g := o.readOverlay(r, commit, p, e)
+func (rr *releaseReader) readRelease(r *Repository, commit string, p *ResolvedPipeline, e *ResolvedEnv) (fieldedit.Release, error) {
+	g := rr.readOverlay(r, commit, p, e)
 	return g.release, g.err
 }
 
 // releaseIDAt is the identity of the release that an environment's overlay holds at a
 // commit; "" when it holds none or can't be read.
-func (o *releaseReader) releaseIDAt(r *Repository, commit string, p *ResolvedPipeline, e *ResolvedEnv) string {
-	return o.readOverlay(r, commit, p, e).id
+func (rr *releaseReader) releaseIDAt(r *Repository, commit string, p *ResolvedPipeline, e *ResolvedEnv) string {
+	return rr.readOverlay(r, commit, p, e).id
 }
 
-func (o *releaseReader) readOverlay(r *Repository, commit string, p *ResolvedPipeline, e *ResolvedEnv) reading {
+func (rr *releaseReader) readOverlay(r *Repository, commit string, p *ResolvedPipeline, e *ResolvedEnv) reading {
 	tree, at := r.Mirror.Tree(commit), p.locationOf(e)
 	key := ""
 	// Local Git only, bounded by its own deadline.
 	if ids, err := tree.Identities(context.Background(), at.inputs); err == nil {
 		key = at.readingKey(ids)
 	}
-	return o.readCached(tree, key, p, e)
+	return rr.readCached(tree, key, p, e)
 }
 
 // readRecovering is readCached in a goroutine of its own: one file's bad luck is not
 // everybody's. The component's own evaluation meets the panic again, and reports it.
-func (o *releaseReader) readRecovering(tree *git.Tree, key string, p *ResolvedPipeline, e *ResolvedEnv) (g reading) {
+func (rr *releaseReader) readRecovering(tree *git.Tree, key string, p *ResolvedPipeline, e *ResolvedEnv) (g reading) {
 	defer func() {
 		if r := recover(); r != nil {
 			g = reading{err: fmt.Errorf("panic while reading a release: %v", r)}
 		}
 	}()
-	return o.readCached(tree, key, p, e)
+	return rr.readCached(tree, key, p, e)
 }
 
 // readCached gives the reading that is remembered under a key, or reads it. Without
 // a key nothing is remembered.
-func (o *releaseReader) readCached(tree *git.Tree, key string, p *ResolvedPipeline, e *ResolvedEnv) reading {
+func (rr *releaseReader) readCached(tree *git.Tree, key string, p *ResolvedPipeline, e *ResolvedEnv) reading {
 	if key != "" {
-		if g, ok := o.readings.Get(key); ok {
+		if g, ok := rr.readings.Get(key); ok {
 			return g
 		}
 	}
 	at := e.Overlay(p.Pipeline)
-	at.ParseCache = o.parsed
+	at.ParseCache = rr.parsed
 	var g reading
 	if g.release, g.err = fieldedit.Read(tree, at); g.err == nil {
 		g.id = g.release.ID()
 	}
 	if key != "" && g.isStable() {
-		o.readings.Put(key, g)
+		rr.readings.Put(key, g)
 	}
 	return g
 }
 
 // isStable says that the same files always give the same reading: it is no failure
 // to read them.
-func (g *reading) isStable() bool {
+func (r *reading) isStable() bool {
 	var refused *fieldedit.RefusedError
 	var mixed *fieldedit.MixedError
-	return g.err == nil || errors.As(g.err, &refused) || errors.As(g.err, &mixed)
+	return r.err == nil || errors.As(r.err, &refused) || errors.As(r.err, &mixed)
 }
 
 // readCurrent gives the release that an environment holds at the snapshot's commit of
 // its branch, which is the given one.
-func (o *releaseReader) readCurrent(r *Repository, commit string, p *ResolvedPipeline, e *ResolvedEnv) (fieldedit.Release, error) {
+func (rr *releaseReader) readCurrent(r *Repository, commit string, p *ResolvedPipeline, e *ResolvedEnv) (fieldedit.Release, error) {
 	if g, ok := p.readings[e]; ok {
 		return g.release, g.err
 	}
-	return o.readRelease(r, commit, p, e)
+	return rr.readRelease(r, commit, p, e)
 }
 
 // unreadEnv is an environment whose reading isn't known.
@@ -130,7 +130,7 @@ type unreadEnv struct {
 // that are as they were in the snapshot before, which may be nil; the files of
 // all in a few goes. What is wrong with one of them shows when it is looked at.
 // The error is that of a context that ended.
-func (o *releaseReader) readAhead(ctx context.Context, s *Snapshot, p *ResolvedPipeline, last *Snapshot) error {
+func (rr *releaseReader) readAhead(ctx context.Context, s *Snapshot, p *ResolvedPipeline, last *Snapshot) error {
 	before := last.pipelineBefore(p.Name())
 	if before.locations != p.locations {
 		before = &ResolvedPipeline{}
@@ -144,7 +144,7 @@ func (o *releaseReader) readAhead(ctx context.Context, s *Snapshot, p *ResolvedP
 			if g, ok := before.readings[e]; ok {
 				at := [2]string{last.BranchFor(before.Pipeline, name).Commit, commit}
 				if _, seen := changed[at]; !seen {
-					changed[at] = o.changedEnvs(ctx, s.Repo, at[0], at[1], p)
+					changed[at] = rr.changedEnvs(ctx, s.Repo, at[0], at[1], p)
 				}
 				if changed[at] != nil && !changed[at][e] {
 					p.readings[e] = g
@@ -157,7 +157,7 @@ func (o *releaseReader) readAhead(ctx context.Context, s *Snapshot, p *ResolvedP
 		}
 	}
 	for commit, all := range unknown {
-		if err := o.readMany(ctx, s.Repo.Mirror.Tree(commit), p, all); err != nil {
+		if err := rr.readMany(ctx, s.Repo.Mirror.Tree(commit), p, all); err != nil {
 			return err
 		}
 	}
@@ -166,7 +166,7 @@ func (o *releaseReader) readAhead(ctx context.Context, s *Snapshot, p *ResolvedP
 
 // changedEnvs are the environments whose readings may not be the same at two commits;
 // nil when that isn't known.
-func (o *releaseReader) changedEnvs(ctx context.Context, r *Repository, from, to string, p *ResolvedPipeline) map[*ResolvedEnv]bool {
+func (rr *releaseReader) changedEnvs(ctx context.Context, r *Repository, from, to string, p *ResolvedPipeline) map[*ResolvedEnv]bool {
 	if from == "" || to == "" {
 		return nil
 	}
@@ -178,7 +178,7 @@ func (o *releaseReader) changedEnvs(ctx context.Context, r *Repository, from, to
 }
 
 // readMany reads environments of one commit, and keeps in p what they say.
-func (o *releaseReader) readMany(ctx context.Context, tree *git.Tree, p *ResolvedPipeline, all []unreadEnv) error {
+func (rr *releaseReader) readMany(ctx context.Context, tree *git.Tree, p *ResolvedPipeline, all []unreadEnv) error {
 	var inputs []string
 	for _, u := range all {
 		inputs = append(inputs, p.locationOf(u.env).inputs...)
@@ -192,7 +192,7 @@ func (o *releaseReader) readMany(ctx context.Context, tree *git.Tree, p *Resolve
 		at := p.locationOf(u.env)
 		u.key = at.readingKey(ids[:len(at.inputs)])
 		ids = ids[len(at.inputs):]
-		if g, ok := o.readings.Get(u.key); ok {
+		if g, ok := rr.readings.Get(u.key); ok {
 			p.readings[u.env] = g
 		} else {
 			missing = append(missing, u)
@@ -209,7 +209,7 @@ func (o *releaseReader) readMany(ctx context.Context, tree *git.Tree, p *Resolve
 	for i, u := range missing {
 		readers.Go(func() error {
 			if ctx.Err() == nil {
-				found[i] = o.readRecovering(tree, u.key, p, u.env)
+				found[i] = rr.readRecovering(tree, u.key, p, u.env)
 			}
 			return ctx.Err()
 		})

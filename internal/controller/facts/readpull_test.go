@@ -18,11 +18,11 @@ type silentQueue struct {
 	err error // instead of that
 }
 
-func (f silentQueue) PullRequest(ctx context.Context, r forge.Repo, number int) (*forge.PullRequest, error) {
-	pr, err := f.Forge.PullRequest(ctx, r, number)
+func (s silentQueue) PullRequest(ctx context.Context, r forge.Repo, number int) (*forge.PullRequest, error) {
+	pr, err := s.Forge.PullRequest(ctx, r, number)
 	switch {
-	case err == nil && forge.HasMergeQueue(ctx) && f.err != nil:
-		return nil, f.err
+	case err == nil && forge.HasMergeQueue(ctx) && s.err != nil:
+		return nil, s.err
 	case err == nil && !forge.HasMergeQueue(ctx):
 		pr.Queue = forge.NotQueued
 	}
@@ -122,10 +122,10 @@ type bulkForge struct {
 	err   error
 }
 
-func (f *bulkForge) ReviewedPullRequests(ctx context.Context, r forge.Repo, numbers ...int) ([]forge.ReviewedPullRequest, error) {
-	f.calls++
-	if f.err != nil || f.none {
-		return nil, f.err
+func (b *bulkForge) ReviewedPullRequests(ctx context.Context, r forge.Repo, numbers ...int) ([]forge.ReviewedPullRequest, error) {
+	b.calls++
+	if b.err != nil || b.none {
+		return nil, b.err
 	}
-	return f.Forge.(forge.BulkReader).ReviewedPullRequests(ctx, r, numbers...)
+	return b.Forge.(forge.BulkReader).ReviewedPullRequests(ctx, r, numbers...)
 }

@@ -49,8 +49,8 @@ func IsRecordOfMerge(p *store.Promotion) bool {
 // that the store doesn't have as the forge has them: a process may have died
 // between a write to the forge and its record, people merge and close, and the
 // store itself may have been lost. Oldest first; none when all is as it should be.
-func (o *recordGatherer) Records(ctx context.Context, c *ComponentEvaluation) ([]store.Promotion, []store.Event, error) {
-	known, err := o.knownRecords(ctx, c)
+func (rg *recordGatherer) Records(ctx context.Context, c *ComponentEvaluation) ([]store.Promotion, []store.Event, error) {
+	known, err := rg.knownRecords(ctx, c)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -73,7 +73,7 @@ func (o *recordGatherer) Records(ctx context.Context, c *ComponentEvaluation) ([
 			rows = append(rows, now)
 			events = append(events, c.recordEvents(env, pr, now)...)
 			if was.State == promotion.Opened && IsRecordOfMerge(&now) {
-				merged, err := o.addMerge(ctx, c, env.Name, pr, now)
+				merged, err := rg.addMerge(ctx, c, env.Name, pr, now)
 				if err != nil {
 					return nil, nil, err
 				}
@@ -96,12 +96,12 @@ func (o *recordGatherer) Records(ctx context.Context, c *ComponentEvaluation) ([
 
 // addMerge adds to the evaluation what is to be kept of a merge that was just seen, which
 // isn't on record, and gives what is to be told of it.
-func (o *recordGatherer) addMerge(ctx context.Context, c *ComponentEvaluation, env string, pr *forge.PullRequest, now store.Promotion) ([]store.Event, error) {
-	pr, err := o.withMerger(ctx, c, pr)
+func (rg *recordGatherer) addMerge(ctx context.Context, c *ComponentEvaluation, env string, pr *forge.PullRequest, now store.Promotion) ([]store.Event, error) {
+	pr, err := rg.withMerger(ctx, c, pr)
 	if err != nil || pr.State != forge.Merged {
 		return nil, err
 	}
-	entry, err := o.findMerge(ctx, c, env, pr, now)
+	entry, err := rg.findMerge(ctx, c, env, pr, now)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (o *recordGatherer) addMerge(ctx context.Context, c *ComponentEvaluation, e
 	if now.Kind != promotion.KindPromotion {
 		return nil, nil
 	}
-	past, err := o.findUngated(ctx, c, env, pr)
+	past, err := rg.findUngated(ctx, c, env, pr)
 	if err != nil || past == nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func (o *recordGatherer) addMerge(ctx context.Context, c *ComponentEvaluation, e
 }
 
 // knownRecords are the records of the pull requests that the facts name, by number.
-func (o *recordGatherer) knownRecords(ctx context.Context, c *ComponentEvaluation) (map[int]store.Promotion, error) {
+func (rg *recordGatherer) knownRecords(ctx context.Context, c *ComponentEvaluation) (map[int]store.Promotion, error) {
 	numbers := map[int]bool{}
 	for i := range c.Facts.Envs {
 		env := &c.Facts.Envs[i]
@@ -134,7 +134,7 @@ func (o *recordGatherer) knownRecords(ctx context.Context, c *ComponentEvaluatio
 	}
 	out := make(map[int]store.Promotion, len(numbers))
 	for some := range slices.Chunk(slices.Sorted(maps.Keys(numbers)), maxKnownRecords) {
-		rows, err := o.store.Promotions(ctx, store.PromotionFilter{Unit: wake.UnitName(c.Facts.Unit), Repo: c.Facts.Unit.Repo, Pulls: some, Limit: maxKnownRecords})
+		rows, err := rg.store.Promotions(ctx, store.PromotionFilter{Unit: wake.UnitName(c.Facts.Unit), Repo: c.Facts.Unit.Repo, Pulls: some, Limit: maxKnownRecords})
 		if err != nil {
 			return nil, err
 		}

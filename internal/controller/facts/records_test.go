@@ -233,8 +233,8 @@ type knownPromotions struct {
 	rows []store.Promotion
 }
 
-func (s knownPromotions) Promotions(_ context.Context, f store.PromotionFilter) ([]store.Promotion, error) {
-	return slices.DeleteFunc(slices.Clone(s.rows), func(p store.Promotion) bool { return !slices.Contains(f.Pulls, p.Pull) }), nil
+func (k knownPromotions) Promotions(_ context.Context, f store.PromotionFilter) ([]store.Promotion, error) {
+	return slices.DeleteFunc(slices.Clone(k.rows), func(p store.Promotion) bool { return !slices.Contains(f.Pulls, p.Pull) }), nil
 }
 
 // TestRecordsOfTheUnit gives the records that differ from what the store has, and no other, in

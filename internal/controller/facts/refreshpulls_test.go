@@ -26,9 +26,9 @@ type listedPulls struct {
 	err   error
 }
 
-func (f *listedPulls) PullRequests(_ context.Context, _ forge.Repo, since time.Time) ([]forge.PullRequest, error) {
-	f.since = since
-	return f.prs, f.err
+func (l *listedPulls) PullRequests(_ context.Context, _ forge.Repo, since time.Time) ([]forge.PullRequest, error) {
+	l.since = since
+	return l.prs, l.err
 }
 
 // claimAll gives the keys that are due, with how urgent they are.
@@ -268,9 +268,9 @@ type countedForge struct {
 	reads *int
 }
 
-func (f countedForge) PullRequest(ctx context.Context, r forge.Repo, number int) (*forge.PullRequest, error) {
-	*f.reads++
-	return f.Forge.PullRequest(ctx, r, number)
+func (c countedForge) PullRequest(ctx context.Context, r forge.Repo, number int) (*forge.PullRequest, error) {
+	*c.reads++
+	return c.Forge.PullRequest(ctx, r, number)
 }
 
 // TestOpenPulls lists ours only, of both kinds.

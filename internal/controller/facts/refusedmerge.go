@@ -24,9 +24,9 @@ var refusedMerges = record.Declare[record.Pull, refusedMerge](record.Declaration
 
 // RecordRefusedMerge writes down that the forge refused to merge a head: sent again at once, it
 // would only be refused again.
-func (o *pullGatherer) RecordRefusedMerge(ctx context.Context, r *Repository, number int, head string, refusal error) error {
-	refused := refusedMerge{Head: head, Why: refusal.Error(), At: o.now()}
-	return o.store.Tx(ctx, "refused", func(tx *store.Tx) error {
+func (pg *pullGatherer) RecordRefusedMerge(ctx context.Context, r *Repository, number int, head string, refusal error) error {
+	refused := refusedMerge{Head: head, Why: refusal.Error(), At: pg.now()}
+	return pg.store.Tx(ctx, "refused", func(tx *store.Tx) error {
 		return refusedMerges.Put(ctx, tx, record.OfPull(r.ID, number), refused)
 	})
 }
@@ -34,14 +34,14 @@ func (o *pullGatherer) RecordRefusedMerge(ctx context.Context, r *Repository, nu
 // addRefusal fills in that the forge refused to merge the head. A head of which it says that it
 // can be merged counts as blocked until something is heard of the pull request, or MaxAge has
 // passed: what it said may be over. Of one that it says it blocks, the words are kept.
-func (o *Gatherer) addRefusal(ctx context.Context, r *Repository, p *OpenPull, known *cachedPull) error {
-	refused, _, err := refusedMerges.Get(ctx, o.opts.Store, record.OfPull(r.ID, p.Number))
+func (ga *Gatherer) addRefusal(ctx context.Context, r *Repository, p *OpenPull, known *cachedPull) error {
+	refused, _, err := refusedMerges.Get(ctx, ga.opts.Store, record.OfPull(r.ID, p.Number))
 	if refused.Head != p.Head || p.Queued {
 		return err
 	}
 	notified := known.NotifiedAt.After(refused.At)
 	if p.Mergeable != promotion.MergeBlocked {
-		if p.Mergeable != promotion.MergeClean || notified || o.opts.Now().Sub(refused.At) > o.opts.MaxAge {
+		if p.Mergeable != promotion.MergeClean || notified || ga.opts.Now().Sub(refused.At) > ga.opts.MaxAge {
 			return nil
 		}
 		p.Mergeable = promotion.MergeState(forge.MergeableBlocked)

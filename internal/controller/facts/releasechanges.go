@@ -20,9 +20,9 @@ type releaseChange struct{ component, before, after string }
 // findReleaseChanges lists the components of an environment whose releases differ between two
 // commits, sorted by name. That is a fact of Git: the members of a pull
 // request are found again from its commit alone.
-func (o *gitGatherer) findReleaseChanges(ctx context.Context, r *Repository, p *ResolvedPipeline, env, from, to string) ([]releaseChange, error) {
+func (g *gitGatherer) findReleaseChanges(ctx context.Context, r *Repository, p *ResolvedPipeline, env, from, to string) ([]releaseChange, error) {
 	key := strings.Join([]string{r.ID, p.Name(), env, from, to, p.overlaysKey()}, "|")
-	if known, ok := o.releaseChanges.Get(key); ok {
+	if known, ok := g.releaseChanges.Get(key); ok {
 		return known, nil
 	}
 	paths, err := changedPaths(ctx, r.Mirror, from, to)
@@ -38,22 +38,22 @@ func (o *gitGatherer) findReleaseChanges(ctx context.Context, r *Repository, p *
 		if scope, err := fieldedit.NewScope(at.Overlay(p.Pipeline)); err != nil || !slices.ContainsFunc(paths, scope.Covers) {
 			continue // what can't be understood moves nothing
 		}
-		m := releaseChange{component: component, before: o.releases.releaseIDAt(r, from, p, at), after: o.releases.releaseIDAt(r, to, p, at)}
+		m := releaseChange{component: component, before: g.releases.releaseIDAt(r, from, p, at), after: g.releases.releaseIDAt(r, to, p, at)}
 		if m.before != m.after {
 			out = append(out, m)
 		}
 	}
-	o.releaseChanges.Put(key, out)
+	g.releaseChanges.Put(key, out)
 	return out, nil
 }
 
 // hashOverlays is what the components that a commit moves depend on besides the commit.
-func (p *ResolvedPipeline) hashOverlays() string {
+func (r *ResolvedPipeline) hashOverlays() string {
 	h := sha256.New()
-	for _, component := range slices.Sorted(maps.Keys(p.Units)) {
-		envs := p.Units[component].Envs
+	for _, component := range slices.Sorted(maps.Keys(r.Units)) {
+		envs := r.Units[component].Envs
 		for _, env := range slices.Sorted(maps.Keys(envs)) {
-			fmt.Fprintln(h, component, env, p.locationOf(envs[env]).key)
+			fmt.Fprintln(h, component, env, r.locationOf(envs[env]).key)
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil))
@@ -61,8 +61,8 @@ func (p *ResolvedPipeline) hashOverlays() string {
 
 // changedMembers are the components that a commit brought to an environment, with
 // the releases that they have with it; of a revert, with those that it removed.
-func (o *gitGatherer) changedMembers(ctx context.Context, r *Repository, p *ResolvedPipeline, env, from, to string, revert bool) ([]promotion.Member, error) {
-	list, err := o.findReleaseChanges(ctx, r, p, env, from, to)
+func (g *gitGatherer) changedMembers(ctx context.Context, r *Repository, p *ResolvedPipeline, env, from, to string, revert bool) ([]promotion.Member, error) {
+	list, err := g.findReleaseChanges(ctx, r, p, env, from, to)
 	if err != nil {
 		return nil, err
 	}

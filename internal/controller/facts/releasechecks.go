@@ -29,11 +29,11 @@ type commitChecks struct {
 // releaseCheckFacts fills in the checks on the commits by which what a pull request moves
 // landed in the environments right before, where a gate goes by them. They are read again
 // where something was heard of the pull request since, as a status of such a commit is.
-func (o *Gatherer) releaseCheckFacts(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, p *promotion.Pull) error {
+func (ga *Gatherer) releaseCheckFacts(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, p *promotion.Pull) error {
 	if !slices.ContainsFunc(env.Gates, func(g policies.Gate) bool { return g.Checks != nil && g.Checks.On == policies.OnRelease }) {
 		return nil
 	}
-	now, notBefore := o.opts.Now(), c.notifiedAt(env, p.Number)
+	now, notBefore := ga.opts.Now(), c.notifiedAt(env, p.Number)
 	p.Review.ReleaseChecks = nil
 	for _, name := range env.Spec.After {
 		on := policies.ReleaseChecks{Environment: name}
@@ -44,7 +44,7 @@ func (o *Gatherer) releaseCheckFacts(ctx context.Context, c *ComponentEvaluation
 			continue
 		}
 		interval := min(max(now.Sub(a.At)/10, minChecksInterval), maxChecksInterval)
-		read, err := o.readCommitChecks(ctx, c.Snapshot.Repo, a.Commit, notBefore, interval, c.fresh)
+		read, err := ga.readCommitChecks(ctx, c.Snapshot.Repo, a.Commit, notBefore, interval, c.fresh)
 		if err != nil {
 			return err
 		}
@@ -81,12 +81,12 @@ func findLanding(env *promotion.Env, release string) *promotion.Arrival {
 
 // readCommitChecks gives the checks on a commit as they were at most an interval ago, and not
 // before a time.
-func (o *reviewGatherer) readCommitChecks(ctx context.Context, r *Repository, commit string, notBefore time.Time, interval time.Duration, fresh bool) (commitChecks, error) {
+func (rg *reviewGatherer) readCommitChecks(ctx context.Context, r *Repository, commit string, notBefore time.Time, interval time.Duration, fresh bool) (commitChecks, error) {
 	key := r.ID + "|" + commit
-	if known, ok := o.commitChecks.Get(key); ok && !fresh && !known.at.Before(notBefore) && o.now().Sub(known.at) < interval {
+	if known, ok := rg.commitChecks.Get(key); ok && !fresh && !known.at.Before(notBefore) && rg.now().Sub(known.at) < interval {
 		return known, nil
 	}
-	read := commitChecks{at: o.now()}
+	read := commitChecks{at: rg.now()}
 	var err error
 	if read.checks, err = r.Forge.Checks(ctx, r.Name, commit); err != nil {
 		if forge.IsRetryable(err) || ctx.Err() != nil {
@@ -94,6 +94,6 @@ func (o *reviewGatherer) readCommitChecks(ctx context.Context, r *Repository, co
 		}
 		read.why = err.Error()
 	}
-	o.commitChecks.Put(key, read)
+	rg.commitChecks.Put(key, read)
 	return read, nil
 }

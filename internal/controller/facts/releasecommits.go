@@ -68,7 +68,7 @@ func newCommitsCache[V any](group *cache.Group, name string, commits func(V) []R
 // ReleaseCommits says for each source environment upstream which commits made a release,
 // since the release that an environment has. A source whose history doesn't know the
 // release is left out.
-func (o *authorGatherer) ReleaseCommits(ctx context.Context, c *ComponentEvaluation, env, release string) ([]ReleaseCommits, error) {
+func (ag *authorGatherer) ReleaseCommits(ctx context.Context, c *ComponentEvaluation, env, release string) ([]ReleaseCommits, error) {
 	there := ""
 	if to := c.Env(env); to != nil && to.Release.OK {
 		there = to.Release.Value.ID
@@ -79,7 +79,7 @@ func (o *authorGatherer) ReleaseCommits(ctx context.Context, c *ComponentEvaluat
 		if at == nil {
 			continue
 		}
-		head, err := o.findHead(ctx, c, at, release)
+		head, err := ag.findHead(ctx, c, at, release)
 		if err != nil {
 			return nil, fmt.Errorf("read what made it in %s: %w", source, err)
 		}
@@ -87,8 +87,8 @@ func (o *authorGatherer) ReleaseCommits(ctx context.Context, c *ComponentEvaluat
 			continue
 		}
 		key := strings.Join([]string{c.Snapshot.Repo.ID, source, env, c.Pipeline.locationOf(at).key, head, release, there}, "|")
-		made, err := o.made.GetOrLoad(key, func() (ReleaseCommits, error) {
-			return o.findReleaseCommits(ctx, c, at, env, release, there, head)
+		made, err := ag.made.GetOrLoad(key, func() (ReleaseCommits, error) {
+			return ag.findReleaseCommits(ctx, c, at, env, release, there, head)
 		})
 		if err != nil {
 			return nil, fmt.Errorf("read what made it in %s: %w", source, err)
@@ -101,30 +101,30 @@ func (o *authorGatherer) ReleaseCommits(ctx context.Context, c *ComponentEvaluat
 // findHead finds the commit that brought a release to a source environment last; "" where
 // none is known. It is found once for each commit of the source's branch: a body is written
 // far more often than somebody pushes.
-func (o *authorGatherer) findHead(ctx context.Context, c *ComponentEvaluation, at *ResolvedEnv, release string) (string, error) {
+func (ag *authorGatherer) findHead(ctx context.Context, c *ComponentEvaluation, at *ResolvedEnv, release string) (string, error) {
 	tip := c.Snapshot.BranchFor(c.Pipeline.Pipeline, at.Name).Commit
 	key := strings.Join([]string{c.Snapshot.Repo.ID, at.Name, c.Pipeline.locationOf(at).key, tip, release}, "|")
-	if head, ok := o.heads.Get(key); ok {
+	if head, ok := ag.heads.Get(key); ok {
 		return head, nil
 	}
-	arrivals, err := o.findArrivals(ctx, c, at.Name, at, release)
+	arrivals, err := ag.findArrivals(ctx, c, at.Name, at, release)
 	if err != nil || len(arrivals) == 0 {
 		return "", err
 	}
-	o.heads.Put(key, arrivals[0])
+	ag.heads.Put(key, arrivals[0])
 	return arrivals[0], nil
 }
 
 // findReleaseCommits finds what made the release that head brought to a source
 // environment, since that environment had what env has now.
-func (o *authorGatherer) findReleaseCommits(ctx context.Context, c *ComponentEvaluation, at *ResolvedEnv, env, release, there, head string) (ReleaseCommits, error) {
+func (ag *authorGatherer) findReleaseCommits(ctx context.Context, c *ComponentEvaluation, at *ResolvedEnv, env, release, there, head string) (ReleaseCommits, error) {
 	made := ReleaseCommits{Source: at.Name, Head: head}
-	line, _, err := o.sourceLog(ctx, c, at.Name, at, head)
+	line, _, err := ag.sourceLog(ctx, c, at.Name, at, head)
 	if err != nil {
 		return made, err
 	}
 	for _, ci := range line {
-		rel, err := o.releases.readRelease(c.Snapshot.Repo, ci.SHA, c.Pipeline, at)
+		rel, err := ag.releases.readRelease(c.Snapshot.Repo, ci.SHA, c.Pipeline, at)
 		if err != nil {
 			continue // what couldn't be read there was no release
 		}
@@ -139,17 +139,17 @@ func (o *authorGatherer) findReleaseCommits(ctx context.Context, c *ComponentEva
 	}
 	if made.Base == "" {
 		made.Skipped = nil
-		err = o.addBringingCommits(ctx, c, at, env, release, &made)
+		err = ag.addBringingCommits(ctx, c, at, env, release, &made)
 		return made, err
 	}
 	made.Skipped = made.Skipped[:min(len(made.Skipped), maxSkippedReleases)]
-	err = o.addCommitsBetween(ctx, c, at, &made)
+	err = ag.addCommitsBetween(ctx, c, at, &made)
 	return made, err
 }
 
 // addCommitsBetween adds the commits of both lines of a merge that changed carried fields
 // since the base.
-func (o *authorGatherer) addCommitsBetween(ctx context.Context, c *ComponentEvaluation, at *ResolvedEnv, made *ReleaseCommits) error {
+func (ag *authorGatherer) addCommitsBetween(ctx context.Context, c *ComponentEvaluation, at *ResolvedEnv, made *ReleaseCommits) error {
 	r := c.Snapshot.Repo
 	scope, err := fieldedit.NewScope(at.Overlay(c.Pipeline.Pipeline))
 	if err != nil {
@@ -165,8 +165,8 @@ func (o *authorGatherer) addCommitsBetween(ctx context.Context, c *ComponentEval
 	for i := range log {
 		ci := &log[i]
 		if len(ci.Parents) > 0 {
-			now := o.releases.releaseIDAt(r, ci.SHA, c.Pipeline, at)
-			if now != "" && now == o.releases.releaseIDAt(r, ci.Parents[0], c.Pipeline, at) {
+			now := ag.releases.releaseIDAt(r, ci.SHA, c.Pipeline, at)
+			if now != "" && now == ag.releases.releaseIDAt(r, ci.Parents[0], c.Pipeline, at) {
 				continue // it changed something else of these files
 			}
 		}
@@ -178,8 +178,8 @@ func (o *authorGatherer) addCommitsBetween(ctx context.Context, c *ComponentEval
 // addBringingCommits adds the commits that brought the release's values, where what the
 // environment has is not known to have been in the source; where even that can't be told,
 // the one that completed it.
-func (o *authorGatherer) addBringingCommits(ctx context.Context, c *ComponentEvaluation, at *ResolvedEnv, env, release string, made *ReleaseCommits) error {
-	commits, err := o.findBringingCommits(ctx, c, at.Name, env, release)
+func (ag *authorGatherer) addBringingCommits(ctx context.Context, c *ComponentEvaluation, at *ResolvedEnv, env, release string, made *ReleaseCommits) error {
+	commits, err := ag.findBringingCommits(ctx, c, at.Name, env, release)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

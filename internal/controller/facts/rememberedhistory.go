@@ -41,7 +41,7 @@ func newOlderArrivals(group *cache.Group) *cache.Cache[string, olderArrivals] {
 
 // completeHistory adds to a component's history where the releases that a decision may be about arrived
 // longer ago than what every look reads: what was said of them then holds.
-func (o *Gatherer) completeHistory(ctx context.Context, c *ComponentEvaluation) error {
+func (ga *Gatherer) completeHistory(ctx context.Context, c *ComponentEvaluation) error {
 	if !c.olderArrivals {
 		return nil
 	}
@@ -62,7 +62,7 @@ func (o *Gatherer) completeHistory(ctx context.Context, c *ComponentEvaluation) 
 		}
 	}
 	delete(releases, "")
-	known, err := o.readOlderArrivals(ctx, c, slices.Sorted(maps.Keys(releases)))
+	known, err := ga.readOlderArrivals(ctx, c, slices.Sorted(maps.Keys(releases)))
 	if err != nil {
 		return err
 	}
@@ -73,19 +73,19 @@ func (o *Gatherer) completeHistory(ctx context.Context, c *ComponentEvaluation) 
 	return nil
 }
 
-func (o *Gatherer) readOlderArrivals(ctx context.Context, c *ComponentEvaluation, releases []string) (*rememberedArrivals, error) {
+func (ga *Gatherer) readOlderArrivals(ctx context.Context, c *ComponentEvaluation, releases []string) (*rememberedArrivals, error) {
 	unit, about := wake.UnitName(c.Facts.Unit), strings.Join(releases, "|")
-	last, ok := o.older.Get(unit)
+	last, ok := ga.older.Get(unit)
 	if !ok || last.version != c.arrivalsVersion || last.about != about {
-		rows, err := o.opts.Store.OlderArrivals(ctx, unit, releases...)
+		rows, err := ga.opts.Store.OlderArrivals(ctx, unit, releases...)
 		if err != nil {
 			return nil, err
 		}
 		last = olderArrivals{version: c.arrivalsVersion, about: about}
-		if last.known, err = o.decodeArrivals(c.arrivalsVersion, rows); err != nil {
+		if last.known, err = ga.decodeArrivals(c.arrivalsVersion, rows); err != nil {
 			return nil, err
 		}
-		o.older.Put(unit, last)
+		ga.older.Put(unit, last)
 	}
 	maps.Copy(c.contents, last.known.contents)
 	return last.known, nil
@@ -97,22 +97,22 @@ func newRememberedArrivals(group *cache.Group) *cache.Cache[string, *rememberedA
 }
 
 // readArrivals reads a unit's history by environment, newest first.
-func (o *Gatherer) readArrivals(ctx context.Context, c *ComponentEvaluation) (map[string][]promotion.Arrival, error) {
+func (ga *Gatherer) readArrivals(ctx context.Context, c *ComponentEvaluation) (map[string][]promotion.Arrival, error) {
 	unit := wake.UnitName(c.Facts.Unit)
-	version, err := o.opts.Store.ArrivalsVersion(ctx, unit)
+	version, err := ga.opts.Store.ArrivalsVersion(ctx, unit)
 	if err != nil {
 		return nil, err
 	}
-	known, ok := o.arrivals.Get(unit)
+	known, ok := ga.arrivals.Get(unit)
 	if !ok || known.version != version {
-		rows, err := o.opts.Store.Arrivals(ctx, unit)
+		rows, err := ga.opts.Store.Arrivals(ctx, unit)
 		if err != nil {
 			return nil, err
 		}
-		if known, err = o.decodeArrivals(version, rows); err != nil {
+		if known, err = ga.decodeArrivals(version, rows); err != nil {
 			return nil, err
 		}
-		o.arrivals.Put(unit, known)
+		ga.arrivals.Put(unit, known)
 	}
 	c.arrivalsVersion, c.olderArrivals = known.version, known.older
 	maps.Copy(c.contents, known.contents)
@@ -123,10 +123,10 @@ func (o *Gatherer) readArrivals(ctx context.Context, c *ComponentEvaluation) (ma
 	return own, nil
 }
 
-func (o *Gatherer) decodeArrivals(version int64, rows []store.Arrival) (*rememberedArrivals, error) {
+func (ga *Gatherer) decodeArrivals(version int64, rows []store.Arrival) (*rememberedArrivals, error) {
 	r := &rememberedArrivals{version: version, byEnv: map[string][]promotion.Arrival{}, contents: map[string]fieldedit.Release{}}
 	for _, row := range rows {
-		d, err := o.arrivalRows.decode(row.Data)
+		d, err := ga.arrivalRows.decode(row.Data)
 		if err != nil {
 			return nil, fmt.Errorf("read what arrived in %s of %s from the store: %w", row.Environment, row.Unit, err)
 		}
@@ -167,18 +167,18 @@ func newPastAnswers(group *cache.Group) *cache.Cache[string, pastAnswer] {
 
 // readPast reads the answer to a question about a component's closed pull requests. What it returns is
 // shared: nobody changes it.
-func (o *pullGatherer) readPast(ctx context.Context, c *ComponentEvaluation, q pastQuestion, names []string) ([]store.PastPull, error) {
+func (pg *pullGatherer) readPast(ctx context.Context, c *ComponentEvaluation, q pastQuestion, names []string) ([]store.PastPull, error) {
 	at := c.pastLocation()
 	key := strings.Join([]string{at.Repo, at.Pipeline, at.Component, q.name}, "|")
 	about := strings.Join(at.Rules, "|") + "\n" + strings.Join(names, "|")
-	if known, ok := o.past.Get(key); ok && known.version == c.pastVersion && known.about == about {
+	if known, ok := pg.past.Get(key); ok && known.version == c.pastVersion && known.about == about {
 		return known.rows, nil
 	}
-	rows, err := q.read(o.store, ctx, at, names...)
+	rows, err := q.read(pg.store, ctx, at, names...)
 	if err != nil {
 		return nil, err
 	}
 	rows = slices.Clip(rows)
-	o.past.Put(key, pastAnswer{version: c.pastVersion, about: about, rows: rows})
+	pg.past.Put(key, pastAnswer{version: c.pastVersion, about: about, rows: rows})
 	return rows, nil
 }

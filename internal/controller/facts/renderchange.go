@@ -26,7 +26,7 @@ type RenderedChange struct {
 // touches, in a child process with limits, as what they are rendered from a stranger
 // wrote. That it can't be told is in the report; the error is for what may go well another
 // time.
-func (o *changeGatherer) renderChange(ctx context.Context, s *Snapshot, c *ProposedChange, before, after *evaluate.Resolution, limit render.TextLimit, v *ChangeReport) error {
+func (cg *changeGatherer) renderChange(ctx context.Context, s *Snapshot, c *ProposedChange, before, after *evaluate.Resolution, limit render.TextLimit, v *ChangeReport) error {
 	request := evaluate.RenderRequest{Revision: c.Base, Branch: c.Into.Branch, Tracked: s.Repo.Branch, Limit: limit,
 		Before: s.Repo.Mirror.Tree(c.Base), After: s.Repo.Mirror.Tree(c.Head), Others: map[string]fs.FS{}}
 	for _, l := range s.otherBranches(c.Into) {
@@ -62,8 +62,8 @@ func (o *changeGatherer) renderChange(ctx context.Context, s *Snapshot, c *Propo
 	if c.fromFork {
 		newVersions = 0
 	}
-	request.Externals = o.openAllowed(ctx, s, request.Pairs, newVersions)
-	rendered, err := evaluate.RenderInWorker(ctx, o.sandbox, request)
+	request.Externals = cg.openAllowed(ctx, s, request.Pairs, newVersions)
+	rendered, err := evaluate.RenderInWorker(ctx, cg.sandbox, request)
 	var limited *sandbox.Error
 	var refused *sandbox.HandlerError
 	switch {
@@ -88,8 +88,8 @@ const maxNewVersions = 10
 // a tag that is a version. Somebody without write access may name none: another version may have what the deployed one
 // no longer shows. No change makes the server read anything else, no branch and no commit of those either. What can't
 // be had is left out.
-func (o *changeGatherer) openAllowed(ctx context.Context, s *Snapshot, pairs []evaluate.RenderPair, newVersions int) []evaluate.ExternalTree {
-	if o.externals == nil {
+func (cg *changeGatherer) openAllowed(ctx context.Context, s *Snapshot, pairs []evaluate.RenderPair, newVersions int) []evaluate.ExternalTree {
+	if cg.externals == nil {
 		return nil
 	}
 	allowed, known := map[render.External]bool{}, map[render.External]bool{} // known ones are without their versions
@@ -118,7 +118,7 @@ func (o *changeGatherer) openAllowed(ctx context.Context, s *Snapshot, pairs []e
 				if seen[e] = true; isVersion {
 					versions++
 				}
-				if tree, err := o.externals.Open(ctx, e); err == nil {
+				if tree, err := cg.externals.Open(ctx, e); err == nil {
 					out = append(out, evaluate.ExternalTree{External: e, At: tree.Revision, FS: tree.FS})
 				}
 			}

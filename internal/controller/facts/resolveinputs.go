@@ -46,23 +46,23 @@ type inputCollector struct {
 	resolveInputs
 }
 
-func (o *targetGatherer) newInputCollector(r *Repository) *inputCollector {
-	return &inputCollector{targets: o, repo: r, resolveInputs: resolveInputs{repositories: len(o.repos.all()), argocds: map[string]argocdInputs{}, externalCommits: map[externalRef]string{}}}
+func (tg *targetGatherer) newInputCollector(r *Repository) *inputCollector {
+	return &inputCollector{targets: tg, repo: r, resolveInputs: resolveInputs{repositories: len(tg.repos.all()), argocds: map[string]argocdInputs{}, externalCommits: map[externalRef]string{}}}
 }
 
 // newInput is what targets depend on besides a pipeline and a commit: the Argo CDs that
 // the pipelines' entries are run by, other repositories, and who asks the network.
-func (s *inputCollector) newInput(ctx context.Context, pipes ...*pipeline.Pipeline) (appset.Input, error) {
+func (i *inputCollector) newInput(ctx context.Context, pipes ...*pipeline.Pipeline) (appset.Input, error) {
 	in := appset.Input{
-		Branch: s.repo.Branch, RepoURLs: s.repo.URLs, ArgoCDs: map[string]appset.ArgoCD{}, Main: s.targets.argocds.main, OpenExternal: s.resolveRepository, Build: s.targets.build,
-		Live: &appset.Live{Unknown: map[string]string{}, Applications: s.ownedApplications, Selected: s.selectedApplications},
+		Branch: i.repo.Branch, RepoURLs: i.repo.URLs, ArgoCDs: map[string]appset.ArgoCD{}, Main: i.targets.argocds.main, OpenExternal: i.resolveRepository, Build: i.targets.build,
+		Live: &appset.Live{Unknown: map[string]string{}, Applications: i.ownedApplications, Selected: i.selectedApplications},
 	}
 	for _, p := range pipes {
-		for _, name := range s.targets.argocds.NamesOf(p) {
+		for _, name := range i.targets.argocds.NamesOf(p) {
 			if _, known := in.ArgoCDs[name]; known {
 				continue
 			}
-			if err := s.addArgoCD(ctx, name, &in); err != nil {
+			if err := i.addArgoCD(ctx, name, &in); err != nil {
 				return in, err
 			}
 		}
@@ -71,31 +71,31 @@ func (s *inputCollector) newInput(ctx context.Context, pipes ...*pipeline.Pipeli
 }
 
 // collectInput is all that a pipeline's targets at a commit depend on.
-func (s *inputCollector) collectInput(ctx context.Context, p *pipeline.Pipeline, commit string) (appset.Input, error) {
-	if s.targets.knownInputs != nil {
-		in := appset.Input{Pipeline: p, Tree: s.repo.Mirror.Tree(commit), Revision: commit, Branch: s.repo.Branch, RepoURLs: s.repo.URLs, Build: s.targets.build}
-		s.targets.knownInputs(&in)
+func (i *inputCollector) collectInput(ctx context.Context, p *pipeline.Pipeline, commit string) (appset.Input, error) {
+	if i.targets.knownInputs != nil {
+		in := appset.Input{Pipeline: p, Tree: i.repo.Mirror.Tree(commit), Revision: commit, Branch: i.repo.Branch, RepoURLs: i.repo.URLs, Build: i.targets.build}
+		i.targets.knownInputs(&in)
 		return in, nil
 	}
-	in, err := s.newInput(ctx, p)
-	in.Pipeline, in.Tree, in.Revision, in.Generators = p, s.repo.Mirror.Tree(commit), commit, s.targets.generators
+	in, err := i.newInput(ctx, p)
+	in.Pipeline, in.Tree, in.Revision, in.Generators = p, i.repo.Mirror.Tree(commit), commit, i.targets.generators
 	return in, err
 }
 
 // inputWithBranch is what a pipeline's targets depend on while one branch is at another
 // commit than it is: the tracked branch, or one that generators may read.
-func (s *inputCollector) inputWithBranch(ctx context.Context, p *pipeline.Pipeline, at *Snapshot, l BranchHead) (appset.Input, error) {
-	if l.Branch == s.repo.Branch {
-		return s.collectInput(ctx, p, l.Commit)
+func (i *inputCollector) inputWithBranch(ctx context.Context, p *pipeline.Pipeline, at *Snapshot, l BranchHead) (appset.Input, error) {
+	if l.Branch == i.repo.Branch {
+		return i.collectInput(ctx, p, l.Commit)
 	}
-	in, err := s.collectInput(ctx, p, at.Commit)
-	in.Branches = map[string]appset.ExternalRef{l.Branch: {Tree: s.repo.Mirror.Tree(l.Commit), Commit: l.Commit}}
+	in, err := i.collectInput(ctx, p, at.Commit)
+	in.Branches = map[string]appset.ExternalRef{l.Branch: {Tree: i.repo.Mirror.Tree(l.Commit), Commit: l.Commit}}
 	return in, err
 }
 
 // addArgoCD adds what is known of an Argo CD to the input, or that there is none.
-func (s *inputCollector) addArgoCD(ctx context.Context, name string, in *appset.Input) error {
-	a, ok := s.targets.argocds.byName[name]
+func (i *inputCollector) addArgoCD(ctx context.Context, name string, in *appset.Input) error {
+	a, ok := i.targets.argocds.byName[name]
 	if !ok {
 		in.Live.Unknown[name] = fmt.Sprintf("the server's file has no Argo CD named %s", name)
 		return nil
@@ -124,28 +124,28 @@ func (s *inputCollector) addArgoCD(ctx context.Context, name string, in *appset.
 		in.Live.Unknown[name] = "there is no connection to it"
 	}
 	var err error
-	if known.Clusters, seen.file, err = s.targets.mergeClusters(ctx, &a); err != nil {
+	if known.Clusters, seen.file, err = i.targets.mergeClusters(ctx, &a); err != nil {
 		return fmt.Errorf("the clusters of the Argo CD %s: %w", name, err)
 	}
 	in.ArgoCDs[name] = known
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if old, ok := s.argocds[name]; ok && old.version.Applications != 0 {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if old, ok := i.argocds[name]; ok && old.version.Applications != 0 {
 		seen.version.Applications = old.version.Applications
 	}
-	s.argocds[name] = seen
+	i.argocds[name] = seen
 	return nil
 }
 
 // mergeClusters are those of the file and of the running Argo CD; nil: not
 // known. One that both name is as the running one says. The error is for a
 // context that ended.
-func (o *targetGatherer) mergeClusters(ctx context.Context, a *ArgoCD) ([]appset.Cluster, fileStamp, error) {
+func (tg *targetGatherer) mergeClusters(ctx context.Context, a *ArgoCD) ([]appset.Cluster, fileStamp, error) {
 	var out []appset.Cluster
 	var stamp fileStamp
 	if a.ClustersFile != "" {
 		var err error
-		if out, stamp, err = o.readClusterFile(a.ClustersFile); err != nil {
+		if out, stamp, err = tg.readClusterFile(a.ClustersFile); err != nil {
 			return nil, stamp, nil // not known; the server's health says why
 		}
 	}
@@ -176,39 +176,39 @@ func (o *targetGatherer) mergeClusters(ctx context.Context, a *ArgoCD) ([]appset
 }
 
 // ownedApplications gives the resolver the live Applications of a set that it can't resolve itself.
-func (s *inputCollector) ownedApplications(ctx context.Context, name, namespace, set string) ([]json.RawMessage, error) {
-	return s.listApplications(name, "owned "+namespace+" "+set, func(l Live) ([]json.RawMessage, error) { return l.Owned(ctx, namespace, set) })
+func (i *inputCollector) ownedApplications(ctx context.Context, name, namespace, set string) ([]json.RawMessage, error) {
+	return i.listApplications(name, "owned "+namespace+" "+set, func(l Live) ([]json.RawMessage, error) { return l.Owned(ctx, namespace, set) })
 }
 
 // selectedApplications gives the resolver plain live Applications.
-func (s *inputCollector) selectedApplications(ctx context.Context, name, namespace, selector string) ([]json.RawMessage, error) {
-	return s.listApplications(name, "selected "+namespace+" "+selector, func(l Live) ([]json.RawMessage, error) { return l.Selected(ctx, namespace, selector) })
+func (i *inputCollector) selectedApplications(ctx context.Context, name, namespace, selector string) ([]json.RawMessage, error) {
+	return i.listApplications(name, "selected "+namespace+" "+selector, func(l Live) ([]json.RawMessage, error) { return l.Selected(ctx, namespace, selector) })
 }
 
 // listApplications lists Applications of an Argo CD, unless nothing was written into
 // any since the same were listed last, and records that targets are taken from them:
 // from now on their changes are news.
-func (s *inputCollector) listApplications(name, question string, list func(Live) ([]json.RawMessage, error)) ([]json.RawMessage, error) {
-	name = cmp.Or(name, s.targets.argocds.main)
-	a := s.targets.argocds.byName[name]
+func (i *inputCollector) listApplications(name, question string, list func(Live) ([]json.RawMessage, error)) ([]json.RawMessage, error) {
+	name = cmp.Or(name, i.targets.argocds.main)
+	a := i.targets.argocds.byName[name]
 	if a.Live == nil {
 		return nil, fmt.Errorf("there is no connection to the Argo CD %s", name)
 	}
 	version := a.Live.Version().Applications
-	s.mu.Lock()
-	seen := s.argocds[name]
+	i.mu.Lock()
+	seen := i.argocds[name]
 	seen.version.Applications = 1 + version
-	s.argocds[name] = seen
-	s.mu.Unlock()
+	i.argocds[name] = seen
+	i.mu.Unlock()
 	if err := a.Apps.Ready(); err != nil {
 		return nil, err // what is remembered may be old, and asking would only take its time
 	}
-	return s.targets.applications.listOnce(name+" "+question, version, func() ([]json.RawMessage, error) { return list(a.Live) })
+	return i.targets.applications.listOnce(name+" "+question, version, func() ([]json.RawMessage, error) { return list(a.Live) })
 }
 
 // resolveRepository gives the resolver a tracked repository, or another branch of this one.
-func (s *inputCollector) resolveRepository(ctx context.Context, url, revision string) (*appset.ExternalRef, error) {
-	for _, r := range s.targets.repos.all() {
+func (i *inputCollector) resolveRepository(ctx context.Context, url, revision string) (*appset.ExternalRef, error) {
+	for _, r := range i.targets.repos.all() {
 		if !slices.ContainsFunc(r.URLs, func(u string) bool { return appset.SameRepository(u, url) }) {
 			continue
 		}
@@ -216,9 +216,9 @@ func (s *inputCollector) resolveRepository(ctx context.Context, url, revision st
 		if err != nil {
 			return nil, err
 		}
-		s.mu.Lock()
-		s.externalCommits[externalRef{r.ID, revision}] = commit
-		s.mu.Unlock()
+		i.mu.Lock()
+		i.externalCommits[externalRef{r.ID, revision}] = commit
+		i.mu.Unlock()
 		if commit == "" {
 			return nil, fmt.Errorf("%s has no branch or fetched commit %q", r.ID, revision)
 		}
@@ -241,11 +241,11 @@ func (t *trackedRepositories) all() []*Repository {
 
 // AddRepository adds a tracked repository that has been reached only now. What others
 // read of it is resolved again with the next look at them.
-func (o *targetGatherer) AddRepository(r *Repository) {
-	o.repos.mu.Lock()
-	defer o.repos.mu.Unlock()
-	if !slices.Contains(o.repos.list, r) {
-		o.repos.list = append(slices.Clone(o.repos.list), r)
+func (tg *targetGatherer) AddRepository(r *Repository) {
+	tg.repos.mu.Lock()
+	defer tg.repos.mu.Unlock()
+	if !slices.Contains(tg.repos.list, r) {
+		tg.repos.list = append(slices.Clone(tg.repos.list), r)
 	}
 }
 
@@ -269,17 +269,17 @@ func findRevision(ctx context.Context, r *Repository, revision string) (string, 
 }
 
 // isCurrent says whether a snapshot of its commit would still come out the same.
-func (o *targetGatherer) isCurrent(ctx context.Context, s *Snapshot) bool {
+func (tg *targetGatherer) isCurrent(ctx context.Context, s *Snapshot) bool {
 	a := &s.inputs
-	if !a.validUntil.IsZero() && !o.now().Before(a.validUntil) {
+	if !a.validUntil.IsZero() && !tg.now().Before(a.validUntil) {
 		return false
 	}
-	repos := o.repos.all()
+	repos := tg.repos.all()
 	if a.repositories != len(repos) {
 		return false
 	}
 	for name, seen := range a.argocds {
-		now := o.argocds.byName[name]
+		now := tg.argocds.byName[name]
 		if now.ClustersFile != "" && readStamp(now.ClustersFile) != seen.file {
 			return false
 		}
@@ -307,10 +307,10 @@ func (o *targetGatherer) isCurrent(ctx context.Context, s *Snapshot) bool {
 
 // Outdated lists the repositories whose targets may come out differently than
 // when they were last resolved, although their branch hasn't moved.
-func (o *targetGatherer) Outdated(ctx context.Context) []string {
+func (tg *targetGatherer) Outdated(ctx context.Context) []string {
 	var out []string
-	for _, r := range o.repos.all() {
-		if s, ok := o.snapshots.Get(r.ID); ok && !o.isCurrent(ctx, s) {
+	for _, r := range tg.repos.all() {
+		if s, ok := tg.snapshots.Get(r.ID); ok && !tg.isCurrent(ctx, s) {
 			out = append(out, r.ID)
 		}
 	}
@@ -319,10 +319,10 @@ func (o *targetGatherer) Outdated(ctx context.Context) []string {
 }
 
 // Dependents lists the other repositories whose targets were resolved from this one.
-func (o *targetGatherer) Dependents(repo string) []string {
+func (tg *targetGatherer) Dependents(repo string) []string {
 	var out []string
-	for _, r := range o.repos.all() {
-		s, ok := o.snapshots.Get(r.ID)
+	for _, r := range tg.repos.all() {
+		s, ok := tg.snapshots.Get(r.ID)
 		if !ok || r.ID == repo {
 			continue
 		}

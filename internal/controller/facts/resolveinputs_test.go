@@ -30,26 +30,26 @@ type fakeArgoCD struct {
 	ready       error
 }
 
-func (r *fakeArgoCD) Get(string, string) (*verification.App, bool) { return nil, false }
-func (r *fakeArgoCD) Ready() error                                 { return r.ready }
-func (r *fakeArgoCD) Sets() ([]argocd.ApplicationSet, error)       { return r.sets, r.setsErr }
-func (r *fakeArgoCD) Projects() ([]string, error)                  { return r.projects, nil }
-func (r *fakeArgoCD) Version() argocd.Version                      { return r.version }
-func (r *fakeArgoCD) Clusters(context.Context) ([]argocd.Cluster, error) {
-	return r.clusters, r.clustersErr
+func (f *fakeArgoCD) Get(string, string) (*verification.App, bool) { return nil, false }
+func (f *fakeArgoCD) Ready() error                                 { return f.ready }
+func (f *fakeArgoCD) Sets() ([]argocd.ApplicationSet, error)       { return f.sets, f.setsErr }
+func (f *fakeArgoCD) Projects() ([]string, error)                  { return f.projects, nil }
+func (f *fakeArgoCD) Version() argocd.Version                      { return f.version }
+func (f *fakeArgoCD) Clusters(context.Context) ([]argocd.Cluster, error) {
+	return f.clusters, f.clustersErr
 }
-func (r *fakeArgoCD) Owned(context.Context, string, string) ([]json.RawMessage, error) {
-	r.listCalls++
-	return slices.Clone(r.apps), nil
+func (f *fakeArgoCD) Owned(context.Context, string, string) ([]json.RawMessage, error) {
+	f.listCalls++
+	return slices.Clone(f.apps), nil
 }
-func (r *fakeArgoCD) Selected(context.Context, string, string) ([]json.RawMessage, error) {
-	r.listCalls++
-	return slices.Clone(r.apps), nil
+func (f *fakeArgoCD) Selected(context.Context, string, string) ([]json.RawMessage, error) {
+	f.listCalls++
+	return slices.Clone(f.apps), nil
 }
-func (r *fakeArgoCD) Whole(context.Context, *verification.App) (json.RawMessage, error) {
+func (f *fakeArgoCD) Whole(context.Context, *verification.App) (json.RawMessage, error) {
 	return nil, errors.New("there is none")
 }
-func (r *fakeArgoCD) Each(context.Context, func(json.RawMessage) error) error { return nil }
+func (f *fakeArgoCD) Each(context.Context, func(json.RawMessage) error) error { return nil }
 
 // testRepo is a repository in memory with its mirror. A commit goes on top of the one that
 // is checked out, and is checked out then.
@@ -71,57 +71,57 @@ func newTestRepo(t *testing.T, name string, files map[string]string) *testRepo {
 }
 
 // commit pushes files to a branch, and the mirror fetches it.
-func (c *testRepo) commit(branch string, files map[string]string) string {
-	c.t.Helper()
+func (t *testRepo) commit(branch string, files map[string]string) string {
+	t.t.Helper()
 	spec := git.CommitSpec{Message: "x"}
-	if c.at != "" {
-		spec.Parents, spec.Base = []string{c.at}, c.at
+	if t.at != "" {
+		spec.Parents, spec.Base = []string{t.at}, t.at
 	}
 	for name, text := range files {
 		spec.Files = append(spec.Files, git.FileWrite{Path: name, Content: []byte(text)})
 	}
-	return c.write(branch, spec)
+	return t.write(branch, spec)
 }
 
 // write pushes a commit to a branch, and the mirror fetches it.
-func (c *testRepo) write(branch string, spec git.CommitSpec) string {
-	c.t.Helper()
-	c.when = c.when.Add(time.Second)
-	spec.When, spec.Author, spec.Committer = c.when, &git.Ident{Name: "a", Email: "a@example.com"}, &git.Ident{Name: "a", Email: "a@example.com"}
-	sha, err := c.remote.Write(c.t.Context(), spec)
+func (t *testRepo) write(branch string, spec git.CommitSpec) string {
+	t.t.Helper()
+	t.when = t.when.Add(time.Second)
+	spec.When, spec.Author, spec.Committer = t.when, &git.Ident{Name: "a", Email: "a@example.com"}, &git.Ident{Name: "a", Email: "a@example.com"}
+	sha, err := t.remote.Write(t.t.Context(), spec)
 	if err != nil {
-		c.t.Fatal(err)
+		t.t.Fatal(err)
 	}
-	c.at = sha
-	c.push(branch)
+	t.at = sha
+	t.push(branch)
 	return sha
 }
 
 // push brings a branch to what is checked out, whatever it is at.
-func (c *testRepo) push(branch string) {
-	c.t.Helper()
-	c.remote.SetRef("refs/heads/"+branch, c.at)
-	fetchMirror(c.t, c)
+func (t *testRepo) push(branch string) {
+	t.t.Helper()
+	t.remote.SetRef("refs/heads/"+branch, t.at)
+	fetchMirror(t.t, t)
 }
 
 // amend gives the commit that is checked out another message, on a branch.
-func (c *testRepo) amend(branch, message string) string {
-	c.t.Helper()
-	info, err := c.Mirror.Commit(c.t.Context(), c.at)
+func (t *testRepo) amend(branch, message string) string {
+	t.t.Helper()
+	info, err := t.Mirror.Commit(t.t.Context(), t.at)
 	if err != nil {
-		c.t.Fatal(err)
+		t.t.Fatal(err)
 	}
-	return c.write(branch, git.CommitSpec{Message: message, Parents: info.Parents, Base: c.at})
+	return t.write(branch, git.CommitSpec{Message: message, Parents: info.Parents, Base: t.at})
 }
 
 // merge merges a commit into the one that is checked out, on a branch.
-func (c *testRepo) merge(branch, message, other string) string {
-	c.t.Helper()
-	tree, conflicts, err := c.remote.Merge(c.t.Context(), c.at, other)
+func (t *testRepo) merge(branch, message, other string) string {
+	t.t.Helper()
+	tree, conflicts, err := t.remote.Merge(t.t.Context(), t.at, other)
 	if err != nil || len(conflicts) > 0 {
-		c.t.Fatal(conflicts, err)
+		t.t.Fatal(conflicts, err)
 	}
-	return c.write(branch, git.CommitSpec{Message: message, Parents: []string{c.at, other}, Base: tree})
+	return t.write(branch, git.CommitSpec{Message: message, Parents: []string{t.at, other}, Base: tree})
 }
 
 const externalPipeline = `apiVersion: liftlock.dev/v1alpha1

@@ -36,13 +36,13 @@ const permissionAge = time.Minute
 // approvalFacts are the facts about a pull request's reviews. What can't be read is
 // said in them, so that a gate waits with the reason; what is worth another try is an
 // error, because nothing else would bring one soon.
-func (o *reviewGatherer) approvalFacts(ctx context.Context, r *Repository, head string, d *pullDetail, base string, period approvalPeriod, fresh bool) (policies.Facts, error) {
+func (rg *reviewGatherer) approvalFacts(ctx context.Context, r *Repository, head string, d *pullDetail, base string, period approvalPeriod, fresh bool) (policies.Facts, error) {
 	f := policies.Facts{Bot: r.bot(), ApprovalsErr: d.reviewsErr}
 	for _, rv := range d.reviews {
 		if !rv.Approved && !rv.Rejected || rv.Bot {
 			continue
 		}
-		may, err := o.mayWrite(ctx, r, &rv, fresh)
+		may, err := rg.mayWrite(ctx, r, &rv, fresh)
 		if forge.IsRetryable(err) {
 			return f, fmt.Errorf("read the permission of %s: %w", rv.User, err)
 		}
@@ -51,7 +51,7 @@ func (o *reviewGatherer) approvalFacts(ctx context.Context, r *Repository, head 
 			continue
 		}
 		given := policies.Approval{User: rv.User, UserID: rv.UserID, MayWrite: may, At: rv.At}
-		given.Current = period.covers(&rv) && o.showsSameDiff(ctx, r, rv.Commit, head, base)
+		given.Current = period.covers(&rv) && rg.showsSameDiff(ctx, r, rv.Commit, head, base)
 		if rv.Rejected {
 			f.Rejections = append(f.Rejections, given)
 			continue
@@ -63,7 +63,7 @@ func (o *reviewGatherer) approvalFacts(ctx context.Context, r *Repository, head 
 
 // showsSameDiff says whether a review's commit shows the reader the same change as
 // the head: then a recompose on a newer base keeps the approval.
-func (o *reviewGatherer) showsSameDiff(ctx context.Context, r *Repository, reviewed, head, base string) bool {
+func (rg *reviewGatherer) showsSameDiff(ctx context.Context, r *Repository, reviewed, head, base string) bool {
 	if reviewed == head {
 		return true
 	}
@@ -87,24 +87,24 @@ func (o *reviewGatherer) showsSameDiff(ctx context.Context, r *Repository, revie
 
 // mayWrite says whether who reviewed may write to the repository: as the forge told it with the
 // review, which is read again before a merge, or as it tells when it is asked.
-func (o *reviewGatherer) mayWrite(ctx context.Context, r *Repository, rv *forge.Review, fresh bool) (bool, error) {
+func (rg *reviewGatherer) mayWrite(ctx context.Context, r *Repository, rv *forge.Review, fresh bool) (bool, error) {
 	if rv.MayWrite != nil {
 		return *rv.MayWrite, nil
 	}
-	level, err := o.userPermission(ctx, r, rv.User, fresh)
+	level, err := rg.userPermission(ctx, r, rv.User, fresh)
 	return level >= forge.PermissionWrite, err
 }
 
-func (o *reviewGatherer) userPermission(ctx context.Context, r *Repository, login string, fresh bool) (forge.Permission, error) {
+func (rg *reviewGatherer) userPermission(ctx context.Context, r *Repository, login string, fresh bool) (forge.Permission, error) {
 	key := r.ID + "/" + login
-	if p, ok := o.permissions.Get(key); ok && !fresh && o.now().Sub(p.at) < permissionAge {
+	if p, ok := rg.permissions.Get(key); ok && !fresh && rg.now().Sub(p.at) < permissionAge {
 		return p.level, nil
 	}
 	level, err := r.Forge.Permission(ctx, r.Name, login)
 	if err != nil {
 		return forge.PermissionNone, err
 	}
-	o.permissions.Put(key, permission{level: level, at: o.now()})
+	rg.permissions.Put(key, permission{level: level, at: rg.now()})
 	return level, nil
 }
 
@@ -131,6 +131,6 @@ func listChecks(all []forge.Check) []policies.Check {
 }
 
 // Gates are an environment's gates, raised to the server's floor.
-func (o *Gatherer) Gates(spec *pipeline.Environment) []policies.Gate {
-	return o.opts.Floor(spec.Name, spec.Gates)
+func (ga *Gatherer) Gates(spec *pipeline.Environment) []policies.Gate {
+	return ga.opts.Floor(spec.Name, spec.Gates)
 }

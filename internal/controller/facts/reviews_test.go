@@ -21,9 +21,9 @@ type permissionForge struct {
 	calls  int
 }
 
-func (f *permissionForge) Permission(_ context.Context, _ forge.Repo, login string) (forge.Permission, error) {
-	f.calls++
-	return f.levels[login], f.err
+func (p *permissionForge) Permission(_ context.Context, _ forge.Repo, login string) (forge.Permission, error) {
+	p.calls++
+	return p.levels[login], p.err
 }
 
 // TestPermissionsAreRememberedShortly asks the forge again after a minute, and keeps

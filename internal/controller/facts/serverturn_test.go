@@ -21,20 +21,20 @@ type answeringServers struct {
 	end    context.CancelFunc // called while they are asked
 }
 
-func (s *answeringServers) Sample(context.Context, string, string, time.Duration, time.Duration) (policies.MetricSample, time.Time, error) {
-	s.calls++
-	if s.end != nil {
-		s.end()
+func (a *answeringServers) Sample(context.Context, string, string, time.Duration, time.Duration) (policies.MetricSample, time.Time, error) {
+	a.calls++
+	if a.end != nil {
+		a.end()
 	}
-	return s.sample, s.again, s.err
+	return a.sample, a.again, a.err
 }
 
-func (s *answeringServers) Call(context.Context, string, string, time.Duration, time.Duration, policies.EndpointRequest) (policies.EndpointAnswer, time.Time, error) {
-	s.calls++
-	if s.end != nil {
-		s.end()
+func (a *answeringServers) Call(context.Context, string, string, time.Duration, time.Duration, policies.EndpointRequest) (policies.EndpointAnswer, time.Time, error) {
+	a.calls++
+	if a.end != nil {
+		a.end()
 	}
-	return s.answer, s.again, s.err
+	return a.answer, a.again, a.err
 }
 
 // TestWhenAMetricIsRead says when a Prometheus is asked, and what is known then.

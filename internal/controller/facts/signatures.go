@@ -12,12 +12,12 @@ import (
 // addMissingSignatures says of an environment whether the forge merges nothing into its branch that
 // isn't signed, where Liftlock's commits aren't. Rules that can't be read say nothing, and neither do
 // those that the account may bypass.
-func (o *Gatherer) addMissingSignatures(ctx context.Context, ev *Evaluation, i int) error {
+func (ga *Gatherer) addMissingSignatures(ctx context.Context, ev *Evaluation, i int) error {
 	env, r := &ev.envs[i], ev.Snapshot.Repo
 	if r.Unsigned == "" || env.Tip == "" || env.Source() || ev.Pipeline.Spec.Mode == pipeline.ModeDryRun {
 		return nil
 	}
-	known, err := o.branchRules(ctx, r, env.Branch)
+	known, err := ga.branchRules(ctx, r, env.Branch)
 	if err != nil {
 		return fmt.Errorf("read what the forge demands of merges into %s: %w", env.Branch, err)
 	}

@@ -37,9 +37,9 @@ func ReadSkips(ctx context.Context, st record.Reader, repo string, number int, h
 
 // addSkips fills in which gates of an open promotion somebody skipped, and whether they
 // may by now.
-func (o *Gatherer) addSkips(ctx context.Context, ev *Evaluation, p *OpenPull) error {
+func (ga *Gatherer) addSkips(ctx context.Context, ev *Evaluation, p *OpenPull) error {
 	r := ev.Snapshot.Repo
-	stored, err := ReadSkips(ctx, o.opts.Store, r.ID, p.Number, p.Head, p.Release)
+	stored, err := ReadSkips(ctx, ga.opts.Store, r.ID, p.Number, p.Head, p.Release)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (o *Gatherer) addSkips(ctx context.Context, ev *Evaluation, p *OpenPull) er
 			continue
 		}
 		if s.Via == "" {
-			may, err := o.MaySkip(ctx, r, ev.Pipeline.Spec.BreakGlass, s.By, ev.fresh)
+			may, err := ga.MaySkip(ctx, r, ev.Pipeline.Spec.BreakGlass, s.By, ev.fresh)
 			switch failed := retryableError(ctx, err); {
 			case failed != nil:
 				return failed
@@ -57,7 +57,7 @@ func (o *Gatherer) addSkips(ctx context.Context, ev *Evaluation, p *OpenPull) er
 			case !may:
 				s.Err = s.By + " isn't among those whom the pipeline's breakGlass names any more"
 			default:
-				if s.Err, err = o.whyMayNotWrite(ctx, r, s.By, ev.fresh); err != nil {
+				if s.Err, err = ga.whyMayNotWrite(ctx, r, s.By, ev.fresh); err != nil {
 					return err
 				}
 			}
@@ -69,8 +69,8 @@ func (o *Gatherer) addSkips(ctx context.Context, ev *Evaluation, p *OpenPull) er
 
 // whyMayNotWrite says why somebody isn't known to have the permission to write, which a
 // skip takes; empty: they have. The error is worth another try.
-func (o *Gatherer) whyMayNotWrite(ctx context.Context, r *Repository, login string, fresh bool) (why string, err error) {
-	level, err := o.userPermission(ctx, r, login, fresh)
+func (ga *Gatherer) whyMayNotWrite(ctx context.Context, r *Repository, login string, fresh bool) (why string, err error) {
+	level, err := ga.userPermission(ctx, r, login, fresh)
 	switch failed := retryableError(ctx, err); {
 	case failed != nil:
 		return "", fmt.Errorf("read the permission of %s: %w", login, failed)
@@ -84,7 +84,7 @@ func (o *Gatherer) whyMayNotWrite(ctx context.Context, r *Repository, login stri
 
 // MaySkip says whether a pipeline's breakGlass names an account, or a team that it is in;
 // fresh asks the forge whatever is remembered.
-func (o *Gatherer) MaySkip(ctx context.Context, r *Repository, b *pipeline.BreakGlass, login string, fresh bool) (bool, error) {
+func (ga *Gatherer) MaySkip(ctx context.Context, r *Repository, b *pipeline.BreakGlass, login string, fresh bool) (bool, error) {
 	if b == nil || login == "" {
 		return false, nil
 	}
@@ -93,7 +93,7 @@ func (o *Gatherer) MaySkip(ctx context.Context, r *Repository, b *pipeline.Break
 	}
 	var failed error
 	for _, team := range b.Teams {
-		is, err := o.IsInTeam(ctx, r, team, login, fresh)
+		is, err := ga.IsInTeam(ctx, r, team, login, fresh)
 		if is {
 			return true, nil
 		}

@@ -107,21 +107,21 @@ func (s *Snapshot) AllUnits() []promotion.Unit {
 }
 
 // WhyEmpty says why a pipeline has no component, which nothing else would show; "" where it has one.
-func (p *ResolvedPipeline) WhyEmpty() string {
+func (r *ResolvedPipeline) WhyEmpty() string {
 	switch {
-	case len(p.Units) > 0:
+	case len(r.Units) > 0:
 		return ""
-	case len(p.Problems) > 1:
-		return fmt.Sprintf("it has no component: %s; and %d more problems, which `liftlock resolve` in a checkout names", p.Problems[0], len(p.Problems)-1)
-	case len(p.Problems) > 0:
-		return "it has no component: " + p.Problems[0]
+	case len(r.Problems) > 1:
+		return fmt.Sprintf("it has no component: %s; and %d more problems, which `liftlock resolve` in a checkout names", r.Problems[0], len(r.Problems)-1)
+	case len(r.Problems) > 0:
+		return "it has no component: " + r.Problems[0]
 	}
 	return "it has no component: what it names generates no Application with an environment of its own; `liftlock resolve` in a checkout says what is generated"
 }
 
 // ProblemsOf are the problems that concern a component.
-func (p *ResolvedPipeline) ProblemsOf(component string) []string {
-	return p.componentProblems.For(component)
+func (r *ResolvedPipeline) ProblemsOf(component string) []string {
+	return r.componentProblems.For(component)
 }
 
 // BranchHead is a branch and its commit that is judged.

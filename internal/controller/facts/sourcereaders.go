@@ -10,8 +10,8 @@ import (
 )
 
 // LastSnapshot is the repository as it was last resolved in this process; nil: it wasn't.
-func (o *targetGatherer) LastSnapshot(repo string) *Snapshot {
-	s, ok := o.snapshots.Get(repo)
+func (tg *targetGatherer) LastSnapshot(repo string) *Snapshot {
+	s, ok := tg.snapshots.Get(repo)
 	if !ok {
 		return nil
 	}
@@ -20,7 +20,7 @@ func (o *targetGatherer) LastSnapshot(repo string) *Snapshot {
 
 // SourceReaders lists the units with a target that has a source, a remote base or a chart's dependency in another
 // repository, by the addresses of that one. With onlyKnown no index of files is made to find out who reads it so.
-func (o *targetGatherer) SourceReaders(ctx context.Context, s *Snapshot, addresses []string, onlyKnown bool) []promotion.Unit {
+func (tg *targetGatherer) SourceReaders(ctx context.Context, s *Snapshot, addresses []string, onlyKnown bool) []promotion.Unit {
 	known := map[string]bool{}
 	isThere := func(address string) bool {
 		is, judged := known[address]
@@ -47,11 +47,11 @@ func (o *targetGatherer) SourceReaders(ctx context.Context, s *Snapshot, address
 
 // readsThere says whether a target has a source elsewhere that fulfils a condition, or reads one by a base of its own
 // sources, on any branch. One whose files can't be told now counts.
-func (p *ResolvedPipeline) readsThere(ctx context.Context, t *appset.Target, isThere func(address string) bool, onlyKnown bool) bool {
+func (r *ResolvedPipeline) readsThere(ctx context.Context, t *appset.Target, isThere func(address string) bool, onlyKnown bool) bool {
 	if slices.ContainsFunc(t.Sources, func(s appset.Source) bool { return !s.Here && isThere(s.RepoURL) }) {
 		return true
 	}
-	for _, index := range p.readerIndexes {
+	for _, index := range r.readerIndexes {
 		if onlyKnown {
 			if index = index.newestBuilt(); index == nil {
 				continue

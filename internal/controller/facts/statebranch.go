@@ -22,8 +22,8 @@ var SeenHeads = record.Declare[record.Repository, map[string]string](record.Decl
 
 // SeenHeads are the heads of a repository's branches that matter, as a process saw them last;
 // nil where nobody looked, or an older version did.
-func (o *Gatherer) SeenHeads(ctx context.Context, r *Repository) (map[string]string, error) {
-	seen, _, err := SeenHeads.Get(ctx, o.opts.Store, record.Repository(r.ID))
+func (ga *Gatherer) SeenHeads(ctx context.Context, r *Repository) (map[string]string, error) {
+	seen, _, err := SeenHeads.Get(ctx, ga.opts.Store, record.Repository(r.ID))
 	return seen, err
 }
 
@@ -38,12 +38,12 @@ var StateCommits = record.Declare[record.Repository, string](record.Declaration{
 // made, or took for the truth when it looked first. What anybody else pushed since may restrain, and lifts
 // nothing: where the two differ the holds of both count, until Liftlock has put back what is missing. Where
 // somebody deleted the branch there is no head, and only a command lifts what was there.
-func (o *Gatherer) FindHolds(ctx context.Context, r *Repository) (head, own string, err error) {
+func (ga *Gatherer) FindHolds(ctx context.Context, r *Repository) (head, own string, err error) {
 	head, ok, err := r.Mirror.Head(ctx, history.StateBranch)
 	if err != nil {
 		return "", "", fmt.Errorf("read where the holds are: %w", err)
 	}
-	known, _, err := StateCommits.Get(ctx, o.opts.Store, record.Repository(r.ID))
+	known, _, err := StateCommits.Get(ctx, ga.opts.Store, record.Repository(r.ID))
 	if err != nil {
 		return "", "", err
 	}
@@ -56,7 +56,7 @@ func (o *Gatherer) FindHolds(ctx context.Context, r *Repository) (head, own stri
 	case known != "":
 		return "", known, nil
 	}
-	seen, err := o.SeenHeads(ctx, r)
+	seen, err := ga.SeenHeads(ctx, r)
 	return "", seen[history.StateBranch], err
 }
 
@@ -109,14 +109,14 @@ func findOwnState(ctx context.Context, r *Repository, head, known string) (strin
 
 // holdsOf are the holds that concern a unit: those at the state branch's head, and those that Liftlock knows of
 // that somebody else took off there.
-func (o *Gatherer) holdsOf(r *Repository, u promotion.Unit, head, own string) promotion.Known[[]promotion.Hold] {
+func (ga *Gatherer) holdsOf(r *Repository, u promotion.Unit, head, own string) promotion.Known[[]promotion.Hold] {
 	if head == "" && own != "" { // which of them stand can't be told
 		return promotion.Unsure[[]promotion.Hold](fmt.Sprintf("the branch %s, which has them, was deleted; Liftlock puts it back, or push %s there", history.StateBranch, own))
 	}
-	holds, err := o.readHolds(r, head, u)
+	holds, err := ga.readHolds(r, head, u)
 	if err == nil && own != head {
 		var before []promotion.Hold
-		before, err = o.readHolds(r, own, u)
+		before, err = ga.readHolds(r, own, u)
 		for _, h := range before {
 			if !slices.Contains(holds, h) {
 				holds = append(holds, h)
@@ -134,8 +134,8 @@ func (o *Gatherer) holdsOf(r *Repository, u promotion.Unit, head, own string) pr
 
 // ReadHoldFile reads what each who holds something set, by its file on the state branch: what its head has, and
 // what Liftlock knows of that somebody else took off there.
-func (o *Gatherer) ReadHoldFile(ctx context.Context, r *Repository, file string) ([]promotion.Holding, error) {
-	head, own, err := o.FindHolds(ctx, r)
+func (ga *Gatherer) ReadHoldFile(ctx context.Context, r *Repository, file string) ([]promotion.Holding, error) {
+	head, own, err := ga.FindHolds(ctx, r)
 	if err != nil || own == "" {
 		return nil, err
 	}

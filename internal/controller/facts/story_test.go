@@ -121,8 +121,8 @@ spec:
 }
 
 // openMirror opens an empty mirror of the repository.
-func (w *story) openMirror() *git.Mirror {
-	return git.OpenMemory(w.remote, git.MemoryOptions{Author: w.forge.Ident(storyBot), Now: func() time.Time { return w.now }, BeforeRemote: w.faults.BeforeRemote, AfterRemote: w.faults.AfterRemote})
+func (sto *story) openMirror() *git.Mirror {
+	return git.OpenMemory(sto.remote, git.MemoryOptions{Author: sto.forge.Ident(storyBot), Now: func() time.Time { return sto.now }, BeforeRemote: sto.faults.BeforeRemote, AfterRemote: sto.faults.AfterRemote})
 }
 
 func storyPipeline(spec string) string {
@@ -146,170 +146,170 @@ func overlayText(component, tag string) string {
 }
 
 // restart begins the life of another process over a store that is lost.
-func (w *story) restart() {
-	w.t.Helper()
-	now := func() time.Time { return w.now }
-	o := store.Options{Now: now, Intercept: w.faults.Intercept, InterceptStatement: w.faults.InterceptStatement}
-	if w.sqlite {
+func (sto *story) restart() {
+	sto.t.Helper()
+	now := func() time.Time { return sto.now }
+	o := store.Options{Now: now, Intercept: sto.faults.Intercept, InterceptStatement: sto.faults.InterceptStatement}
+	if sto.sqlite {
 		var err error
-		w.store, err = store.Open(w.ctx(), "sqlite://"+filepath.Join(w.t.TempDir(), "liftlock.db"), o)
-		w.must(err)
+		sto.store, err = store.Open(sto.ctx(), "sqlite://"+filepath.Join(sto.t.TempDir(), "liftlock.db"), o)
+		sto.must(err)
 	} else {
-		w.store = store.OpenMemory(o)
+		sto.store = store.OpenMemory(o)
 	}
-	w.t.Cleanup(func() { _ = w.store.Close() })
-	w.startProcess()
+	sto.t.Cleanup(func() { _ = sto.store.Close() })
+	sto.startProcess()
 }
 
 // useSQLite begins the life of another process over a store of SQLite.
-func (w *story) useSQLite() {
-	w.t.Helper()
-	w.sqlite = true
-	w.restart()
+func (sto *story) useSQLite() {
+	sto.t.Helper()
+	sto.sqlite = true
+	sto.restart()
 }
 
 // startProcess begins the life of another process over the same store.
-func (w *story) startProcess() {
-	w.options.Store, w.options.Resolver, w.options.MainArgoCD, w.options.Repos = w.store, appset.New(appset.Options{}), "hub", []*Repository{w.repo}
-	w.options.ArgoCDs = map[string]ArgoCD{"hub": {Apps: storyArgoCD{w}, Trees: storyArgoCD{w}, Namespace: "argocd", NoRefresh: true}}
-	w.options.Now, w.options.MaxAge = func() time.Time { return w.now }, time.Hour
-	w.o, w.running = New(w.options), nil
+func (sto *story) startProcess() {
+	sto.options.Store, sto.options.Resolver, sto.options.MainArgoCD, sto.options.Repos = sto.store, appset.New(appset.Options{}), "hub", []*Repository{sto.repo}
+	sto.options.ArgoCDs = map[string]ArgoCD{"hub": {Apps: storyArgoCD{sto}, Trees: storyArgoCD{sto}, Namespace: "argocd", NoRefresh: true}}
+	sto.options.Now, sto.options.MaxAge = func() time.Time { return sto.now }, time.Hour
+	sto.o, sto.running = New(sto.options), nil
 }
 
-func (w *story) must(err error) {
-	w.t.Helper()
+func (sto *story) must(err error) {
+	sto.t.Helper()
 	if err != nil {
-		w.t.Fatal(err)
+		sto.t.Fatal(err)
 	}
 }
 
-func (w *story) ctx() context.Context { return w.t.Context() }
+func (sto *story) ctx() context.Context { return sto.t.Context() }
 
 // wait lets time pass.
-func (w *story) wait(d time.Duration) { w.now = w.now.Add(d) }
+func (sto *story) wait(d time.Duration) { sto.now = sto.now.Add(d) }
 
 // name says what goldens call a commit or a release.
-func (w *story) name(id, name string) { w.names[id] = name }
+func (sto *story) name(id, name string) { sto.names[id] = name }
 
-func (w *story) head(branch string) string {
-	head, _ := w.remote.Head(branch)
+func (sto *story) head(branch string) string {
+	head, _ := sto.remote.Head(branch)
 	return head
 }
 
 // commit pushes files to main; an empty text removes one.
-func (w *story) commit(login, message string, files map[string]string) string {
-	w.t.Helper()
-	return w.commitTo(login, "main", w.head("main"), message, files)
+func (sto *story) commit(login, message string, files map[string]string) string {
+	sto.t.Helper()
+	return sto.commitTo(login, "main", sto.head("main"), message, files)
 }
 
 // commitTo pushes a commit on a base to a branch.
-func (w *story) commitTo(login, branch, base, message string, files map[string]string) string {
-	w.t.Helper()
-	w.wait(time.Minute)
-	who := w.forge.Ident(login)
-	spec := git.CommitSpec{Message: message, When: w.now, Author: &who, Committer: &who}
+func (sto *story) commitTo(login, branch, base, message string, files map[string]string) string {
+	sto.t.Helper()
+	sto.wait(time.Minute)
+	who := sto.forge.Ident(login)
+	spec := git.CommitSpec{Message: message, When: sto.now, Author: &who, Committer: &who}
 	if base != "" {
 		spec.Parents, spec.Base = []string{base}, base
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		spec.Files = append(spec.Files, git.FileWrite{Path: name, Content: []byte(files[name]), Delete: files[name] == ""})
 	}
-	sha, err := w.remote.Write(w.ctx(), spec)
-	w.must(err)
-	w.must(w.forge.Push(storyRepo, login, branch, sha, true))
-	w.fetch()
+	sha, err := sto.remote.Write(sto.ctx(), spec)
+	sto.must(err)
+	sto.must(sto.forge.Push(storyRepo, login, branch, sha, true))
+	sto.fetch()
 	subject, _, _ := strings.Cut(message, "\n")
-	w.name(sha, subject)
+	sto.name(sha, subject)
 	return sha
 }
 
 // release gives components in an environment another tag.
-func (w *story) release(login, env, tag string, components ...string) string {
-	w.t.Helper()
+func (sto *story) release(login, env, tag string, components ...string) string {
+	sto.t.Helper()
 	files := map[string]string{}
 	for _, c := range components {
 		files[overlayFile(c, env)] = overlayText(c, tag)
 	}
-	return w.commit(login, "Release "+strings.Join(components, " and ")+" "+tag+" to "+env, files)
+	return sto.commit(login, "Release "+strings.Join(components, " and ")+" "+tag+" to "+env, files)
 }
 
-func (w *story) fetch() {
-	w.t.Helper()
-	_, err := w.repo.Mirror.Fetch(w.ctx())
-	w.must(err)
+func (sto *story) fetch() {
+	sto.t.Helper()
+	_, err := sto.repo.Mirror.Fetch(sto.ctx())
+	sto.must(err)
 }
 
 // refreshPull reads a pull request as a webhook would have it read.
-func (w *story) refreshPull(number int) *forge.PullRequest {
-	w.t.Helper()
-	pr, err := w.o.RefreshPullRequest(w.ctx(), w.repo, number)
-	w.must(err)
+func (sto *story) refreshPull(number int) *forge.PullRequest {
+	sto.t.Helper()
+	pr, err := sto.o.RefreshPullRequest(sto.ctx(), sto.repo, number)
+	sto.must(err)
 	return pr
 }
 
-func (w *story) unit(component string) promotion.Unit {
-	return promotion.Unit{Repo: w.repo.ID, Pipeline: "shop", Component: component}
+func (sto *story) unit(component string) promotion.Unit {
+	return promotion.Unit{Repo: sto.repo.ID, Pipeline: "shop", Component: component}
 }
 
 // evaluate looks at the unit that a component is in, and decides.
-func (w *story) evaluate(component string, fresh bool) (*Evaluation, *promotion.Decision) {
-	w.t.Helper()
-	s, err := w.o.Snapshot(w.ctx(), w.repo)
-	w.must(err)
-	ev, d, err := w.o.Evaluate(w.ctx(), s, w.unit(component), fresh)
+func (sto *story) evaluate(component string, fresh bool) (*Evaluation, *promotion.Decision) {
+	sto.t.Helper()
+	s, err := sto.o.Snapshot(sto.ctx(), sto.repo)
+	sto.must(err)
+	ev, d, err := sto.o.Evaluate(sto.ctx(), s, sto.unit(component), fresh)
 	if err != nil {
-		w.t.Fatalf("%v (%s)", err, s.PipelineErr)
+		sto.t.Fatalf("%v (%s)", err, s.PipelineErr)
 	}
 	return ev, d
 }
 
 // lookAtUnit looks at the first component's unit, compares what was gathered with the golden,
 // and writes down what the controller does.
-func (w *story) lookAtUnit(step string) (*Evaluation, *promotion.Decision) {
-	w.t.Helper()
-	return w.lookAt(w.components[0], step)
+func (sto *story) lookAtUnit(step string) (*Evaluation, *promotion.Decision) {
+	sto.t.Helper()
+	return sto.lookAt(sto.components[0], step)
 }
 
-func (w *story) lookAt(component, step string) (*Evaluation, *promotion.Decision) {
-	w.t.Helper()
-	ev, d := w.evaluate(component, false)
-	w.addStep(step, ev, d)
-	w.failEach(component, step)
-	w.failReads(step, ev, d)
+func (sto *story) lookAt(component, step string) (*Evaluation, *promotion.Decision) {
+	sto.t.Helper()
+	ev, d := sto.evaluate(component, false)
+	sto.addStep(step, ev, d)
+	sto.failEach(component, step)
+	sto.failReads(step, ev, d)
 	return ev, d
 }
 
 // soak lets time pass, with a look a minute that no golden shows, and writes down what
 // is decided about what landed.
-func (w *story) soak(component string) {
-	w.t.Helper()
+func (sto *story) soak(component string) {
+	sto.t.Helper()
 	for range 4 {
-		ev, d := w.evaluate(component, false)
+		ev, d := sto.evaluate(component, false)
 		for i, c := range ev.Components {
-			records, events, err := w.o.Records(w.ctx(), c)
-			w.must(err)
-			w.storeComponent(c, &d.Components[i], records, events)
+			records, events, err := sto.o.Records(sto.ctx(), c)
+			sto.must(err)
+			sto.storeComponent(c, &d.Components[i], records, events)
 		}
-		w.record(ev, d)
-		w.wait(time.Minute)
+		sto.record(ev, d)
+		sto.wait(time.Minute)
 	}
 }
 
 // addStep adds to the golden what is other than before, and stores the evaluation.
-func (w *story) addStep(step string, ev *Evaluation, d *promotion.Decision) {
-	w.t.Helper()
+func (sto *story) addStep(step string, ev *Evaluation, d *promotion.Decision) {
+	sto.t.Helper()
 	now := map[string]string{}
 	add := func(prefix string, v any) {
 		raw, err := json.Marshal(v)
-		w.must(err)
+		sto.must(err)
 		dec := json.NewDecoder(bytes.NewReader(raw))
 		dec.UseNumber()
 		var plain any
-		w.must(dec.Decode(&plain))
+		sto.must(dec.Decode(&plain))
 		flatten(prefix, plain, now)
 	}
-	leftovers, err := w.o.Leftovers(w.ctx(), ev)
-	w.must(err)
+	leftovers, err := sto.o.Leftovers(sto.ctx(), ev)
+	sto.must(err)
 	slices.SortFunc(leftovers, func(a, b Leftover) int { return strings.Compare(a.Branch, b.Branch) })
 	add("leftovers", leftovers)
 	add("retryAt", ev.RetryAt)
@@ -333,8 +333,8 @@ func (w *story) addStep(step string, ev *Evaluation, d *promotion.Decision) {
 			facts.Envs[k].Spec, facts.Envs[k].Gates = pipeline.Environment{}, nil // as the file says
 		}
 		add(name, facts)
-		records, events, err := w.o.Records(w.ctx(), c)
-		w.must(err)
+		records, events, err := sto.o.Records(sto.ctx(), c)
+		sto.must(err)
 		add(name+"/records", records)
 		add(name+"/events", events)
 		add(name+"/merges", c.Merges)
@@ -353,30 +353,30 @@ func (w *story) addStep(step string, ev *Evaluation, d *promotion.Decision) {
 		for _, e := range c.Endpoints {
 			add(name+"/endpoints/"+endpointRequests.Key(record.InPull{Pull: e.pull, Name: e.state.ID}).String(), map[string]any{"answer": e.answer, "nextAt": e.nextAt, "failed": e.failed})
 		}
-		w.storeComponent(c, &d.Components[i], records, events)
+		sto.storeComponent(c, &d.Components[i], records, events)
 	}
-	w.nameReleases(ev)
-	replacer := w.replacer()
+	sto.nameReleases(ev)
+	replacer := sto.replacer()
 	clean := make(map[string]string, len(now))
 	for key, value := range now {
 		clean[replacer.Replace(key)] = replacer.Replace(value)
 	}
-	fmt.Fprintf(&w.golden, "== %s, at %s\n", step, w.now.Format("15:04:05"))
+	fmt.Fprintf(&sto.golden, "== %s, at %s\n", step, sto.now.Format("15:04:05"))
 	for _, key := range slices.Sorted(maps.Keys(clean)) {
-		switch was, had := w.last[key]; {
+		switch was, had := sto.last[key]; {
 		case !had:
-			fmt.Fprintf(&w.golden, "+ %s: %s\n", key, clean[key])
+			fmt.Fprintf(&sto.golden, "+ %s: %s\n", key, clean[key])
 		case was != clean[key]:
-			fmt.Fprintf(&w.golden, "~ %s: %s\n", key, clean[key])
+			fmt.Fprintf(&sto.golden, "~ %s: %s\n", key, clean[key])
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(w.last)) {
+	for _, key := range slices.Sorted(maps.Keys(sto.last)) {
 		if _, is := clean[key]; !is {
-			fmt.Fprintf(&w.golden, "- %s\n", key)
+			fmt.Fprintf(&sto.golden, "- %s\n", key)
 		}
 	}
-	w.golden.WriteString("\n")
-	w.last = clean
+	sto.golden.WriteString("\n")
+	sto.last = clean
 }
 
 // flatten writes values by where they are, but those that are nothing.
@@ -407,60 +407,60 @@ func flatten(at string, v any, out map[string]string) {
 }
 
 // nameReleases gives names to the releases that an evaluation knows.
-func (w *story) nameReleases(ev *Evaluation) {
+func (sto *story) nameReleases(ev *Evaluation) {
 	for _, id := range slices.Sorted(maps.Keys(ev.contents)) {
-		if w.names[id] == "" && len(ev.contents[id].Fields) > 0 {
+		if sto.names[id] == "" && len(ev.contents[id].Fields) > 0 {
 			image := ev.contents[id].Images()
 			name := ev.contents[id].String()
 			if len(image) > 0 {
 				name = strings.TrimPrefix(image[0].Name, "registry.example/") + " " + name
 			}
-			w.name(id, name)
+			sto.name(id, name)
 		}
 	}
 	for _, p := range ev.OpenPulls {
-		if p.Batch && w.names[p.Release] == "" {
-			w.name(p.Release, "all of "+p.Name)
+		if p.Batch && sto.names[p.Release] == "" {
+			sto.name(p.Release, "all of "+p.Name)
 		}
 	}
 }
 
 // replacer gives commits and releases their names, in full and in short.
-func (w *story) replacer() *strings.Replacer {
+func (sto *story) replacer() *strings.Replacer {
 	var pairs []string
-	for _, id := range slices.Sorted(maps.Keys(w.names)) {
-		pairs = append(pairs, id, "<"+w.names[id]+">")
+	for _, id := range slices.Sorted(maps.Keys(sto.names)) {
+		pairs = append(pairs, id, "<"+sto.names[id]+">")
 	}
-	for _, id := range slices.Sorted(maps.Keys(w.names)) {
-		pairs = append(pairs, id[:12], "<"+w.names[id]+", short>")
+	for _, id := range slices.Sorted(maps.Keys(sto.names)) {
+		pairs = append(pairs, id[:12], "<"+sto.names[id]+", short>")
 	}
 	return strings.NewReplacer(pairs...)
 }
 
 // storeComponent writes down what the controller does after a look.
-func (w *story) storeComponent(c *ComponentEvaluation, d *promotion.ComponentDecision, records []store.Promotion, events []store.Event) {
-	w.t.Helper()
+func (sto *story) storeComponent(c *ComponentEvaluation, d *promotion.ComponentDecision, records []store.Promotion, events []store.Event) {
+	sto.t.Helper()
 	row, err := PackView(c, d)
-	w.must(err)
-	w.must(w.store.Tx(w.ctx(), "judged", func(tx *store.Tx) error {
-		err := tx.PutObservations(w.ctx(), c.Observations...)
+	sto.must(err)
+	sto.must(sto.store.Tx(sto.ctx(), "judged", func(tx *store.Tx) error {
+		err := tx.PutObservations(sto.ctx(), c.Observations...)
 		for _, m := range c.Metrics {
-			err = cmpError(err, m.Store(w.ctx(), tx))
+			err = cmpError(err, m.Store(sto.ctx(), tx))
 		}
 		for _, r := range c.Endpoints {
-			err = cmpError(err, r.Store(w.ctx(), tx))
+			err = cmpError(err, r.Store(sto.ctx(), tx))
 		}
 		for _, a := range c.Soaks {
-			err = cmpError(err, tx.UpdateArrivalData(w.ctx(), a))
+			err = cmpError(err, tx.UpdateArrivalData(sto.ctx(), a))
 		}
-		err = cmpError(err, tx.PutUnit(w.ctx(), row))
-		err = cmpError(err, w.o.RecordQueued(w.ctx(), tx, c, d))
-		err = cmpError(err, w.o.SettlePulls(w.ctx(), tx, c))
+		err = cmpError(err, tx.PutUnit(sto.ctx(), row))
+		err = cmpError(err, sto.o.RecordQueued(sto.ctx(), tx, c, d))
+		err = cmpError(err, sto.o.SettlePulls(sto.ctx(), tx, c))
 		for _, p := range records {
-			_, failed := tx.PutPromotion(w.ctx(), p)
+			_, failed := tx.PutPromotion(sto.ctx(), p)
 			err = cmpError(err, failed)
 		}
-		_, failed := tx.AddEvents(w.ctx(), events...)
+		_, failed := tx.AddEvents(sto.ctx(), events...)
 		return cmpError(err, failed)
 	}))
 }
@@ -473,25 +473,25 @@ func cmpError(a, b error) error {
 }
 
 // end compares the steps with the golden.
-func (w *story) end() {
-	w.t.Helper()
-	file := filepath.Join("testdata", "stories", strings.TrimPrefix(w.t.Name(), "Test")+".txt")
+func (sto *story) end() {
+	sto.t.Helper()
+	file := filepath.Join("testdata", "stories", strings.TrimPrefix(sto.t.Name(), "Test")+".txt")
 	if *update {
-		w.must(os.WriteFile(file, []byte(w.golden.String()), 0o600))
+		sto.must(os.WriteFile(file, []byte(sto.golden.String()), 0o600))
 	}
 	want, err := os.ReadFile(file)
-	w.must(err)
-	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(w.golden.String(), "\n")); diff != "" {
-		w.t.Errorf("-want +got:\n%s", diff)
+	sto.must(err)
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(sto.golden.String(), "\n")); diff != "" {
+		sto.t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
 // record writes down what a decision found out about what landed, and ends commands.
-func (w *story) record(ev *Evaluation, d *promotion.Decision) {
-	w.t.Helper()
+func (sto *story) record(ev *Evaluation, d *promotion.Decision) {
+	sto.t.Helper()
 	for _, s := range d.Steps() {
 		if k, ok := s.Action.(promotion.FinishCommand); ok {
-			w.must(w.store.Tx(w.ctx(), "command", func(tx *store.Tx) error { return tx.FinishPendingCommand(w.ctx(), k.ID, k.Outcome) }))
+			sto.must(sto.store.Tx(sto.ctx(), "command", func(tx *store.Tx) error { return tx.FinishPendingCommand(sto.ctx(), k.ID, k.Outcome) }))
 		}
 		x, ok := s.Action.(promotion.Record)
 		if !ok {
@@ -503,15 +503,15 @@ func (w *story) record(ev *Evaluation, d *promotion.Decision) {
 				continue
 			}
 			if x.Verified {
-				h.MarkVerified(w.now)
+				h.MarkVerified(sto.now)
 			}
 			if x.Degraded {
-				h.MarkDegraded(w.now)
+				h.MarkDegraded(sto.now)
 			}
 			row, err := c.ArrivalRow(x.Environment, &h)
-			w.must(err)
-			w.must(w.store.Tx(w.ctx(), "record", func(tx *store.Tx) error {
-				_, err := tx.PutArrival(w.ctx(), row)
+			sto.must(err)
+			sto.must(sto.store.Tx(sto.ctx(), "record", func(tx *store.Tx) error {
+				_, err := tx.PutArrival(sto.ctx(), row)
 				return err
 			}))
 		}
@@ -532,9 +532,9 @@ func storyAction[A promotion.Action](w *story, d *promotion.Decision) A {
 }
 
 // openPromotion opens the promotion that a decision wants, as a run of ours would.
-func (w *story) openPromotion(ev *Evaluation, d *promotion.Decision) int {
-	w.t.Helper()
-	x := storyAction[promotion.Open](w, d)
+func (sto *story) openPromotion(ev *Evaluation, d *promotion.Decision) int {
+	sto.t.Helper()
+	x := storyAction[promotion.Open](sto, d)
 	k := Marker{Kind: promotion.KindPromotion, Release: x.Release}
 	releases := map[string]string{}
 	for _, m := range x.Members {
@@ -546,15 +546,15 @@ func (w *story) openPromotion(ev *Evaluation, d *promotion.Decision) int {
 		releases[ev.Unit.Component] = x.Release
 	}
 	branch := promotion.Branch(ev.Unit.Pipeline, x.Environment, ev.Unit.Component)
-	head := w.pushEdits(branch, x.Tip, fmt.Sprintf("Promote %s to %s\n\n%s", x.Name, x.Environment, w.trailers(ev, x.Environment, k)), ev.ComposedEdits(x.Environment, x.Release))
-	w.must(PushedHeads.Put(w.ctx(), w.store, record.OfBranch(w.repo.ID, branch), Pushed{{Head: head, Releases: releases}}))
-	return w.openPull(branch, "Promote "+x.Name+" to "+x.Environment, head, k)
+	head := sto.pushEdits(branch, x.Tip, fmt.Sprintf("Promote %s to %s\n\n%s", x.Name, x.Environment, sto.trailers(ev, x.Environment, k)), ev.ComposedEdits(x.Environment, x.Release))
+	sto.must(PushedHeads.Put(sto.ctx(), sto.store, record.OfBranch(sto.repo.ID, branch), Pushed{{Head: head, Releases: releases}}))
+	return sto.openPull(branch, "Promote "+x.Name+" to "+x.Environment, head, k)
 }
 
 // openRevert opens the revert that a decision wants.
-func (w *story) openRevert(ev *Evaluation, d *promotion.Decision) int {
-	w.t.Helper()
-	x := storyAction[promotion.OpenRevert](w, d)
+func (sto *story) openRevert(ev *Evaluation, d *promotion.Decision) int {
+	sto.t.Helper()
+	x := storyAction[promotion.OpenRevert](sto, d)
 	k := Marker{Kind: promotion.KindRevert, Release: x.Release, Of: x.Pull}
 	members := x.Members
 	if x.Batch {
@@ -564,11 +564,11 @@ func (w *story) openRevert(ev *Evaluation, d *promotion.Decision) int {
 		members = []promotion.Member{{Component: ev.Unit.Component}}
 	}
 	branch := promotion.RevertBranch(ev.Unit.Pipeline, x.Environment, ev.Unit.Component, x.Release)
-	head := w.pushEdits(branch, x.Tip, fmt.Sprintf("Revert #%d\n\n%s", x.Pull, w.trailers(ev, x.Environment, k)), ev.RestoredEdits(x.Environment, x.Pull, members))
-	return w.openPull(branch, fmt.Sprintf("Revert #%d", x.Pull), head, k)
+	head := sto.pushEdits(branch, x.Tip, fmt.Sprintf("Revert #%d\n\n%s", x.Pull, sto.trailers(ev, x.Environment, k)), ev.RestoredEdits(x.Environment, x.Pull, members))
+	return sto.openPull(branch, fmt.Sprintf("Revert #%d", x.Pull), head, k)
 }
 
-func (w *story) trailers(ev *Evaluation, env string, k Marker) string {
+func (sto *story) trailers(ev *Evaluation, env string, k Marker) string {
 	out := fmt.Sprintf("Liftlock-Pipeline: shop\nLiftlock-Environment: %s\nLiftlock-Component: %s\nLiftlock-Release: %s\nLiftlock-Kind: %s\n", env, ev.Unit.Component, k.Release, k.Kind)
 	if len(k.Members) > 0 {
 		out += promotion.TrailerMembers + ": " + promotion.MembersTrailer(k.Members) + "\n"
@@ -576,67 +576,67 @@ func (w *story) trailers(ev *Evaluation, env string, k Marker) string {
 	return out
 }
 
-func (w *story) pushEdits(branch, tip, message string, edits []fieldedit.Edit) string {
-	w.t.Helper()
+func (sto *story) pushEdits(branch, tip, message string, edits []fieldedit.Edit) string {
+	sto.t.Helper()
 	if len(edits) == 0 {
-		w.t.Fatalf("there is nothing to push to %s", branch)
+		sto.t.Fatalf("there is nothing to push to %s", branch)
 	}
-	head, err := CommitEdits(w.ctx(), w.repo.Mirror, tip, edits, message)
-	w.must(err)
-	old, _, err := w.repo.Mirror.Head(w.ctx(), branch)
-	w.must(err)
-	w.must(w.repo.Mirror.Push(w.ctx(), git.PushSpec{Branch: branch, New: head, Old: old}))
-	w.fetch()
+	head, err := CommitEdits(sto.ctx(), sto.repo.Mirror, tip, edits, message)
+	sto.must(err)
+	old, _, err := sto.repo.Mirror.Head(sto.ctx(), branch)
+	sto.must(err)
+	sto.must(sto.repo.Mirror.Push(sto.ctx(), git.PushSpec{Branch: branch, New: head, Old: old}))
+	sto.fetch()
 	subject, _, _ := strings.Cut(message, "\n")
-	w.name(head, subject)
+	sto.name(head, subject)
 	return head
 }
 
-func (w *story) openPull(branch, title, head string, k Marker) int {
-	w.t.Helper()
-	w.wait(time.Second)
-	pr, _, err := w.repo.Forge.CreatePullRequest(w.ctx(), storyRepo, forge.NewPullRequest{Title: title, Branch: branch, Base: "main", Labels: []string{promotion.LabelOurs},
-		Body: "What a person reads.\n" + w.repo.Marks.Sign(w.repo.ID, branch, head, k)})
-	w.must(err)
-	w.refreshPull(pr.Number)
+func (sto *story) openPull(branch, title, head string, k Marker) int {
+	sto.t.Helper()
+	sto.wait(time.Second)
+	pr, _, err := sto.repo.Forge.CreatePullRequest(sto.ctx(), storyRepo, forge.NewPullRequest{Title: title, Branch: branch, Base: "main", Labels: []string{promotion.LabelOurs},
+		Body: "What a person reads.\n" + sto.repo.Marks.Sign(sto.repo.ID, branch, head, k)})
+	sto.must(err)
+	sto.refreshPull(pr.Number)
 	return pr.Number
 }
 
 // merge merges a pull request by hand.
-func (w *story) merge(number int, login string) string {
-	w.t.Helper()
-	w.wait(time.Minute)
-	landed, err := w.forge.MergeByHand(storyRepo, number, login, "merge")
-	w.must(err)
-	w.fetch()
-	w.refreshPull(number)
-	w.name(landed, fmt.Sprintf("merge of #%d", number))
+func (sto *story) merge(number int, login string) string {
+	sto.t.Helper()
+	sto.wait(time.Minute)
+	landed, err := sto.forge.MergeByHand(storyRepo, number, login, "merge")
+	sto.must(err)
+	sto.fetch()
+	sto.refreshPull(number)
+	sto.name(landed, fmt.Sprintf("merge of #%d", number))
 	return landed
 }
 
 // command gives a command that waits for the next decision.
-func (w *story) command(component string, p store.PendingCommand) {
-	w.t.Helper()
-	p.Unit, p.At = wake.UnitName(w.unit(component)), w.now
-	w.must(w.store.Tx(w.ctx(), "command", func(tx *store.Tx) error {
-		_, err := tx.PutPendingCommand(w.ctx(), p)
+func (sto *story) command(component string, p store.PendingCommand) {
+	sto.t.Helper()
+	p.Unit, p.At = wake.UnitName(sto.unit(component)), sto.now
+	sto.must(sto.store.Tx(sto.ctx(), "command", func(tx *store.Tx) error {
+		_, err := tx.PutPendingCommand(sto.ctx(), p)
 		return err
 	}))
 }
 
 // putRecord writes down a value of the store's.
-func (w *story) putRecord(key store.RecordKey, value any) {
-	w.t.Helper()
+func (sto *story) putRecord(key store.RecordKey, value any) {
+	sto.t.Helper()
 	raw, err := json.Marshal(value)
-	w.must(err)
-	w.must(w.store.PutRecord(w.ctx(), key, raw))
+	sto.must(err)
+	sto.must(sto.store.PutRecord(sto.ctx(), key, raw))
 }
 
 // storyArgoCD has what main has, healthy, but for what the story says of Applications.
 type storyArgoCD struct{ w *story }
 
-func (a storyArgoCD) Get(_, name string) (*verification.App, bool) {
-	w := a.w
+func (s storyArgoCD) Get(_, name string) (*verification.App, bool) {
+	w := s.w
 	i := strings.LastIndex(name, "-")
 	if i < 0 || !slices.Contains(w.components, name[:i]) {
 		return nil, false
@@ -650,34 +650,34 @@ func (a storyArgoCD) Get(_, name string) (*verification.App, bool) {
 	return app, true
 }
 
-func (a storyArgoCD) Ready() error { return a.w.argocdErr }
+func (s storyArgoCD) Ready() error { return s.w.argocdErr }
 
-func (a storyArgoCD) UnhealthyResources(_ context.Context, app *verification.App) ([]verification.Resource, error) {
-	return a.w.unhealthy[app.Name], a.w.faults.Fail("argocd: unhealthy resources")
+func (s storyArgoCD) UnhealthyResources(_ context.Context, app *verification.App) ([]verification.Resource, error) {
+	return s.w.unhealthy[app.Name], s.w.faults.Fail("argocd: unhealthy resources")
 }
 
-func (a storyArgoCD) UncheckedResources(_ context.Context, app *verification.App) (verification.Unchecked, error) {
-	return app.Unchecked, a.w.faults.Fail("argocd: unchecked resources")
+func (s storyArgoCD) UncheckedResources(_ context.Context, app *verification.App) (verification.Unchecked, error) {
+	return app.Unchecked, s.w.faults.Fail("argocd: unchecked resources")
 }
 
-func (a storyArgoCD) RememberedUnchecked(*verification.App) (verification.Unchecked, bool) {
+func (s storyArgoCD) RememberedUnchecked(*verification.App) (verification.Unchecked, bool) {
 	return verification.Unchecked{}, false
 }
 
 // RunningImages decide nothing, and without them nothing is said: TestRunningImagesOfVerified has them fail.
-func (a storyArgoCD) RunningImages(context.Context, *verification.App) ([]verification.RunningImage, error) {
+func (s storyArgoCD) RunningImages(context.Context, *verification.App) ([]verification.RunningImage, error) {
 	return nil, nil
 }
 
 // becomes has an Application change, as the watch reports it.
-func (w *story) becomes(app string, change func(*verification.App)) {
-	w.t.Helper()
-	w.apps[app] = change
-	a, ok := storyArgoCD{w}.Get("argocd", app)
+func (sto *story) becomes(app string, change func(*verification.App)) {
+	sto.t.Helper()
+	sto.apps[app] = change
+	a, ok := storyArgoCD{sto}.Get("argocd", app)
 	if !ok {
-		w.t.Fatalf("there is no %s", app)
+		sto.t.Fatalf("there is no %s", app)
 	}
-	w.o.RecordApp(*a, false)
+	sto.o.RecordApp(*a, false)
 }
 
 // storyForge is the forge as we see it, with what happens to single pull requests and calls.
@@ -686,62 +686,62 @@ type storyForge struct {
 	w *story
 }
 
-func (f storyForge) PullRequest(ctx context.Context, r forge.Repo, number int) (*forge.PullRequest, error) {
-	pr, err := f.Forge.PullRequest(ctx, r, number)
-	if err == nil && f.w.bases[number] != "" {
-		pr.Base = f.w.bases[number]
+func (s storyForge) PullRequest(ctx context.Context, r forge.Repo, number int) (*forge.PullRequest, error) {
+	pr, err := s.Forge.PullRequest(ctx, r, number)
+	if err == nil && s.w.bases[number] != "" {
+		pr.Base = s.w.bases[number]
 	}
-	if err == nil && f.w.computing {
+	if err == nil && s.w.computing {
 		pr.Mergeable = forge.MergeableUnknown
 	}
 	return pr, err
 }
 
-func (f storyForge) Rules(ctx context.Context, r forge.Repo, branch string) (*forge.BranchRules, error) {
-	rules, err := f.Forge.Rules(ctx, r, branch)
+func (s storyForge) Rules(ctx context.Context, r forge.Repo, branch string) (*forge.BranchRules, error) {
+	rules, err := s.Forge.Rules(ctx, r, branch)
 	if err == nil {
-		err = f.w.fails["rules"]
+		err = s.w.fails["rules"]
 	}
-	if err == nil && f.w.rules != nil {
-		return f.w.rules, nil
+	if err == nil && s.w.rules != nil {
+		return s.w.rules, nil
 	}
 	return rules, err
 }
 
-func (f storyForge) Reviews(ctx context.Context, r forge.Repo, number int) ([]forge.Review, error) {
-	if err := f.w.fails["reviews"]; err != nil {
+func (s storyForge) Reviews(ctx context.Context, r forge.Repo, number int) ([]forge.Review, error) {
+	if err := s.w.fails["reviews"]; err != nil {
 		return nil, err
 	}
-	return f.Forge.Reviews(ctx, r, number)
+	return s.Forge.Reviews(ctx, r, number)
 }
 
-func (f storyForge) Checks(ctx context.Context, r forge.Repo, commit string) ([]forge.Check, error) {
-	if err := f.w.fails["checks"]; err != nil {
+func (s storyForge) Checks(ctx context.Context, r forge.Repo, commit string) ([]forge.Check, error) {
+	if err := s.w.fails["checks"]; err != nil {
 		return nil, err
 	}
-	return f.Forge.Checks(ctx, r, commit)
+	return s.Forge.Checks(ctx, r, commit)
 }
 
-func (f storyForge) IsTeamMember(ctx context.Context, t forge.Team, login string) (bool, error) {
-	if err := f.w.fails["team"]; err != nil {
+func (s storyForge) IsTeamMember(ctx context.Context, t forge.Team, login string) (bool, error) {
+	if err := s.w.fails["team"]; err != nil {
 		return false, err
 	}
-	return f.Forge.IsTeamMember(ctx, t, login)
+	return s.Forge.IsTeamMember(ctx, t, login)
 }
 
-func (f storyForge) Permission(ctx context.Context, r forge.Repo, login string) (forge.Permission, error) {
-	if err := f.w.fails["permission"]; err != nil {
+func (s storyForge) Permission(ctx context.Context, r forge.Repo, login string) (forge.Permission, error) {
+	if err := s.w.fails["permission"]; err != nil {
 		return forge.PermissionNone, err
 	}
-	return f.Forge.Permission(ctx, r, login)
+	return s.Forge.Permission(ctx, r, login)
 }
 
 // mergeCommit merges main into a branch, as the forge's own button does.
-func (w *story) mergeCommit(tree string, parents ...string) string {
-	w.t.Helper()
-	w.wait(time.Minute)
-	sha, err := w.remote.Write(w.ctx(), git.CommitSpec{Message: "Merge main", When: w.now, Parents: parents, Base: tree})
-	w.must(err)
-	w.name(sha, "Merge main")
+func (sto *story) mergeCommit(tree string, parents ...string) string {
+	sto.t.Helper()
+	sto.wait(time.Minute)
+	sha, err := sto.remote.Write(sto.ctx(), git.CommitSpec{Message: "Merge main", When: sto.now, Parents: parents, Base: tree})
+	sto.must(err)
+	sto.name(sha, "Merge main")
 	return sha
 }

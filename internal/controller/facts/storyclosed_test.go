@@ -81,11 +81,11 @@ func TestClosedPulls(t *testing.T) {
 }
 
 // markClosed writes into a pull request's body that it is Liftlock that closes it.
-func (w *story) markClosed(number int) {
-	w.t.Helper()
-	pr, err := w.repo.Forge.PullRequest(w.ctx(), storyRepo, number)
-	w.must(err)
-	w.must(w.forge.EditBody(storyRepo, number, storyBot, w.repo.Marks.MarkClosed(w.repo.ID, pr, w.now, pr.Body)))
+func (sto *story) markClosed(number int) {
+	sto.t.Helper()
+	pr, err := sto.repo.Forge.PullRequest(sto.ctx(), storyRepo, number)
+	sto.must(err)
+	sto.must(sto.forge.EditBody(storyRepo, number, storyBot, sto.repo.Marks.MarkClosed(sto.repo.ID, pr, sto.now, pr.Body)))
 }
 
 // TestStaleMergeability doesn't believe that a head conflicts which was composed on the

@@ -75,9 +75,9 @@ func TestMergeabilityComesLater(t *testing.T) {
 }
 
 // readAnew is an open pull request as the next look describes it.
-func (w *story) readAnew(number int) *OpenPull {
-	w.t.Helper()
-	ev, _ := w.evaluate("web", false)
+func (sto *story) readAnew(number int) *OpenPull {
+	sto.t.Helper()
+	ev, _ := sto.evaluate("web", false)
 	return ev.OpenPulls[number]
 }
 

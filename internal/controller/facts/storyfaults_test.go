@@ -17,11 +17,11 @@ import (
 )
 
 // beforeForge has a call of ours of the forge fail when it is its turn.
-func (w *story) beforeForge(login, op string) error {
+func (sto *story) beforeForge(login, op string) error {
 	if login != storyBot {
 		return nil
 	}
-	if err := w.faults.Fail("forge: " + op); err != nil {
+	if err := sto.faults.Fail("forge: " + op); err != nil {
 		return &forge.Error{Op: op, Kind: forge.ErrRetryable, Err: err}
 	}
 	return nil
@@ -32,88 +32,88 @@ func (w *story) beforeForge(login, op string) error {
 // error, or a fact that isn't known and says why, or else a call that is tolerated; and
 // whatever isn't known has nothing done that would not be done if it were. The looks after it,
 // which the golden holds, don't know of any of this.
-func (w *story) failEach(component, step string) {
-	w.t.Helper()
+func (sto *story) failEach(component, step string) {
+	sto.t.Helper()
 	if testing.Short() { // what one run comes to is nothing that goroutines share
 		return
 	}
-	warm := w.repo
-	w.repo = w.cloneRepository()
-	w.faults = faulttest.Faults{Deep: true}
-	want, known, err := w.lookAnew(component)
-	callers := w.faults.Callers()
-	w.faults = faulttest.Faults{}
-	w.repo = warm
+	warm := sto.repo
+	sto.repo = sto.cloneRepository()
+	sto.faults = faulttest.Faults{Deep: true}
+	want, known, err := sto.lookAnew(component)
+	callers := sto.faults.Callers()
+	sto.faults = faulttest.Faults{}
+	sto.repo = warm
 	if err != nil {
 		return // whoever looks next says why
 	}
 	for _, caller := range callers {
-		if w.failed[caller] {
+		if sto.failed[caller] {
 			continue
 		}
-		w.failed[caller] = true
-		w.repo = w.cloneRepository()
-		w.faults = faulttest.Faults{Deep: true, Caller: caller}
-		steps, text, err := w.lookAnew(component)
-		hit := w.faults.Hit
-		w.faults = faulttest.Faults{}
-		w.repo = warm
+		sto.failed[caller] = true
+		sto.repo = sto.cloneRepository()
+		sto.faults = faulttest.Faults{Deep: true, Caller: caller}
+		steps, text, err := sto.lookAnew(component)
+		hit := sto.faults.Hit
+		sto.faults = faulttest.Faults{}
+		sto.repo = warm
 		switch {
 		case hit == "":
 			continue // what it does was done by the look before
 		case errors.Is(err, faulttest.ErrInjected), err != nil && hit == "context": // which may say what came before
 		case err != nil:
-			w.t.Errorf("%s: after %s had failed: %v", step, caller, err)
+			sto.t.Errorf("%s: after %s had failed: %v", step, caller, err)
 		case !strings.Contains(text, faulttest.ErrInjected.Error()):
-			w.t.Errorf("%s: nothing says that %s failed", step, caller)
+			sto.t.Errorf("%s: nothing says that %s failed", step, caller)
 		}
 		for s := range maps.Keys(steps) {
 			if !want[s] {
-				w.t.Errorf("%s: after %s had failed it is decided to %s, and otherwise to %q", step, caller, s, slices.Sorted(maps.Keys(want)))
+				sto.t.Errorf("%s: after %s had failed it is decided to %s, and otherwise to %q", step, caller, s, slices.Sorted(maps.Keys(want)))
 			}
 		}
 	}
-	w.failNext(component, step, want)
-	w.repo = w.cloneRepository()
-	again, text, err := w.lookAnew(component)
-	w.repo = warm
-	if w.must(err); !maps.Equal(again, want) || text != known {
-		w.t.Errorf("%s: after the failures it is decided to %q, and before to %q", step, slices.Sorted(maps.Keys(again)), slices.Sorted(maps.Keys(want)))
+	sto.failNext(component, step, want)
+	sto.repo = sto.cloneRepository()
+	again, text, err := sto.lookAnew(component)
+	sto.repo = warm
+	if sto.must(err); !maps.Equal(again, want) || text != known {
+		sto.t.Errorf("%s: after the failures it is decided to %q, and before to %q", step, slices.Sorted(maps.Keys(again)), slices.Sorted(maps.Keys(want)))
 	}
 }
 
 // failNext looks at a unit as a process does that has looked at it before, in this story, as
 // often as a call fails that hasn't failed yet: what it remembers of a look that failed must
 // have it decide nothing else once none fails.
-func (w *story) failNext(component, step string, want map[string]bool) {
-	w.t.Helper()
+func (sto *story) failNext(component, step string, want map[string]bool) {
+	sto.t.Helper()
 	if testing.Short() { // what one run comes to is nothing that goroutines share
 		return
 	}
-	if w.running == nil {
-		w.running = w.newProcess()
+	if sto.running == nil {
+		sto.running = sto.newProcess()
 	}
 	for {
-		w.faults = faulttest.Faults{Deep: true, Once: w.failedNext}
-		steps, text, err := w.lookWith(w.running, component)
-		hit, caller := w.faults.Hit, w.faults.HitCaller
-		w.faults = faulttest.Faults{}
+		sto.faults = faulttest.Faults{Deep: true, Once: sto.failedNext}
+		steps, text, err := sto.lookWith(sto.running, component)
+		hit, caller := sto.faults.Hit, sto.faults.HitCaller
+		sto.faults = faulttest.Faults{}
 		switch {
 		case hit == "":
-			if w.must(err); !maps.Equal(steps, want) {
-				w.t.Errorf("%s: who looked before decides to %q, and who begins to %q", step, slices.Sorted(maps.Keys(steps)), slices.Sorted(maps.Keys(want)))
+			if sto.must(err); !maps.Equal(steps, want) {
+				sto.t.Errorf("%s: who looked before decides to %q, and who begins to %q", step, slices.Sorted(maps.Keys(steps)), slices.Sorted(maps.Keys(want)))
 			}
 			return
 		case errors.Is(err, faulttest.ErrInjected), err != nil && hit == "context":
 			continue
 		case err != nil:
-			w.t.Errorf("%s: who looked before, after %s had failed: %v", step, caller, err)
+			sto.t.Errorf("%s: who looked before, after %s had failed: %v", step, caller, err)
 		case !strings.Contains(text, faulttest.ErrInjected.Error()):
-			w.t.Errorf("%s: to who looked before nothing says that %s failed", step, caller)
+			sto.t.Errorf("%s: to who looked before nothing says that %s failed", step, caller)
 		}
 		for s := range maps.Keys(steps) {
 			if !want[s] {
-				w.t.Errorf("%s: who looked before, after %s had failed, decides to %s, and otherwise to %q", step, caller, s, slices.Sorted(maps.Keys(want)))
+				sto.t.Errorf("%s: who looked before, after %s had failed, decides to %s, and otherwise to %q", step, caller, s, slices.Sorted(maps.Keys(want)))
 			}
 		}
 	}
@@ -121,22 +121,22 @@ func (w *story) failNext(component, step string, want map[string]bool) {
 
 // cloneRepository is the repository as a process has it that has just cloned it: nothing of its mirror is
 // remembered, so that reading it may fail.
-func (w *story) cloneRepository() *Repository {
-	w.t.Helper()
-	r := *w.repo
-	r.Mirror = w.openMirror()
-	_, err := r.Mirror.Fetch(w.ctx())
-	w.must(err)
+func (sto *story) cloneRepository() *Repository {
+	sto.t.Helper()
+	r := *sto.repo
+	r.Mirror = sto.openMirror()
+	_, err := r.Mirror.Fetch(sto.ctx())
+	sto.must(err)
 	return &r
 }
 
 // newProcess is the gatherer of a process that has just begun.
-func (w *story) newProcess() *Gatherer {
-	o := w.options
+func (sto *story) newProcess() *Gatherer {
+	o := sto.options
 	o.Repos = slices.Clone(o.Repos)
 	for i := range o.Repos {
-		if o.Repos[i].ID == w.repo.ID {
-			o.Repos[i] = w.repo
+		if o.Repos[i].ID == sto.repo.ID {
+			o.Repos[i] = sto.repo
 		}
 	}
 	o.Resolver = appset.New(appset.Options{})
@@ -144,20 +144,20 @@ func (w *story) newProcess() *Gatherer {
 }
 
 // lookAnew gives what a process that has just begun decides to do, and the facts for it.
-func (w *story) lookAnew(component string) (steps map[string]bool, known string, err error) {
-	w.t.Helper()
-	return w.lookWith(w.newProcess(), component)
+func (sto *story) lookAnew(component string) (steps map[string]bool, known string, err error) {
+	sto.t.Helper()
+	return sto.lookWith(sto.newProcess(), component)
 }
 
 // lookWith gives what a process decides to do, and the facts for it.
-func (w *story) lookWith(g *Gatherer, component string) (steps map[string]bool, known string, err error) {
-	w.t.Helper()
-	ctx := w.faults.Context(w.ctx())
-	s, err := g.Snapshot(ctx, w.repo)
+func (sto *story) lookWith(g *Gatherer, component string) (steps map[string]bool, known string, err error) {
+	sto.t.Helper()
+	ctx := sto.faults.Context(sto.ctx())
+	s, err := g.Snapshot(ctx, sto.repo)
 	if err != nil {
 		return nil, "", err
 	}
-	ev, d, err := g.Evaluate(ctx, s, w.unit(component), false)
+	ev, d, err := g.Evaluate(ctx, s, sto.unit(component), false)
 	if err != nil {
 		return nil, "", err
 	}
@@ -170,59 +170,59 @@ func (w *story) lookWith(g *Gatherer, component string) (steps map[string]bool, 
 		}
 	}
 	raw, err := json.Marshal(ev.Facts())
-	w.must(err)
+	sto.must(err)
 	pulls, err := json.Marshal(ev.OpenPulls)
-	w.must(err)
+	sto.must(err)
 	return steps, string(raw) + string(pulls), nil
 }
 
 // failUntilDone does something as often as a call fails that hasn't failed yet in this story, before
 // its effect or after it, until none is left: each failure must be its error, and what it did before
 // must not keep it from coming to its end. Before each time something may be made as it was.
-func (w *story) failUntilDone(what string, before func(), do func(ctx context.Context) error) {
-	w.t.Helper()
+func (sto *story) failUntilDone(what string, before func(), do func(ctx context.Context) error) {
+	sto.t.Helper()
 	for {
 		if before != nil {
 			before()
 		}
-		w.faults = faulttest.Faults{Deep: true, Once: w.failedDirectly}
-		err := do(w.faults.Context(w.ctx()))
-		hit, caller := w.faults.Hit, w.faults.HitCaller
-		w.faults = faulttest.Faults{}
+		sto.faults = faulttest.Faults{Deep: true, Once: sto.failedDirectly}
+		err := do(sto.faults.Context(sto.ctx()))
+		hit, caller := sto.faults.Hit, sto.faults.HitCaller
+		sto.faults = faulttest.Faults{}
 		switch {
 		case hit == "" && err != nil:
-			w.t.Fatalf("%s: without a failure: %v", what, err)
+			sto.t.Fatalf("%s: without a failure: %v", what, err)
 		case hit == "":
 			return
 		case err != nil && (hit == "context" || errors.Is(err, faulttest.ErrInjected) || strings.Contains(err.Error(), faulttest.ErrInjected.Error())): // as failEach has it
 		default:
-			w.t.Errorf("%s: after %s had failed: %v", what, caller, err)
+			sto.t.Errorf("%s: after %s had failed: %v", what, caller, err)
 		}
 	}
 }
 
 // failReads has what is read about a unit beside its look fail, call by call, and what is
 // written down after one: with the last time as if nothing had failed.
-func (w *story) failReads(step string, ev *Evaluation, d *promotion.Decision) {
-	w.t.Helper()
+func (sto *story) failReads(step string, ev *Evaluation, d *promotion.Decision) {
+	sto.t.Helper()
 	if testing.Short() { // what one run comes to is nothing that goroutines share
 		return
 	}
-	warm := w.repo.Mirror
-	defer func() { w.repo.Mirror = warm }()
+	warm := sto.repo.Mirror
+	defer func() { sto.repo.Mirror = warm }()
 	var g *Gatherer
 	fresh := func() { // nothing is remembered, of what is read now or of what another read
-		w.repo.Mirror = w.cloneRepository().Mirror
-		g = w.newProcess()
+		sto.repo.Mirror = sto.cloneRepository().Mirror
+		g = sto.newProcess()
 	}
 	read := func(what string, do func(ctx context.Context) error) {
-		w.t.Helper()
-		w.failUntilDone(step+": "+what, fresh, do)
+		sto.t.Helper()
+		sto.failUntilDone(step+": "+what, fresh, do)
 	}
-	last := w.seen
-	w.seen = ev.Snapshot
+	last := sto.seen
+	sto.seen = ev.Snapshot
 	read("changed units", func(ctx context.Context) error {
-		s, err := g.Snapshot(ctx, w.repo)
+		s, err := g.Snapshot(ctx, sto.repo)
 		if err != nil {
 			return err
 		}
@@ -230,7 +230,7 @@ func (w *story) failReads(step string, ev *Evaluation, d *promotion.Decision) {
 			return nil
 		}
 		_, all, err := g.ChangedUnits(ctx, last, s)
-		if all && w.faults.Hit != "" { // what can't be told concerns all
+		if all && sto.faults.Hit != "" { // what can't be told concerns all
 			return faulttest.ErrInjected
 		}
 		return err
@@ -238,11 +238,11 @@ func (w *story) failReads(step string, ev *Evaluation, d *promotion.Decision) {
 	read("origins", func(ctx context.Context) error { _, err := g.FindOrigins(ctx, ev.Snapshot); return err })
 	read("leftovers", func(ctx context.Context) error { _, err := g.Leftovers(ctx, ev); return err })
 	read("what is next", func(ctx context.Context) error { _, err := g.NextQueued(ctx, ev.Snapshot); return err })
-	read("what is open", func(ctx context.Context) error { _, err := g.OpenPulls(ctx, w.repo); return err })
-	read("seen heads", func(ctx context.Context) error { _, err := g.SeenHeads(ctx, w.repo); return err })
-	read("holds", func(ctx context.Context) error { _, _, err := g.FindHolds(ctx, w.repo); return err })
+	read("what is open", func(ctx context.Context) error { _, err := g.OpenPulls(ctx, sto.repo); return err })
+	read("seen heads", func(ctx context.Context) error { _, err := g.SeenHeads(ctx, sto.repo); return err })
+	read("holds", func(ctx context.Context) error { _, _, err := g.FindHolds(ctx, sto.repo); return err })
 	for number, p := range ev.OpenPulls {
-		w.failEffects(read, func() *Gatherer { return g }, ev, p)
+		sto.failEffects(read, func() *Gatherer { return g }, ev, p)
 		read("members", func(ctx context.Context) error { _, _, err := g.PullMembers(ctx, ev, number); return err })
 	}
 	for i := range ev.Environments() {
@@ -257,19 +257,19 @@ func (w *story) failReads(step string, ev *Evaluation, d *promotion.Decision) {
 				read("past", func(ctx context.Context) error { _, err := g.FindPast(ctx, c, at, 5); return err })
 			}
 			for k := range at.PastPulls {
-				w.failDifference(step, fresh, func() *Gatherer { return g }, c, at, at.PastPulls[k].Number)
+				sto.failDifference(step, fresh, func() *Gatherer { return g }, c, at, at.PastPulls[k].Number)
 			}
 			if at.Open == nil {
 				continue
 			}
-			w.failDifference(step, fresh, func() *Gatherer { return g }, c, at, at.Open.Number)
+			sto.failDifference(step, fresh, func() *Gatherer { return g }, c, at, at.Open.Number)
 			read("commits", func(ctx context.Context) error {
 				_, err := g.ReleaseCommits(ctx, c, env.Name, at.Open.Release)
 				return err
 			})
 			read("authors", func(ctx context.Context) error {
 				_, err := g.ReleaseAuthors(ctx, c, env.Name, at.Open.Release)
-				if w.faults.Hit == "" { // that nobody knows them isn't what is looked for here
+				if sto.faults.Hit == "" { // that nobody knows them isn't what is looked for here
 					return nil
 				}
 				return err
@@ -279,14 +279,14 @@ func (w *story) failReads(step string, ev *Evaluation, d *promotion.Decision) {
 	for i, c := range ev.Components {
 		read("records", func(ctx context.Context) error { _, _, err := g.Records(ctx, c); return err })
 		read("limits", func(ctx context.Context) error { _, err := g.CountUsedLimits(ctx, c); return err })
-		read("what is written", w.inTx(func(ctx context.Context, tx *store.Tx) error {
+		read("what is written", sto.inTx(func(ctx context.Context, tx *store.Tx) error {
 			for _, write := range []func() error{
 				func() error { return g.RecordQueued(ctx, tx, c, &d.Components[i]) },
 				func() error { return g.RecordSeenQueued(ctx, tx, c) },
 				func() error { return g.SettlePulls(ctx, tx, c) },
 				func() error { return ForgetUngated(ctx, tx, c) },
 				func() error {
-					return ForgetUngatedOf(ctx, tx, promotion.Unit{Repo: w.repo.ID, Pipeline: "shop", Component: "gone"})
+					return ForgetUngatedOf(ctx, tx, promotion.Unit{Repo: sto.repo.ID, Pipeline: "shop", Component: "gone"})
 				},
 			} {
 				if err := write(); err != nil {
@@ -299,8 +299,8 @@ func (w *story) failReads(step string, ev *Evaluation, d *promotion.Decision) {
 }
 
 // failEffects has what is worked out about an open pull request's edits fail, call by call.
-func (w *story) failEffects(read func(what string, do func(ctx context.Context) error), g func() *Gatherer, ev *Evaluation, p *OpenPull) {
-	w.t.Helper()
+func (sto *story) failEffects(read func(what string, do func(ctx context.Context) error), g func() *Gatherer, ev *Evaluation, p *OpenPull) {
+	sto.t.Helper()
 	env := ev.Environment(p.Environment)
 	if env == nil || env.Tip == "" || len(p.Edits) == 0 || p.HeadState == promotion.HeadModified {
 		return
@@ -328,12 +328,12 @@ func (w *story) failEffects(read func(what string, do func(ctx context.Context) 
 
 // failDifference has the comparison of what a pull request does fail, call by call, where there
 // is one to be seen.
-func (w *story) failDifference(step string, fresh func(), g func() *Gatherer, c *ComponentEvaluation, env *promotion.Env, number int) {
-	w.t.Helper()
+func (sto *story) failDifference(step string, fresh func(), g func() *Gatherer, c *ComponentEvaluation, env *promotion.Env, number int) {
+	sto.t.Helper()
 	var none *NoDifferenceError
-	w.failUntilDone(step+": difference", fresh, func(ctx context.Context) error {
-		_, err := g().Difference(ctx, w.repo, c.Facts.Unit, env.Name, number)
-		if errors.As(err, &none) && w.faults.Hit == "" {
+	sto.failUntilDone(step+": difference", fresh, func(ctx context.Context) error {
+		_, err := g().Difference(ctx, sto.repo, c.Facts.Unit, env.Name, number)
+		if errors.As(err, &none) && sto.faults.Hit == "" {
 			return nil
 		}
 		return err

@@ -319,8 +319,8 @@ func TestSettledIsNotified(t *testing.T) {
 }
 
 // mustSay is an error where some fact isn't known, which says why.
-func (w *story) mustSay(ev *Evaluation) error {
-	w.t.Helper()
+func (sto *story) mustSay(ev *Evaluation) error {
+	sto.t.Helper()
 	text := fmt.Sprintf("%+v", ev.Components[0].Facts)
 	if strings.Contains(text, "injected") {
 		return errors.New(text)

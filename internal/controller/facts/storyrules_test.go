@@ -17,9 +17,9 @@ import (
 )
 
 // inTx does something in a transaction, as failUntilDone wants it.
-func (w *story) inTx(do func(ctx context.Context, tx *store.Tx) error) func(ctx context.Context) error {
+func (sto *story) inTx(do func(ctx context.Context, tx *store.Tx) error) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
-		return w.store.Tx(ctx, "test", func(tx *store.Tx) error { return do(ctx, tx) })
+		return sto.store.Tx(ctx, "test", func(tx *store.Tx) error { return do(ctx, tx) })
 	}
 }
 

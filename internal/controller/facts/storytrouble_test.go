@@ -22,18 +22,18 @@ const twoEnvs = `  environments:
 `
 
 // promote has a release of the first component merged into QA, and gives the commit.
-func (w *story) promote(tag string) string {
-	w.t.Helper()
-	component := w.components[0]
-	w.evaluate(component, false)
-	w.release("ada", "dev", tag, component)
-	w.soak(component)
-	ev, d := w.evaluate(component, false)
-	w.record(ev, d)
-	ev, d = w.evaluate(component, false)
-	n := w.openPromotion(ev, d)
-	w.evaluate(component, false)
-	return w.merge(n, "linus")
+func (sto *story) promote(tag string) string {
+	sto.t.Helper()
+	component := sto.components[0]
+	sto.evaluate(component, false)
+	sto.release("ada", "dev", tag, component)
+	sto.soak(component)
+	ev, d := sto.evaluate(component, false)
+	sto.record(ev, d)
+	ev, d = sto.evaluate(component, false)
+	n := sto.openPromotion(ev, d)
+	sto.evaluate(component, false)
+	return sto.merge(n, "linus")
 }
 
 // TestDegradedInIncident follows a degradation while a neighbour on the cluster is unwell:

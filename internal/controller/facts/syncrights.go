@@ -16,7 +16,7 @@ type Rights interface {
 
 // answerSyncRights says of which targets that lack a sync Liftlock may ask for one. That this
 // isn't known is an answer too.
-func (o *argocdGatherer) answerSyncRights(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv) error {
+func (ag *argocdGatherer) answerSyncRights(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv) error {
 	within, cancel := context.WithTimeout(ctx, treesTimeout)
 	defer cancel()
 	for i := range env.Targets {
@@ -25,8 +25,8 @@ func (o *argocdGatherer) answerSyncRights(ctx context.Context, c *ComponentEvalu
 		if t == nil || out.Verdict.Unsynced == nil || out.SyncBarred.OK {
 			continue
 		}
-		rights := o.argocds.byName[o.argocds.ArgoCDOf(t)].Rights
-		app, err := o.argocds.findApp(t)
+		rights := ag.argocds.byName[ag.argocds.ArgoCDOf(t)].Rights
+		app, err := ag.argocds.findApp(t)
 		switch {
 		case err != nil:
 		case app == nil || rights == nil:

@@ -47,7 +47,7 @@ var errTeamReplaced = errors.New("another team has this name by now")
 // IsInTeam says whether an account is in a team, named organisation/team; fresh asks the
 // forge whatever is remembered. An error where the name is no longer that of the team that had
 // it when it was first read: whoever made the one that has it may be anybody.
-func (o *teamGatherer) IsInTeam(ctx context.Context, r *Repository, team, login string, fresh bool) (bool, error) {
+func (tg *teamGatherer) IsInTeam(ctx context.Context, r *Repository, team, login string, fresh bool) (bool, error) {
 	organisation, name, err := policies.ParseTeam(team)
 	if err != nil {
 		return false, err
@@ -55,20 +55,20 @@ func (o *teamGatherer) IsInTeam(ctx context.Context, r *Repository, team, login 
 	t := forge.Team{Organisation: organisation, Name: name}
 	place := strings.ToLower(r.ForgeRef + "|" + team)
 	key := place + "|" + strings.ToLower(login)
-	at, known := o.checked.Get(place)
-	known = known && !fresh && o.now().Sub(at) < membershipAge
-	if m, ok := o.members.Get(key); ok && known && o.now().Sub(m.at) < membershipAge {
+	at, known := tg.checked.Get(place)
+	known = known && !fresh && tg.now().Sub(at) < membershipAge
+	if m, ok := tg.members.Get(key); ok && known && tg.now().Sub(m.at) < membershipAge {
 		return m.is, nil
 	}
 	is, err := r.Forge.IsTeamMember(ctx, t, login)
 	if err == nil && !known || errors.Is(err, forge.ErrNotFound) {
 		// After it, so that what was just read was read of the team that is known.
-		err = o.checkNumber(ctx, r, t, place)
+		err = tg.checkNumber(ctx, r, t, place)
 	}
 	if err != nil {
 		return false, err // it says what couldn't be read
 	}
-	o.members.Put(key, membership{is, o.now()})
+	tg.members.Put(key, membership{is, tg.now()})
 	return is, nil
 }
 
@@ -76,9 +76,9 @@ func (o *teamGatherer) IsInTeam(ctx context.Context, r *Repository, team, login 
 // first read, which the store has. Where it was lost, the one that has the name now is believed.
 // Where it isn't the same, or can't be read, nothing is remembered of the team any more: the next who
 // looks doesn't find it as it was.
-func (o *teamGatherer) checkNumber(ctx context.Context, r *Repository, t forge.Team, place string) error {
-	o.checked.Remove(place)
-	was, known, err := teamNumbers.Get(ctx, o.store, record.Named(place))
+func (tg *teamGatherer) checkNumber(ctx context.Context, r *Repository, t forge.Team, place string) error {
+	tg.checked.Remove(place)
+	was, known, err := teamNumbers.Get(ctx, tg.store, record.Named(place))
 	if err != nil {
 		return err
 	}
@@ -91,12 +91,12 @@ func (o *teamGatherer) checkNumber(ctx context.Context, r *Repository, t forge.T
 	case number <= 0:
 		return fmt.Errorf("read the number of the team %s: the forge's answer has none", t)
 	case !known:
-		if err := teamNumbers.Put(ctx, o.store, record.Named(place), number); err != nil {
+		if err := teamNumbers.Put(ctx, tg.store, record.Named(place), number); err != nil {
 			return err
 		}
 	case was != number:
 		return fmt.Errorf("%w: the number of %s was %d, and is %d; write the name that the former one has now, or, if the new one is meant, give it another name and write that", errTeamReplaced, t, was, number)
 	}
-	o.checked.Put(place, o.now())
+	tg.checked.Put(place, tg.now())
 	return nil
 }

@@ -45,8 +45,8 @@ var ownConditions = []string{"hold", "one-environment", "pipeline-file", "diverg
 // findUngated says what a promotion of ours that was just seen to be merged waited for
 // when the component was last looked at; nil where it was we who merged it, where nothing
 // waited, and where nobody looked.
-func (o *recordGatherer) findUngated(ctx context.Context, c *ComponentEvaluation, env string, pr *forge.PullRequest) (*UngatedMerge, error) {
-	row, ok, err := o.store.Unit(ctx, wake.UnitName(c.Facts.Unit))
+func (rg *recordGatherer) findUngated(ctx context.Context, c *ComponentEvaluation, env string, pr *forge.PullRequest) (*UngatedMerge, error) {
+	row, ok, err := rg.store.Unit(ctx, wake.UnitName(c.Facts.Unit))
 	var v stored.Unit
 	if err != nil || !ok || json.Unmarshal(row.Data, &v) != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (o *recordGatherer) findUngated(ctx context.Context, c *ComponentEvaluation
 	if i < 0 || pr.MergedBy == "" || c.Snapshot.Repo.hasMerged(pr) {
 		return nil, nil
 	}
-	ours, err := o.isLandedOurs(ctx, c, pr)
+	ours, err := rg.isLandedOurs(ctx, c, pr)
 	if err != nil {
 		return nil, err
 	}
@@ -81,8 +81,8 @@ const conditionHead = "head"
 // the forge's button, which merges or rebases, and that it landed as what we put there does, as far as
 // the store knows; also where it knows nothing. A merge may hold anything whatever its parents are: so
 // it is what landed that is compared.
-func (o *recordGatherer) isLandedOurs(ctx context.Context, c *ComponentEvaluation, pr *forge.PullRequest) (bool, error) {
-	pushed, known, err := PushedHeads.Get(ctx, o.store, record.OfBranch(c.Snapshot.Repo.ID, pr.Branch))
+func (rg *recordGatherer) isLandedOurs(ctx context.Context, c *ComponentEvaluation, pr *forge.PullRequest) (bool, error) {
+	pushed, known, err := PushedHeads.Get(ctx, rg.store, record.OfBranch(c.Snapshot.Repo.ID, pr.Branch))
 	if err != nil || !known {
 		return err == nil, err
 	}

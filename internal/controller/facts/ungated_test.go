@@ -47,31 +47,31 @@ func TestMergeWithMoreIsUngated(t *testing.T) {
 
 // rebased pushes a commit onto the newest of main to a branch of ours, as the forge's button that
 // rebases does: with what our commit changes, and more where files say so.
-func (w *story) rebased(number int, branch, head string, files map[string]string) string {
-	w.t.Helper()
-	onto := w.commit("linus", "Docs", map[string]string{"docs": head})
-	text, err := w.repo.Mirror.Tree(head).ReadFile(overlayFile("web", "qa"))
-	w.must(err)
+func (sto *story) rebased(number int, branch, head string, files map[string]string) string {
+	sto.t.Helper()
+	onto := sto.commit("linus", "Docs", map[string]string{"docs": head})
+	text, err := sto.repo.Mirror.Tree(head).ReadFile(overlayFile("web", "qa"))
+	sto.must(err)
 	changed := map[string]string{overlayFile("web", "qa"): string(text)}
 	maps.Copy(changed, files)
-	spec := git.CommitSpec{Message: "Rebased", When: w.now, Parents: []string{onto}, Base: onto}
+	spec := git.CommitSpec{Message: "Rebased", When: sto.now, Parents: []string{onto}, Base: onto}
 	for name, text := range changed {
 		spec.Files = append(spec.Files, git.FileWrite{Path: name, Content: []byte(text)})
 	}
-	sha, err := w.remote.Write(w.ctx(), spec)
-	w.must(err)
-	w.pushOver(number, branch, sha)
+	sha, err := sto.remote.Write(sto.ctx(), spec)
+	sto.must(err)
+	sto.pushOver(number, branch, sha)
 	return sha
 }
 
 // ungated says what is on record of merges past their gates, with each call having failed that finds
 // it out.
-func (w *story) ungated() (said string) {
-	w.t.Helper()
-	ev, _ := w.evaluate("web", false)
+func (sto *story) ungated() (said string) {
+	sto.t.Helper()
+	ev, _ := sto.evaluate("web", false)
 	c := ev.Components[0]
-	w.failUntilDone("records", func() { c.Merges, c.Ungated = nil, nil }, func(ctx context.Context) error {
-		_, _, err := w.o.Records(ctx, c)
+	sto.failUntilDone("records", func() { c.Merges, c.Ungated = nil, nil }, func(ctx context.Context) error {
+		_, _, err := sto.o.Records(ctx, c)
 		return err
 	})
 	for _, u := range c.Ungated {

@@ -14,8 +14,8 @@ import (
 // unreadableState is a store that can't be read.
 type unreadableState struct{ err error }
 
-func (s unreadableState) Record(context.Context, store.RecordKey) ([]byte, bool, error) {
-	return []byte(`{"healthy": {"web-qa": true}}`), true, s.err
+func (u unreadableState) Record(context.Context, store.RecordKey) ([]byte, bool, error) {
+	return []byte(`{"healthy": {"web-qa": true}}`), true, u.err
 }
 
 // TestReadState takes a value that can't be understood for none, and no failure for that.

@@ -45,23 +45,23 @@ func readUpdateTurn(ctx context.Context, s record.Reader, repo, branch string) (
 }
 
 // TakeUpdateTurn gives a pull request its turn. It is for the one that merges in a repository.
-func (o *pullGatherer) TakeUpdateTurn(ctx context.Context, s record.ReadWriter, r *Repository, branch string, number int) error {
-	return o.putUpdateTurn(ctx, s, r, branch, number, "")
+func (pg *pullGatherer) TakeUpdateTurn(ctx context.Context, s record.ReadWriter, r *Repository, branch string, number int) error {
+	return pg.putUpdateTurn(ctx, s, r, branch, number, "")
 }
 
 // RecordUpdateSent writes down that the forge was sent to bring a pull request's head up to date.
-func (o *pullGatherer) RecordUpdateSent(ctx context.Context, s record.ReadWriter, r *Repository, branch string, number int, head string) error {
-	return o.putUpdateTurn(ctx, s, r, branch, number, head)
+func (pg *pullGatherer) RecordUpdateSent(ctx context.Context, s record.ReadWriter, r *Repository, branch string, number int, head string) error {
+	return pg.putUpdateTurn(ctx, s, r, branch, number, head)
 }
 
 // putUpdateTurn writes down whose turn it is. sent is the head that the forge was sent to bring up
 // to date; empty: none was.
-func (o *pullGatherer) putUpdateTurn(ctx context.Context, s record.ReadWriter, r *Repository, branch string, number int, sent string) error {
+func (pg *pullGatherer) putUpdateTurn(ctx context.Context, s record.ReadWriter, r *Repository, branch string, number int, sent string) error {
 	was, err := readUpdateTurn(ctx, s, r.ID, branch)
 	if err != nil {
 		return err
 	}
-	turn := updateTurn{Pull: number, At: o.now()}
+	turn := updateTurn{Pull: number, At: pg.now()}
 	if was != nil && was.Pull == number {
 		turn.Sent = was.Sent
 	}
@@ -87,13 +87,13 @@ func ReleaseUpdateTurn(ctx context.Context, tx *store.Tx, repo, branch string, n
 // addUpdateTurn fills in which other pull request is to be brought up to date and merged before
 // this one, or that it is this one's turn, and what became of that. Without the database it is
 // whoever's comes first.
-func (o *Gatherer) addUpdateTurn(ctx context.Context, r *Repository, p *OpenPull) error {
-	turn, err := readUpdateTurn(ctx, o.opts.Store, r.ID, p.PR.Base)
-	if err != nil || turn == nil || o.opts.Now().Sub(turn.At) > maxUpdateTurn {
+func (ga *Gatherer) addUpdateTurn(ctx context.Context, r *Repository, p *OpenPull) error {
+	turn, err := readUpdateTurn(ctx, ga.opts.Store, r.ID, p.PR.Base)
+	if err != nil || turn == nil || ga.opts.Now().Sub(turn.At) > maxUpdateTurn {
 		return err
 	}
 	if turn.Pull != p.Number {
-		known, err := o.KnownPull(ctx, r.ID, turn.Pull)
+		known, err := ga.KnownPull(ctx, r.ID, turn.Pull)
 		if err == nil && known != nil && known.State == forge.Open {
 			p.UpdatedFirst = turn.Pull
 		}

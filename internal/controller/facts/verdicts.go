@@ -49,18 +49,18 @@ type targetLook struct {
 
 // judgeTargets fills in an environment's targets, and the Applications below them, with
 // their verdicts about what landed.
-func (o *argocdGatherer) judgeTargets(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv, memories []store.Observation) {
+func (ag *argocdGatherer) judgeTargets(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv, memories []store.Observation) {
 	l, isDone := &targetLook{ctx: ctx, c: c, env: env, memories: memories}, map[string]bool{}
 	defer l.trees.stop()
 	for i := range at.Targets {
-		label := o.argocds.TargetLabel(at, &at.Targets[i])
-		isDone[label] = o.judgeTarget(l, at, &at.Targets[i], label, false)
+		label := ag.argocds.TargetLabel(at, &at.Targets[i])
+		isDone[label] = ag.judgeTarget(l, at, &at.Targets[i], label, false)
 	}
-	o.judgeChildren(l, at, isDone)
+	ag.judgeChildren(l, at, isDone)
 }
 
-func (o *argocdGatherer) newTarget(t *appset.Target, label string) promotion.Target {
-	return promotion.Target{Name: label, ID: o.argocds.TargetName(t), ArgoCD: o.argocds.ArgoCDOf(t), Cluster: o.argocds.ClusterOf(t), Namespace: t.DestNS}
+func (ag *argocdGatherer) newTarget(t *appset.Target, label string) promotion.Target {
+	return promotion.Target{Name: label, ID: ag.argocds.TargetName(t), ArgoCD: ag.argocds.ArgoCDOf(t), Cluster: ag.argocds.ClusterOf(t), Namespace: t.DestNS}
 }
 
 // unjudged is the verdict about a target that can't be judged yet.
@@ -70,21 +70,21 @@ func unjudged(state verification.State, why string) verification.Verdict {
 
 // judgeTarget adds a target with its verdict; true when it is done with what landed. What a
 // child has through its parent it has as soon as that one is done.
-func (o *argocdGatherer) judgeTarget(l *targetLook, at *ResolvedEnv, t *appset.Target, label string, isChild bool) bool {
+func (ag *argocdGatherer) judgeTarget(l *targetLook, at *ResolvedEnv, t *appset.Target, label string, isChild bool) bool {
 	c, env := l.c, l.env
-	out := o.newTarget(t, label)
-	app, appErr := o.argocds.findApp(t)
-	now := o.health.now() // not when the look began: a slow one would count as time in which it was so
-	if name := o.argocds.ArgoCDOf(t); appErr != nil && !slices.Contains(c.UnreachableArgoCDs, name) {
+	out := ag.newTarget(t, label)
+	app, appErr := ag.argocds.findApp(t)
+	now := ag.health.now() // not when the look began: a slow one would count as time in which it was so
+	if name := ag.argocds.ArgoCDOf(t); appErr != nil && !slices.Contains(c.UnreachableArgoCDs, name) {
 		c.UnreachableArgoCDs = append(c.UnreachableArgoCDs, name)
 	}
-	c.rememberLabels(out.ID, o.argocds.labelsOf(t))
+	c.rememberLabels(out.ID, ag.argocds.labelsOf(t))
 	if !env.Release.OK || !env.Landed.OK {
 		out.Verdict = unjudged(verification.Unclear, "what should be there can't be read")
 		env.Targets = append(env.Targets, out)
 		return false
 	}
-	e := verification.Expect{Commit: env.Landed.Value.Commit, Release: env.Release.Value.ID, Landed: c.Facts.Now, Limits: o.verificationLimits(env.Spec.Verify, t)}
+	e := verification.Expect{Commit: env.Landed.Value.Commit, Release: env.Release.Value.ID, Landed: c.Facts.Now, Limits: ag.verificationLimits(env.Spec.Verify, t)}
 	for _, a := range env.History {
 		if a.Commit == e.Commit && a.Release == e.Release {
 			e.Landed = a.At
@@ -99,61 +99,61 @@ func (o *argocdGatherer) judgeTarget(l *targetLook, at *ResolvedEnv, t *appset.T
 		if name := c.Pipeline.Metadata.Name; t.ApplicationSet == "" && app.MarkedFor != name {
 			e.Unmarked = name
 		}
-		e.Window = o.argocds.closedWindow(t, app, now)
+		e.Window = ag.argocds.closedWindow(t, app, now)
 		out.NotHealthy = !verification.WasHealthy(app)
-		rel, e.NotHydrated = o.revisionRelations(l, at, t, app, app.Revisions, isChild)
+		rel, e.NotHydrated = ag.revisionRelations(l, at, t, app, app.Revisions, isChild)
 		if app.Operation != nil {
-			e.OperationRel, _ = o.revisionRelations(l, at, t, app, app.Operation.Revisions, isChild)
-			e.DeployedBefore = app.NeedsHistory() && o.wasDeployedBefore(l, at, t, app, isChild)
+			e.OperationRel, _ = ag.revisionRelations(l, at, t, app, app.Operation.Revisions, isChild)
+			e.DeployedBefore = app.NeedsHistory() && ag.wasDeployedBefore(l, at, t, app, isChild)
 		}
 		if hasNoLocalSource(t) && (isChild || e.Generated != nil && e.Generated.Carries) {
 			rel = []verification.Relation{verification.Holds} // as soon as its sources are the generated ones
 		}
 	}
-	next := o.judgeWithMemory(l, t, e, app, rel, now, &out)
+	next := ag.judgeWithMemory(l, t, e, app, rel, now, &out)
 	if out.Verdict.State == verification.Degraded {
 		out.LastSync = lastSyncOf(app)
 	}
-	out.Timeline, out.Unhealthy = next.Timeline, o.unhealthyAtFirst(t, app, &out.Verdict)
+	out.Timeline, out.Unhealthy = next.Timeline, ag.unhealthyAtFirst(t, app, &out.Verdict)
 	env.Targets = append(env.Targets, out)
 	return !next.Done.IsZero() && next.UndoneSince.IsZero()
 }
 
 // judgeWithMemory gives a target its verdict of how it was seen at a time, by what was
 // remembered of it, and keeps what is to be remembered.
-func (o *argocdGatherer) judgeWithMemory(l *targetLook, t *appset.Target, e verification.Expect, app *verification.App, rel []verification.Relation, now time.Time, out *promotion.Target) verification.Memory {
+func (ag *argocdGatherer) judgeWithMemory(l *targetLook, t *appset.Target, e verification.Expect, app *verification.App, rel []verification.Relation, now time.Time, out *promotion.Target) verification.Memory {
 	c := l.c
 	var mem verification.Memory
-	name := o.argocds.TargetName(t)
+	name := ag.argocds.TargetName(t)
 	known := slices.IndexFunc(l.memories, func(m store.Observation) bool { return m.Environment == l.env.Name && m.Target == name })
 	if known >= 0 {
 		var err error
-		if mem, err = o.memories.decode(l.memories[known].Data); err != nil {
+		if mem, err = ag.memories.decode(l.memories[known].Data); err != nil {
 			mem = verification.Memory{} // an unreadable memory is none: the clock starts again
 		}
 	}
 	verdict, next := verification.Judge(e, app, rel, mem, now)
-	if full := o.lookForAbsent(l, t, app, &verdict, &next); full != nil {
+	if full := ag.lookForAbsent(l, t, app, &verdict, &next); full != nil {
 		app = full
-		verdict, next = verification.Judge(e, app, rel, mem, o.health.now())
+		verdict, next = verification.Judge(e, app, rel, mem, ag.health.now())
 	}
-	if full := o.lookForInconclusive(l, t, app, &verdict, &next); full != nil {
+	if full := ag.lookForInconclusive(l, t, app, &verdict, &next); full != nil {
 		app = full
-		verdict, next = verification.Judge(e, app, rel, mem, o.health.now())
+		verdict, next = verification.Judge(e, app, rel, mem, ag.health.now())
 	}
-	if full := o.lookForUnchecked(l, t, app, &e, &verdict); full != nil {
+	if full := ag.lookForUnchecked(l, t, app, &e, &verdict); full != nil {
 		app = full
-		verdict, next = verification.Judge(e, app, rel, mem, o.health.now())
+		verdict, next = verification.Judge(e, app, rel, mem, ag.health.now())
 	}
-	if e.Images = o.landedImages(l, t, out.Name, app, &verdict, &mem); e.Images != nil {
-		verdict, next = verification.Judge(e, app, rel, mem, o.health.now())
+	if e.Images = ag.landedImages(l, t, out.Name, app, &verdict, &mem); e.Images != nil {
+		verdict, next = verification.Judge(e, app, rel, mem, ag.health.now())
 	}
-	if e.Running = o.runningImages(l, t, app, &verdict, &next, now); e.Running != nil {
-		verdict, next = verification.Judge(e, app, rel, mem, o.health.now())
+	if e.Running = ag.runningImages(l, t, app, &verdict, &next, now); e.Running != nil {
+		verdict, next = verification.Judge(e, app, rel, mem, ag.health.now())
 	}
-	o.showUnchecked(t, app, &verdict)
+	ag.showUnchecked(t, app, &verdict)
 	out.Verdict = verdict
-	if follower := o.argocds.byName[o.argocds.ArgoCDOf(t)].Follower; follower != nil && app != nil && isBeingVerified(verdict.State) {
+	if follower := ag.argocds.byName[ag.argocds.ArgoCDOf(t)].Follower; follower != nil && app != nil && isBeingVerified(verdict.State) {
 		until := now
 		if verdict.Next.After(now) {
 			until = verdict.Next
@@ -193,19 +193,19 @@ func lastSyncOf(app *verification.App) *promotion.SyncInfo {
 	return &promotion.SyncInfo{StartedAt: op.StartedAt, FinishedAt: op.FinishedAt, Phase: op.Phase, InitiatedBy: op.By, Message: op.Message}
 }
 
-func (o *argocdGatherer) verificationLimits(v pipeline.Verify, t *appset.Target) verification.Limits {
+func (ag *argocdGatherer) verificationLimits(v pipeline.Verify, t *appset.Target) verification.Limits {
 	return verification.Limits{
 		ArriveWithin: v.ArriveWithin.AsDuration(), Timeout: v.Timeout.AsDuration(), HealthyFor: v.HealthyFor.AsDuration(), Watch: v.Watch.AsDuration(), Debounce: v.Debounce.AsDuration(),
 		QueueFor: v.QueueFor.AsDuration(), SuspendedFor: v.SuspendedFor.AsDuration(), SuspendedFails: v.Suspended == pipeline.SuspendedFail,
 		RequireHealthChecks: !v.IgnoreMissingHealth, OtherImagesPass: v.Runs.Images == pipeline.RunsReported,
-		Trigger: v.Sync == "trigger", NoRefresh: o.argocds.byName[o.argocds.ArgoCDOf(t)].NoRefresh,
+		Trigger: v.Sync == "trigger", NoRefresh: ag.argocds.byName[ag.argocds.ArgoCDOf(t)].NoRefresh,
 	}
 }
 
 // revisionRelations says how revisions that an Application reports, one a source, stand to what
 // landed; only for the sources that lie in this repository. notHydrated says, of a hydrated
 // one, what it lacks to be known to have that.
-func (o *argocdGatherer) revisionRelations(l *targetLook, at *ResolvedEnv, t *appset.Target, app *verification.App, revisions []string, isChild bool) (out []verification.Relation, notHydrated string) {
+func (ag *argocdGatherer) revisionRelations(l *targetLook, at *ResolvedEnv, t *appset.Target, app *verification.App, revisions []string, isChild bool) (out []verification.Relation, notHydrated string) {
 	for i, s := range t.Sources {
 		if !s.Here {
 			continue
@@ -214,10 +214,10 @@ func (o *argocdGatherer) revisionRelations(l *targetLook, at *ResolvedEnv, t *ap
 			return nil, ""
 		}
 		if t.Hydration == nil {
-			out = append(out, o.revisionRelation(l.c, l.env, at, revisions[i]))
+			out = append(out, ag.revisionRelation(l.c, l.env, at, revisions[i]))
 			continue
 		}
-		rel, why := o.hydratedRelation(l, at, t, app, revisions[i], isChild)
+		rel, why := ag.hydratedRelation(l, at, t, app, revisions[i], isChild)
 		out, notHydrated = append(out, rel), cmp.Or(notHydrated, why)
 	}
 	return out, notHydrated
@@ -225,17 +225,17 @@ func (o *argocdGatherer) revisionRelations(l *targetLook, at *ResolvedEnv, t *ap
 
 // wasDeployedBefore says that an Application was synced as a whole to what landed before
 // its last operation began. Both times are Argo CD's.
-func (o *argocdGatherer) wasDeployedBefore(l *targetLook, at *ResolvedEnv, t *appset.Target, app *verification.App, isChild bool) bool {
+func (ag *argocdGatherer) wasDeployedBefore(l *targetLook, at *ResolvedEnv, t *appset.Target, app *verification.App, isChild bool) bool {
 	return slices.ContainsFunc(app.Deployed, func(d verification.Deployment) bool {
 		if d.At.After(app.Operation.StartedAt) {
 			return false
 		}
-		rel, _ := o.revisionRelations(l, at, t, app, d.Revisions, isChild)
+		rel, _ := ag.revisionRelations(l, at, t, app, d.Revisions, isChild)
 		return len(rel) > 0 && !slices.ContainsFunc(rel, func(r verification.Relation) bool { return r != verification.Holds })
 	})
 }
 
-func (o *argocdGatherer) revisionRelation(c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv, rev string) verification.Relation {
+func (ag *argocdGatherer) revisionRelation(c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv, rev string) verification.Relation {
 	ctx := context.Background() // local Git only, bounded by its own deadline
 	landed := env.Landed.Value.Commit
 	r := c.Snapshot.Repo
@@ -251,7 +251,7 @@ func (o *argocdGatherer) revisionRelation(c *ComponentEvaluation, env *promotion
 		return verification.Unresolved
 	case !ok:
 		return verification.Before
-	case o.releases.releaseIDAt(r, rev, c.Pipeline, at) == env.Release.Value.ID:
+	case ag.releases.releaseIDAt(r, rev, c.Pipeline, at) == env.Release.Value.ID:
 		return verification.Holds
 	}
 	return verification.Superseded
@@ -259,8 +259,8 @@ func (o *argocdGatherer) revisionRelation(c *ComponentEvaluation, env *promotion
 
 // clusterIncidents lists the targets, a unit's own and others', that are unhealthy, or
 // were a while ago. children are the Applications below the unit's targets.
-func (o *argocdGatherer) clusterIncidents(p *ResolvedPipeline, children []appset.Target) []promotion.ClusterIncident {
-	unhealthy := o.health.unhealthy()
+func (ag *argocdGatherer) clusterIncidents(p *ResolvedPipeline, children []appset.Target) []promotion.ClusterIncident {
+	unhealthy := ag.health.unhealthy()
 	if len(unhealthy) == 0 {
 		return nil
 	}
@@ -271,14 +271,14 @@ func (o *argocdGatherer) clusterIncidents(p *ResolvedPipeline, children []appset
 	}
 	for i := range p.TargetSet.Targets {
 		t := &p.TargetSet.Targets[i]
-		key := appKey{o.argocds.ArgoCDOf(t), t.Namespace, t.Name}
+		key := appKey{ag.argocds.ArgoCDOf(t), t.Namespace, t.Name}
 		if _, ok := unhealthy[key]; ok {
 			whose[key] = t
 		}
 	}
 	var out []promotion.ClusterIncident
 	for key, span := range unhealthy { // not all Applications: every evaluation does this
-		argo, ok := o.argocds.byName[key.argocd]
+		argo, ok := ag.argocds.byName[key.argocd]
 		if !ok {
 			continue
 		}
@@ -287,7 +287,7 @@ func (o *argocdGatherer) clusterIncidents(p *ResolvedPipeline, children []appset
 			continue
 		}
 		w := promotion.ClusterIncident{
-			ID: key.argocd + "/" + key.namespace + "/" + key.name, Cluster: o.argocds.clusterOf(key.argocd, a.Destination), Target: a.Name,
+			ID: key.argocd + "/" + key.namespace + "/" + key.name, Cluster: ag.argocds.clusterOf(key.argocd, a.Destination), Target: a.Name,
 			Since: span.since, Until: span.until, Unsettled: span.unsettled, Health: a.Health,
 		}
 		if span.until.IsZero() {
@@ -321,21 +321,21 @@ var healthBefore = record.Declare[record.Pull, healthBeforeMerge](record.Declara
 const healthKeptFor = 2 * time.Minute
 
 // keepRecorded goes on with what an earlier record says of a target.
-func (b *healthBeforeMerge) keepRecorded(last *healthBeforeMerge, id string) {
+func (h *healthBeforeMerge) keepRecorded(last *healthBeforeMerge, id string) {
 	if well, known := last.Healthy[id]; known {
-		b.Healthy[id] = well
+		h.Healthy[id] = well
 	}
 	if since, unknown := last.Unknown[id]; unknown {
-		b.Unknown[id] = since
+		h.Unknown[id] = since
 	}
 }
 
 // fillHealthBefore fills in whether the degraded targets were well before what landed was
 // merged: of others nobody asks. And, while a promotion is open, notes how they are: people may merge it at any
 // moment, a batch's also just after this component came into it.
-func (o *argocdGatherer) fillHealthBefore(ctx context.Context, c *ComponentEvaluation, env *promotion.Env) error {
+func (ag *argocdGatherer) fillHealthBefore(ctx context.Context, c *ComponentEvaluation, env *promotion.Env) error {
 	if p := cmp.Or(env.Open, env.BatchPull); p != nil {
-		if err := o.recordHealthBefore(ctx, c, env, p); err != nil {
+		if err := ag.recordHealthBefore(ctx, c, env, p); err != nil {
 			return err
 		}
 	}
@@ -344,7 +344,7 @@ func (o *argocdGatherer) fillHealthBefore(ctx context.Context, c *ComponentEvalu
 	if l.By != promotion.ByPromotion || !slices.ContainsFunc(env.Targets, isDegraded) {
 		return nil
 	}
-	b, ok, err := healthBefore.Get(ctx, o.store, record.OfPull(c.Snapshot.Repo.ID, l.Pull))
+	b, ok, err := healthBefore.Get(ctx, ag.store, record.OfPull(c.Snapshot.Repo.ID, l.Pull))
 	if err != nil {
 		return err
 	}
@@ -371,10 +371,10 @@ func (o *argocdGatherer) fillHealthBefore(ctx context.Context, c *ComponentEvalu
 	return nil
 }
 
-func (o *argocdGatherer) recordHealthBefore(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, open *promotion.Pull) error {
+func (ag *argocdGatherer) recordHealthBefore(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, open *promotion.Pull) error {
 	at := c.Unit.Envs[env.Name]
 	about := record.OfPull(c.Snapshot.Repo.ID, open.Number)
-	last, ok, err := healthBefore.Get(ctx, o.store, about)
+	last, ok, err := healthBefore.Get(ctx, ag.store, about)
 	if err != nil {
 		return err
 	}
@@ -388,16 +388,16 @@ func (o *argocdGatherer) recordHealthBefore(ctx context.Context, c *ComponentEva
 	targets := slices.Concat(at.Targets, c.ChildTargets(env.Name))
 	for i := range targets {
 		t := &targets[i]
-		id := o.argocds.TargetName(t)
+		id := ag.argocds.TargetName(t)
 		delete(now.Healthy, id)
 		delete(now.Unknown, id)
-		app, err := o.argocds.findApp(t)
+		app, err := ag.argocds.findApp(t)
 		switch {
 		case err != nil:
 			now.Unknown[id] = c.Facts.Now
 			now.keepRecorded(&last, id)
 		case app == nil:
-		case !o.isDeployed(ctx, c, at, env, t, app):
+		case !ag.isDeployed(ctx, c, at, env, t, app):
 			now.Healthy[id] = verification.WasHealthy(app)
 		case last.Components[component]:
 			now.keepRecorded(&last, id)
@@ -409,25 +409,25 @@ func (o *argocdGatherer) recordHealthBefore(ctx context.Context, c *ComponentEva
 		return nil
 	}
 	now.At = c.Facts.Now
-	return healthBefore.Put(ctx, o.store, about, now)
+	return healthBefore.Put(ctx, ag.store, about, now)
 }
 
 // isDeployed says that a target has the release of a pull request that we still
 // take for open, or a commit that was not fetched yet: it was merged, and how
 // the target is now says nothing of how it was before. What a batch would bring of a
 // component that we don't know to be in it is anything but what the environment has.
-func (o *argocdGatherer) isDeployed(ctx context.Context, c *ComponentEvaluation, at *ResolvedEnv, env *promotion.Env, t *appset.Target, app *verification.App) bool {
+func (ag *argocdGatherer) isDeployed(ctx context.Context, c *ComponentEvaluation, at *ResolvedEnv, env *promotion.Env, t *appset.Target, app *verification.App) bool {
 	for i, s := range t.Sources {
 		if !s.Here || i >= len(app.Revisions) {
 			continue
 		}
 		rev := app.Revisions[i]
-		if into := o.hydratedRepository(c.Snapshot.Repo, app); t.Hydration != nil && into != nil {
+		if into := ag.hydratedRepository(c.Snapshot.Repo, app); t.Hydration != nil && into != nil {
 			if claims := hydrationClaims(ctx, into, c.Snapshot.Repo.URLs, app, rev); len(claims) > 0 {
 				rev = claims[0]
 			}
 		}
-		switch id := o.releases.releaseIDAt(c.Snapshot.Repo, rev, c.Pipeline, at); {
+		switch id := ag.releases.releaseIDAt(c.Snapshot.Repo, rev, c.Pipeline, at); {
 		case id == "", env.Open != nil && id == env.Open.Release, env.Open == nil && id != env.Release.Value.ID:
 			return true
 		}

@@ -19,12 +19,12 @@ type seqRange struct{ above, below int64 }
 
 // listWithdrawnAndUnseen lists what the newest arrival of an environment's history, and what came before it while
 // nobody looked, take back. unseen, oldest first, is what of it is on no record.
-func (o *Gatherer) listWithdrawnAndUnseen(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, history []promotion.Arrival) (back []seqRange, unseen []promotion.Arrival, err error) {
-	back, lost, err := o.listWithdrawn(ctx, c, env, history)
+func (ga *Gatherer) listWithdrawnAndUnseen(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, history []promotion.Arrival) (back []seqRange, unseen []promotion.Arrival, err error) {
+	back, lost, err := ga.listWithdrawn(ctx, c, env, history)
 	if err != nil {
 		return nil, nil, err
 	}
-	unseen, seen, err := o.findWithdrawn(ctx, c, env, &history[0])
+	unseen, seen, err := ga.findWithdrawn(ctx, c, env, &history[0])
 	lost = slices.DeleteFunc(lost, func(a promotion.Arrival) bool { return holdsRelease(unseen, a.Release) })
 	return append(back, seen...), append(lost, unseen...), err
 }
@@ -32,7 +32,7 @@ func (o *Gatherer) listWithdrawnAndUnseen(ctx context.Context, c *ComponentEvalu
 // listWithdrawn lists what an environment's newest arrival takes back for good, given its history with
 // that, and also where it was there before what every look reads. lost, oldest first, is what it takes back
 // of what is on no record any more.
-func (o *Gatherer) listWithdrawn(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, history []promotion.Arrival) (out []seqRange, lost []promotion.Arrival, err error) {
+func (ga *Gatherer) listWithdrawn(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, history []promotion.Arrival) (out []seqRange, lost []promotion.Arrival, err error) {
 	after := promotion.Env{Spec: env.Spec, History: history}
 	for _, i := range after.ListWithdrawn() {
 		out = append(out, seqRange{history[i].Seq - 1, history[i].Seq + 1})
@@ -40,7 +40,7 @@ func (o *Gatherer) listWithdrawn(ctx context.Context, c *ComponentEvaluation, en
 	if len(history) < 2 || holdsRelease(history[1:], history[0].Release) {
 		return out, nil, nil
 	}
-	long, lost, err := o.listWithdrawnLongAgo(ctx, c, env, &history[0])
+	long, lost, err := ga.listWithdrawnLongAgo(ctx, c, env, &history[0])
 	return append(out, long...), lost, err
 }
 
@@ -51,9 +51,9 @@ func holdsRelease(arrivals []promotion.Arrival, release string) bool {
 // listWithdrawnLongAgo lists what came to an environment since it had the release of an arrival, of which
 // none of the arrivals before it that every look reads is; nothing where it never had that. lost, oldest
 // first, is what of it is on no record any more.
-func (o *Gatherer) listWithdrawnLongAgo(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, by *promotion.Arrival) (out []seqRange, lost []promotion.Arrival, err error) {
+func (ga *Gatherer) listWithdrawnLongAgo(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, by *promotion.Arrival) (out []seqRange, lost []promotion.Arrival, err error) {
 	if len(env.History) < store.RecentArrivals {
-		there, lost, err := o.wasThereBefore(ctx, c, env, by)
+		there, lost, err := ga.wasThereBefore(ctx, c, env, by)
 		if err != nil {
 			return nil, nil, fmt.Errorf("look for what was in %s before it is on record: %w", env.Name, err)
 		}
@@ -62,7 +62,7 @@ func (o *Gatherer) listWithdrawnLongAgo(ctx context.Context, c *ComponentEvaluat
 		}
 		return out, lost, nil
 	}
-	older, err := o.opts.Store.OlderArrivals(ctx, wake.UnitName(c.Facts.Unit), by.Release)
+	older, err := ga.opts.Store.OlderArrivals(ctx, wake.UnitName(c.Facts.Unit), by.Release)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -77,11 +77,11 @@ func (o *Gatherer) listWithdrawnLongAgo(ctx context.Context, c *ComponentEvaluat
 // wasThereBefore says that the release of an arrival was in an environment before what is on record, where
 // that doesn't begin with what was there when the pipeline came in: the database was lost since. since,
 // oldest first, is what was there between the two and is on no record.
-func (o *Gatherer) wasThereBefore(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, by *promotion.Arrival) (there bool, since []promotion.Arrival, err error) {
+func (ga *Gatherer) wasThereBefore(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, by *promotion.Arrival) (there bool, since []promotion.Arrival, err error) {
 	if env.History[len(env.History)-1].By == promotion.ByBaseline {
 		return false, nil, nil
 	}
-	earlier, err := o.readEarlier(ctx, c, env, earlierQuery{from: by.Commit, release: by.Release, since: c.Pipeline.Baseline})
+	earlier, err := ga.readEarlier(ctx, c, env, earlierQuery{from: by.Commit, release: by.Release, since: c.Pipeline.Baseline})
 	if errors.Is(err, git.ErrUnknownCommit) {
 		return false, nil, nil // a reset took it away
 	}
@@ -102,7 +102,7 @@ func (o *Gatherer) wasThereBefore(ctx context.Context, c *ComponentEvaluation, e
 // commit: somebody reset the branch, or pushed another history over it. What is gone is taken back.
 // Where the branch is back at what it had, that is as much a person's word as a commit would be.
 // Only when something came, or something newer than what is there is on record, Git has to be asked.
-func (o *Gatherer) inspectReset(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, l *promotion.Landed) error {
+func (ga *Gatherer) inspectReset(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, l *promotion.Landed) error {
 	at := len(env.History)
 	for i := range env.History {
 		if a := &env.History[i]; a.Commit == l.Commit && a.Release == env.Release.Value.ID {
@@ -124,7 +124,7 @@ func (o *Gatherer) inspectReset(ctx context.Context, c *ComponentEvaluation, env
 	if at > 0 && !env.Source() {
 		keepPersonsWord(env, at, l)
 	}
-	gone, err := o.countGone(ctx, c.Snapshot.Repo, env, at)
+	gone, err := ga.countGone(ctx, c.Snapshot.Repo, env, at)
 	if err != nil || !slices.ContainsFunc(env.History[:gone], changed) {
 		return err // the same releases by another history, as where a repository was put back, are as they were
 	}
@@ -133,7 +133,7 @@ func (o *Gatherer) inspectReset(ctx context.Context, c *ComponentEvaluation, env
 		seqs.above = env.History[gone].Seq
 	}
 	unit := wake.UnitName(c.Facts.Unit)
-	err = o.opts.Store.Tx(ctx, "branchReset", func(tx *store.Tx) error {
+	err = ga.opts.Store.Tx(ctx, "branchReset", func(tx *store.Tx) error {
 		return tx.WithdrawArrivals(ctx, unit, env.Name, seqs.above, seqs.below, c.Facts.Now)
 	})
 	if err != nil {
@@ -165,7 +165,7 @@ func keepPersonsWord(env *promotion.Env, at int, l *promotion.Landed) {
 
 // countGone counts the newest arrivals in an environment that aren't on its branch any more, as far as
 // that isn't on record; before is the place of what is there now.
-func (o *Gatherer) countGone(ctx context.Context, r *Repository, env *promotion.Env, before int) (int, error) {
+func (ga *Gatherer) countGone(ctx context.Context, r *Repository, env *promotion.Env, before int) (int, error) {
 	gone, found := 0, false
 	for ; gone < before; gone++ {
 		a := &env.History[gone]
@@ -186,7 +186,7 @@ func (o *Gatherer) countGone(ctx context.Context, r *Repository, env *promotion.
 	}
 	// What another replica saw come after this one last fetched isn't gone.
 	key := r.ID + "|" + env.Branch + "|" + env.Tip + "|" + env.History[0].Commit
-	if seen, _ := o.resetTips.Get(key); seen {
+	if seen, _ := ga.resetTips.Get(key); seen {
 		return gone, nil
 	}
 	now, err := r.Mirror.RemoteHeads(ctx, env.Branch)
@@ -201,7 +201,7 @@ func (o *Gatherer) countGone(ctx context.Context, r *Repository, env *promotion.
 		}
 		return 0, fmt.Errorf("%w: %s moved since it was fetched", forge.ErrConflict, env.Branch)
 	}
-	o.resetTips.Put(key, true)
+	ga.resetTips.Put(key, true)
 	return gone, nil
 }
 
@@ -209,8 +209,8 @@ func (o *Gatherer) countGone(ctx context.Context, r *Repository, env *promotion.
 // seen there last and what is there now, or, where the database was lost with its record, ever, as what
 // restrains must not be lost with it. It finds what something that was there before took the place of,
 // whoever did that, and that didn't come again. unseen, oldest first, is on no record yet.
-func (o *Gatherer) findWithdrawn(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, newest *promotion.Arrival) (unseen []promotion.Arrival, seen []seqRange, err error) {
-	earlier, err := o.readUnseen(ctx, c, env, newest)
+func (ga *Gatherer) findWithdrawn(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, newest *promotion.Arrival) (unseen []promotion.Arrival, seen []seqRange, err error) {
+	earlier, err := ga.readUnseen(ctx, c, env, newest)
 	if err != nil {
 		return nil, nil, fmt.Errorf("look for what was taken back from %s: %w", env.Name, err)
 	}
@@ -226,7 +226,7 @@ func (o *Gatherer) findWithdrawn(ctx context.Context, c *ComponentEvaluation, en
 		if i == 0 || len(env.History) == 0 || holdsRelease(all[i+1:], all[i].Release) {
 			continue
 		}
-		long, before, err := o.listWithdrawnLongAgo(ctx, c, env, &all[i])
+		long, before, err := ga.listWithdrawnLongAgo(ctx, c, env, &all[i])
 		if err != nil {
 			return nil, nil, err
 		}
@@ -259,17 +259,17 @@ func (o *Gatherer) findWithdrawn(ctx context.Context, c *ComponentEvaluation, en
 
 // readUnseen reads what was in an environment, newest first, between what was seen there last and what is
 // there now. What a reset took away is another matter.
-func (o *Gatherer) readUnseen(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, newest *promotion.Arrival) ([]promotion.Arrival, error) {
+func (ga *Gatherer) readUnseen(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, newest *promotion.Arrival) ([]promotion.Arrival, error) {
 	if newest.By == promotion.ByBaseline {
 		return nil, nil
 	}
 	if len(env.History) == 0 {
-		return o.readEarlier(ctx, c, env, earlierQuery{from: env.Tip, release: env.Release.Value.ID, since: c.Pipeline.Baseline})
+		return ga.readEarlier(ctx, c, env, earlierQuery{from: env.Tip, release: env.Release.Value.ID, since: c.Pipeline.Baseline})
 	}
 	r, last := c.Snapshot.Repo, &env.History[0]
 	if parent := env.Landed.Value.Parent; parent == "" {
 		return nil, nil
-	} else if was, err := o.gitGatherer.releases.readRelease(r, parent, c.Pipeline, c.Unit.Envs[env.Name]); err == nil && was.ID() == last.Release {
+	} else if was, err := ga.gitGatherer.releases.readRelease(r, parent, c.Pipeline, c.Unit.Envs[env.Name]); err == nil && was.ID() == last.Release {
 		return nil, nil // it came right after
 	}
 	if there, err := r.Mirror.IsAncestor(ctx, last.Commit, env.Tip); errors.Is(err, git.ErrUnknownCommit) || err == nil && !there {
@@ -277,7 +277,7 @@ func (o *Gatherer) readUnseen(ctx context.Context, c *ComponentEvaluation, env *
 	} else if err != nil {
 		return nil, err
 	}
-	earlier, err := o.readEarlier(ctx, c, env, earlierQuery{from: env.Tip, release: env.Release.Value.ID, since: last.Commit})
+	earlier, err := ga.readEarlier(ctx, c, env, earlierQuery{from: env.Tip, release: env.Release.Value.ID, since: last.Commit})
 	if n := len(earlier); n > 0 && earlier[n-1].Release == last.Release {
 		earlier = earlier[:n-1]
 	}
@@ -289,7 +289,7 @@ type earlierQuery struct{ from, release, since string }
 
 // readEarlier reads what was in an environment before a release, newest first, from the last
 // changes of its files. Who brought it isn't asked: it counts as promoted.
-func (o *gitGatherer) readEarlier(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, q earlierQuery) ([]promotion.Arrival, error) {
+func (g *gitGatherer) readEarlier(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, q earlierQuery) ([]promotion.Arrival, error) {
 	r, at := c.Snapshot.Repo, c.Unit.Envs[env.Name]
 	loc := c.Pipeline.locationOf(at)
 	if loc.err != nil {
@@ -305,7 +305,7 @@ func (o *gitGatherer) readEarlier(ctx context.Context, c *ComponentEvaluation, e
 		if len(commit.Parents) == 0 {
 			break
 		}
-		was := o.releases.readOverlay(r, commit.Parents[0], c.Pipeline, at)
+		was := g.releases.readOverlay(r, commit.Parents[0], c.Pipeline, at)
 		if !was.isStable() {
 			return nil, was.err
 		}

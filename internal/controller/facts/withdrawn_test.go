@@ -14,10 +14,10 @@ import (
 )
 
 // reset pushes a branch back to a commit.
-func (w *story) reset(branch, commit string) {
-	w.t.Helper()
-	w.must(w.forge.Push(storyRepo, "ada", branch, commit, true))
-	w.fetch()
+func (sto *story) reset(branch, commit string) {
+	sto.t.Helper()
+	sto.must(sto.forge.Push(storyRepo, "ada", branch, commit, true))
+	sto.fetch()
 }
 
 // withdrawn are the tags of the releases that were taken back from an environment.
@@ -30,10 +30,10 @@ func withdrawn(env *promotion.Env) (out []string) {
 	return out
 }
 
-func (w *story) checkWithdrawn(what string, env *promotion.Env, want ...string) {
-	w.t.Helper()
+func (sto *story) checkWithdrawn(what string, env *promotion.Env, want ...string) {
+	sto.t.Helper()
 	if got := withdrawn(env); fmt.Sprint(got) != fmt.Sprint(want) {
-		w.t.Errorf("%s: taken back from %s are %q, want %q", what, env.Name, got, want)
+		sto.t.Errorf("%s: taken back from %s are %q, want %q", what, env.Name, got, want)
 	}
 }
 

@@ -190,16 +190,16 @@ type faultyContext struct {
 	over error
 }
 
-func (c *faultyContext) Err() error {
-	if err := c.Context.Err(); err != nil || !lookedAtByUs() || !c.faults.Deep { // the database's own goroutines look while faults change
+func (f *faultyContext) Err() error {
+	if err := f.Context.Err(); err != nil || !lookedAtByUs() || !f.faults.Deep { // the database's own goroutines look while faults change
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.over == nil {
-		c.over = c.faults.before("context", false)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.over == nil {
+		f.over = f.faults.before("context", false)
 	}
-	return c.over
+	return f.over
 }
 
 // lookedAtByUs says whether the mirror or the controller looks at a context, whatever

@@ -132,14 +132,14 @@ func (e *Endpoints) Call(ctx context.Context, name, path string, every, timeout 
 
 // post sends one request. The error is a *callError and shows neither address nor
 // credentials; pause is when the endpoint wants to be asked again, 0: whenever.
-func (p *endpoint) post(ctx context.Context, path string, timeout time.Duration, now time.Time, r *policies.EndpointRequest) (a policies.EndpointAnswer, pause time.Duration, err error) {
+func (e *endpoint) post(ctx context.Context, path string, timeout time.Duration, now time.Time, r *policies.EndpointRequest) (a policies.EndpointAnswer, pause time.Duration, err error) {
 	body, err := json.Marshal(r)
 	if err != nil {
 		return a, 0, &callError{text: "the request can't be written: " + clipAnswer(err.Error())}
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.o.URL+path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.o.URL+path, bytes.NewReader(body))
 	if err != nil {
 		return a, 0, &callError{text: "its url can't be used"}
 	}
@@ -147,11 +147,11 @@ func (p *endpoint) post(ctx context.Context, path string, timeout time.Duration,
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", "liftlock")
 	req.Header.Set("Idempotency-Key", r.ID)
-	req.Header.Set(policies.EndpointSignature, policies.SignEndpoint([]byte(p.o.Secret), now, body))
-	if p.o.Authorization != "" {
-		req.Header.Set("Authorization", p.o.Authorization)
+	req.Header.Set(policies.EndpointSignature, policies.SignEndpoint([]byte(e.o.Secret), now, body))
+	if e.o.Authorization != "" {
+		req.Header.Set("Authorization", e.o.Authorization)
 	}
-	res, err := p.client.Do(req)
+	res, err := e.client.Do(req)
 	if err != nil {
 		return a, 0, reachError(err)
 	}

@@ -44,8 +44,8 @@ func newEndpointFixture(t *testing.T, answer func(w http.ResponseWriter, r *http
 	return f
 }
 
-func (f *endpointFixture) call() (policies.EndpointAnswer, time.Time, error) {
-	return f.Call(f.t.Context(), "board", "/approve", time.Minute, 10*time.Second, policies.EndpointRequest{ID: "a", Environment: "prod", Attempt: 3})
+func (e *endpointFixture) call() (policies.EndpointAnswer, time.Time, error) {
+	return e.Call(e.t.Context(), "board", "/approve", time.Minute, 10*time.Second, policies.EndpointRequest{ID: "a", Environment: "prod", Attempt: 3})
 }
 
 func TestCall(t *testing.T) {

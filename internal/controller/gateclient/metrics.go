@@ -97,16 +97,16 @@ func (m *Metrics) Sample(ctx context.Context, server, query string, every, maxAg
 }
 
 // query asks once, within the server's budget; called says that the budget wasn't used up.
-func (s *metricServer) query(ctx context.Context, query string, clock func() time.Time, every time.Duration) (a metricAnswer, called bool) {
+func (m *metricServer) query(ctx context.Context, query string, clock func() time.Time, every time.Duration) (a metricAnswer, called bool) {
 	now := clock()
-	done := s.begin(now)
+	done := m.begin(now)
 	if done == nil {
 		return metricAnswer{at: now, again: now.Add(busyDelay)}, false
 	}
 	defer done()
-	sample, err := s.client.query(ctx, query, now)
+	sample, err := m.client.query(ctx, query, now)
 	a = metricAnswer{sample: sample, err: err, at: now}
-	if again := s.end(clock(), err); err != nil {
+	if again := m.end(clock(), err); err != nil {
 		if a.again = again; again.IsZero() {
 			a.again = now.Add(every)
 		}

@@ -36,7 +36,7 @@ type callError struct {
 	after time.Duration // the server's own wish; 0: none
 }
 
-func (e *callError) Error() string { return e.text }
+func (c *callError) Error() string { return c.text }
 
 // Prometheus is a server that answers PromQL, and how it is reached.
 type Prometheus struct {

@@ -50,8 +50,8 @@ func newPromFixture(t *testing.T, answer func(w http.ResponseWriter, r *http.Req
 	return f
 }
 
-func (f *promFixture) sample(query string) (policies.MetricSample, time.Time, error) {
-	return f.Sample(f.t.Context(), "main", query, time.Minute, 5*time.Second)
+func (p *promFixture) sample(query string) (policies.MetricSample, time.Time, error) {
+	return p.Sample(p.t.Context(), "main", query, time.Minute, 5*time.Second)
 }
 
 // answers writes a body.

@@ -28,7 +28,7 @@ var assumptions = []string{
 // is or was somewhere is healthy there, and who brought it, where a commit says so
 // and the forge isn't asked. What a pipeline would open is asked, also of one that
 // opens nothing.
-func (m *planner) assume(ctx context.Context, c *facts.ComponentEvaluation) error {
+func (pl *planner) assume(ctx context.Context, c *facts.ComponentEvaluation) error {
 	acting := *c.Pipeline.Pipeline
 	acting.Spec.Mode = pipeline.ModeAct
 	c.Facts.Pipeline = &acting
@@ -45,7 +45,7 @@ func (m *planner) assume(ctx context.Context, c *facts.ComponentEvaluation) erro
 			env.Release = promotion.Unsure[promotion.Release](fmt.Sprintf("there is no branch %s here, which the pipeline says this environment lives on: fetch it (git fetch origin), create it, or correct the environment's branch", env.Branch))
 			continue
 		}
-		if err := m.assumeHistory(ctx, c, env, past); err != nil {
+		if err := pl.assumeHistory(ctx, c, env, past); err != nil {
 			return err
 		}
 	}
@@ -55,18 +55,18 @@ func (m *planner) assume(ctx context.Context, c *facts.ComponentEvaluation) erro
 // assumeHistory fills in what an environment carries, and, where that may still
 // move, what it carried before. What was there before the pipeline has no history, but for
 // that it is there, where adopt: converge lets it move.
-func (m *planner) assumeHistory(ctx context.Context, c *facts.ComponentEvaluation, env *promotion.Env, past bool) error {
+func (pl *planner) assumeHistory(ctx context.Context, c *facts.ComponentEvaluation, env *promotion.Env, past bool) error {
 	env.History = nil
 	readable, l := env.Release.OK && env.Landed.OK, &env.Landed.Value
 	if readable && l.Commit == "" && l.By == promotion.ByBaseline && env.Source() && c.Pipeline.Spec.Adopt == pipeline.AdoptConverge {
 		env.History = []promotion.Arrival{{Seq: 1, Release: env.Release.Value.ID, Name: env.Release.Value.Name, By: l.By, At: c.Facts.Now, VerifiedAt: c.Facts.Now}}
 	}
 	if readable && l.Commit != "" {
-		commit, err := m.input.Mirror.Commit(ctx, l.Commit)
+		commit, err := pl.input.Mirror.Commit(ctx, l.Commit)
 		if err != nil {
 			return err
 		}
-		now, err := m.arrival(ctx, c, env, *commit, env.Release.Value)
+		now, err := pl.arrival(ctx, c, env, *commit, env.Release.Value)
 		if err != nil {
 			return err
 		}
@@ -82,12 +82,12 @@ func (m *planner) assumeHistory(ctx context.Context, c *facts.ComponentEvaluatio
 	if readable && !past && (l.By != promotion.ByPerson || env.Source()) {
 		return nil
 	}
-	earlier, err := m.gatherer.FindPast(ctx, c, env, maxPast)
+	earlier, err := pl.gatherer.FindPast(ctx, c, env, maxPast)
 	if err != nil {
 		return err
 	}
 	for _, p := range earlier {
-		was, err := m.arrival(ctx, c, env, p.Commit, p.Release)
+		was, err := pl.arrival(ctx, c, env, p.Commit, p.Release)
 		if err != nil {
 			return err
 		}
@@ -98,8 +98,8 @@ func (m *planner) assumeHistory(ctx context.Context, c *facts.ComponentEvaluatio
 
 // arrival is a release that a commit brought into an environment: a promotion or a
 // revert where its trailers say so, or those of the branch that it merges.
-func (m *planner) arrival(ctx context.Context, c *facts.ComponentEvaluation, env *promotion.Env, commit git.CommitInfo, release promotion.Release) (promotion.Arrival, error) {
-	out := promotion.Arrival{Seq: m.order[commit.SHA], Release: release.ID, Name: release.Name, Commit: commit.SHA, By: promotion.ByPerson, At: commit.CommitTime, VerifiedAt: commit.CommitTime}
+func (pl *planner) arrival(ctx context.Context, c *facts.ComponentEvaluation, env *promotion.Env, commit git.CommitInfo, release promotion.Release) (promotion.Arrival, error) {
+	out := promotion.Arrival{Seq: pl.order[commit.SHA], Release: release.ID, Name: release.Name, Commit: commit.SHA, By: promotion.ByPerson, At: commit.CommitTime, VerifiedAt: commit.CommitTime}
 	next := 1 // of a merge's parents the branch that it merges
 	for range maxMerges {
 		t := commit.Trailers
@@ -113,7 +113,7 @@ func (m *planner) arrival(ctx context.Context, c *facts.ComponentEvaluation, env
 		case len(commit.Parents) < 2:
 			return out, nil
 		}
-		below, err := m.input.Mirror.Commit(ctx, commit.Parents[next])
+		below, err := pl.input.Mirror.Commit(ctx, commit.Parents[next])
 		if err != nil {
 			return out, err
 		}

@@ -22,7 +22,7 @@ var renderLimit = render.TextLimit{Bytes: 256 << 10, Lines: 4000, ObjectLines: 1
 const maxDiff = 1 << 20
 
 // describePromotion shows what would be opened.
-func (m *planner) describePromotion(ctx context.Context, u *unit, open promotion.Open) (Promotion, error) {
+func (pl *planner) describePromotion(ctx context.Context, u *unit, open promotion.Open) (Promotion, error) {
 	out := Promotion{Environment: open.Environment, Branch: u.Pipeline.BranchOf(open.Environment), Parts: []Part{}, Changes: []fieldedit.Change{}, Files: []File{}}
 	var components, targets, files []string
 	for _, member := range open.Members {
@@ -37,40 +37,40 @@ func (m *planner) describePromotion(ctx context.Context, u *unit, open promotion
 	edits := u.ComposedEdits(open.Environment, open.Release)
 	for i := range edits {
 		e := &edits[i]
-		f, err := describeFile(m.input.Mirror.Tree(open.Tip), e)
+		f, err := describeFile(pl.input.Mirror.Tree(open.Tip), e)
 		if err != nil {
 			return out, err
 		}
 		files, out.Changes, out.Files = append(files, e.File), append(out.Changes, e.Changes...), append(out.Files, f)
 	}
-	maybeOverridden, err := m.addReaders(ctx, u, open, edits, files, &out)
+	maybeOverridden, err := pl.addReaders(ctx, u, open, edits, files, &out)
 	if err != nil {
 		return out, err
 	}
-	if err := m.addRegenerated(ctx, u, components, open, edits, files, &out); err != nil {
+	if err := pl.addRegenerated(ctx, u, components, open, edits, files, &out); err != nil {
 		return out, err
 	}
 	required := u.Pipeline.Spec.EnvironmentByName(open.Environment).RequiresEffect()
-	if !m.input.Rendered && !(required && maybeOverridden) {
+	if !pl.input.Rendered && !(required && maybeOverridden) {
 		return out, nil
 	}
 	for _, component := range components {
 		if required {
-			found, err := m.gatherer.ListIneffective(ctx, u.Evaluation, open.Environment, open.Tip, open.Members, edits, component)
+			found, err := pl.gatherer.ListIneffective(ctx, u.Evaluation, open.Environment, open.Tip, open.Members, edits, component)
 			if err != nil {
 				return out, err
 			}
 			out.Join(found)
 		}
 	}
-	effects, err := m.gatherer.Effects(ctx, u.Evaluation, components, open.Environment, open.Tip, edits)
+	effects, err := pl.gatherer.Effects(ctx, u.Evaluation, components, open.Environment, open.Tip, edits)
 	if err != nil {
-		if m.input.Rendered {
+		if pl.input.Rendered {
 			out.Rendered = []Rendered{{Target: strings.Join(targets, ", "), Why: err.Error()}}
 		}
 		return out, ctx.Err()
 	}
-	if !m.input.Rendered {
+	if !pl.input.Rendered {
 		return out, nil
 	}
 	out.Rendered = []Rendered{}
@@ -83,11 +83,11 @@ func (m *planner) describePromotion(ctx context.Context, u *unit, open promotion
 // addReaders says which targets that a promotion is for read its files, to which of them it
 // doesn't come, and which others read them. maybeOverridden: in one of those that it is for something is known
 // to override what it carries.
-func (m *planner) addReaders(ctx context.Context, u *unit, open promotion.Open, edits []fieldedit.Edit, files []string, out *Promotion) (maybeOverridden bool, err error) {
+func (pl *planner) addReaders(ctx context.Context, u *unit, open promotion.Open, edits []fieldedit.Edit, files []string, out *Promotion) (maybeOverridden bool, err error) {
 	of := u.Pipeline
 	inside, outside := map[string]bool{}, map[string]bool{}
-	branch := m.snapshot.BranchFor(of.Pipeline, open.Environment).Branch
-	for _, p := range m.snapshot.Pipelines {
+	branch := pl.snapshot.BranchFor(of.Pipeline, open.Environment).Branch
+	for _, p := range pl.snapshot.Pipelines {
 		readers, err := p.AffectedReaders(ctx, branch, files)
 		if err != nil {
 			return false, err
@@ -117,8 +117,8 @@ func (m *planner) addReaders(ctx context.Context, u *unit, open promotion.Open, 
 
 // addRegenerated adds the targets that a promotion is for and whose Applications it changes, as an edit of an
 // ApplicationSet does: they read none of its files.
-func (m *planner) addRegenerated(ctx context.Context, u *unit, components []string, open promotion.Open, edits []fieldedit.Edit, files []string, out *Promotion) error {
-	reached, _, err := m.gatherer.Reach(ctx, u.Evaluation, components, open.Environment, open.Tip, edits)
+func (pl *planner) addRegenerated(ctx context.Context, u *unit, components []string, open promotion.Open, edits []fieldedit.Edit, files []string, out *Promotion) error {
+	reached, _, err := pl.gatherer.Reach(ctx, u.Evaluation, components, open.Environment, open.Tip, edits)
 	if err != nil {
 		out.ReachErr = err.Error()
 		return ctx.Err()

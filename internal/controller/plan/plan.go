@@ -84,29 +84,29 @@ func (p *Plan) Fill(ctx context.Context, in Input) (err error) {
 }
 
 // branchFiles are the files at a branch's head; nil where that isn't there.
-func (m *planner) branchFiles(branch string) fs.FS {
-	commit := m.snapshot.BranchTips[branch]
-	if branch == m.input.Branch {
-		commit = m.snapshot.Commit
+func (pl *planner) branchFiles(branch string) fs.FS {
+	commit := pl.snapshot.BranchTips[branch]
+	if branch == pl.input.Branch {
+		commit = pl.snapshot.Commit
 	}
 	if commit == "" {
 		return nil
 	}
-	return m.input.Mirror.Tree(commit)
+	return pl.input.Mirror.Tree(commit)
 }
 
 // unmatchedCarry says which carry entries of a pipeline pick nothing.
-func (m *planner) unmatchedCarry(of *facts.ResolvedPipeline) []appset.Problem {
+func (pl *planner) unmatchedCarry(of *facts.ResolvedPipeline) []appset.Problem {
 	components := map[string]map[string]*history.Environment{}
 	for name, u := range of.Units {
 		components[name] = u.Envs
 	}
 	return history.UnmatchedCarry(of.Pipeline, components, func(environment string) fs.FS {
-		commit := m.snapshot.BranchFor(of.Pipeline, environment).Commit
+		commit := pl.snapshot.BranchFor(of.Pipeline, environment).Commit
 		if commit == "" {
 			return nil
 		}
-		return m.input.Mirror.Tree(commit)
+		return pl.input.Mirror.Tree(commit)
 	})
 }
 
@@ -129,9 +129,9 @@ func (u *unit) opens(env string) []promotion.Open {
 
 // planPipeline has the controller evaluate every component of a pipeline, and
 // reads off what it would open and why it leaves the rest.
-func (m *planner) planPipeline(ctx context.Context, p *facts.ResolvedPipeline) (Pipeline, error) {
+func (pl *planner) planPipeline(ctx context.Context, p *facts.ResolvedPipeline) (Pipeline, error) {
 	out := Pipeline{Name: p.Name(), DryRun: p.Spec.Mode == pipeline.ModeDryRun, Promotions: []Promotion{}, Waiting: []Waiting{}}
-	units, err := m.decideAll(ctx, p)
+	units, err := pl.decideAll(ctx, p)
 	if err != nil {
 		return out, err
 	}
@@ -142,7 +142,7 @@ func (m *planner) planPipeline(ctx context.Context, p *facts.ResolvedPipeline) (
 				for _, member := range open.Members {
 					moves[member.Component] = true
 				}
-				shown, err := m.describePromotion(ctx, u, open)
+				shown, err := pl.describePromotion(ctx, u, open)
 				if err != nil {
 					return out, err
 				}
@@ -163,32 +163,32 @@ func (m *planner) planPipeline(ctx context.Context, p *facts.ResolvedPipeline) (
 
 // decideAll gathers the facts about what is evaluated as one, sorted by name, and
 // has the controller decide.
-func (m *planner) decideAll(ctx context.Context, p *facts.ResolvedPipeline) ([]*unit, error) {
+func (pl *planner) decideAll(ctx context.Context, p *facts.ResolvedPipeline) ([]*unit, error) {
 	names := slices.Sorted(maps.Keys(p.Units))
 	if p.Spec.BatchesByEnvironment() {
 		names = names[:min(len(names), 1)] // any stands for all
 	}
 	units := make([]*unit, len(names))
 	for i, name := range names {
-		ev, err := m.gatherer.Gather(ctx, m.snapshot, p.Units[name].Unit, false)
+		ev, err := pl.gatherer.Gather(ctx, pl.snapshot, p.Units[name].Unit, false)
 		if err != nil {
 			return nil, err
 		}
 		units[i] = &unit{Evaluation: ev}
 		for _, c := range ev.Components {
-			if err := m.assume(ctx, c); err != nil {
+			if err := pl.assume(ctx, c); err != nil {
 				return nil, err
 			}
 		}
 	}
 	if limit := p.Spec.Limits.OpenPerEnvironment; limit > 0 && !p.Spec.BatchesByEnvironment() {
-		if err := m.queueContenders(ctx, p, units, limit); err != nil {
+		if err := pl.queueContenders(ctx, p, units, limit); err != nil {
 			return nil, err
 		}
 	}
 	for _, u := range units {
 		var err error
-		if u.decision, err = m.gatherer.Decide(ctx, u.Evaluation); err != nil {
+		if u.decision, err = pl.gatherer.Decide(ctx, u.Evaluation); err != nil {
 			return nil, err
 		}
 	}
@@ -203,7 +203,7 @@ type contender struct {
 
 // queueContenders gives the places in each environment to those that have waited
 // longest, and counts for each component those before it.
-func (m *planner) queueContenders(ctx context.Context, p *facts.ResolvedPipeline, units []*unit, limit int) (err error) {
+func (pl *planner) queueContenders(ctx context.Context, p *facts.ResolvedPipeline, units []*unit, limit int) (err error) {
 	contenders := map[string][]contender{}
 	for _, u := range units {
 		d := promotion.Decide(u.Facts()).Components[0]
@@ -216,7 +216,7 @@ func (m *planner) queueContenders(ctx context.Context, p *facts.ResolvedPipeline
 	for _, list := range contenders {
 		slices.SortStableFunc(list, func(a, b contender) int { return a.since.Compare(b.since) })
 	}
-	if err := m.composeAhead(ctx, contenders, limit); err != nil {
+	if err := pl.composeAhead(ctx, contenders, limit); err != nil {
 		return err
 	}
 	for _, spec := range p.TopologicalOrder() {
@@ -224,7 +224,7 @@ func (m *planner) queueContenders(ctx context.Context, p *facts.ResolvedPipeline
 		for _, c := range list {
 			c.unit.Components[0].Facts.Limits.QueuedAhead[spec.Name] = ahead
 			if ahead < limit {
-				if c.unit.decision, err = m.gatherer.Decide(ctx, c.unit.Evaluation); err != nil {
+				if c.unit.decision, err = pl.gatherer.Decide(ctx, c.unit.Evaluation); err != nil {
 					return err
 				}
 			}
@@ -238,7 +238,7 @@ func (m *planner) queueContenders(ctx context.Context, p *facts.ResolvedPipeline
 
 // composeAhead composes side by side what the contenders for the places in each
 // environment would bring; one after the other they then find it composed.
-func (m *planner) composeAhead(ctx context.Context, contenders map[string][]contender, limit int) error {
+func (pl *planner) composeAhead(ctx context.Context, contenders map[string][]contender, limit int) error {
 	first := map[*unit]bool{}
 	for _, list := range contenders {
 		for _, c := range list[:min(limit, len(list))] {
@@ -249,7 +249,7 @@ func (m *planner) composeAhead(ctx context.Context, contenders map[string][]cont
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for u := range first {
 		group.Go(func() error {
-			_, err := m.gatherer.Decide(ctx, u.Evaluation)
+			_, err := pl.gatherer.Decide(ctx, u.Evaluation)
 			return err
 		})
 	}

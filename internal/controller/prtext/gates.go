@@ -101,9 +101,9 @@ func outcomeLabel(o policies.Outcome) string {
 }
 
 // splitGates sorts the gates that don't pass by what they wait for, each once.
-func (s gateSummary) splitGates() (fails, waits []string) {
+func (gs gateSummary) splitGates() (fails, waits []string) {
 	seen := map[string]bool{}
-	for _, g := range s.gates {
+	for _, g := range gs.gates {
 		if g.Outcome == policies.Pass || seen[g.Gate] {
 			continue
 		}

@@ -103,8 +103,8 @@ func needsPerson(in Input) bool {
 }
 
 // isHeld says whether a hold is among what waits.
-func (s gateSummary) isHeld() bool {
-	for _, g := range s.gates {
+func (gs gateSummary) isHeld() bool {
+	for _, g := range gs.gates {
 		if g.Gate == gateHold && g.Outcome != policies.Pass {
 			return true
 		}

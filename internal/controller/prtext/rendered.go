@@ -105,8 +105,8 @@ func (p *page) writeNotRendered(groups []renderedGroup) (others []renderedGroup)
 }
 
 // describe is the group's targets and what happens to them, an item of a list.
-func (g *renderedGroup) describe() string {
-	return "- " + targetNames(g.targets) + ": " + g.describeOutcome(func(s string) string { return escapeText(s, maxReason) })
+func (r *renderedGroup) describe() string {
+	return "- " + targetNames(r.targets) + ": " + r.describeOutcome(func(s string) string { return escapeText(s, maxReason) })
 }
 
 // countDiffLines counts the lines that groups of targets have to show.
@@ -168,29 +168,29 @@ func groupByChange(list []Rendered) []renderedGroup {
 
 // describeOutcome is what happens to the group's targets, in one line; said makes
 // outside text safe where it is written.
-func (g *renderedGroup) describeOutcome(said func(string) string) string {
-	out := g.describeChange(said)
-	if g.Ignored != "" {
-		out += "; Argo CD ignores " + said(g.Ignored) + " and says Synced whether that arrives or not"
+func (r *renderedGroup) describeOutcome(said func(string) string) string {
+	out := r.describeChange(said)
+	if r.Ignored != "" {
+		out += "; Argo CD ignores " + said(r.Ignored) + " and says Synced whether that arrives or not"
 	}
-	if g.Disagreement != "" {
-		out += "; Liftlock renders it otherwise: " + said(g.Disagreement)
+	if r.Disagreement != "" {
+		out += "; Liftlock renders it otherwise: " + said(r.Disagreement)
 	}
 	return out
 }
 
-func (g *renderedGroup) describeChange(said func(string) string) string {
+func (r *renderedGroup) describeChange(said func(string) string) string {
 	switch {
-	case g.Why != "":
-		return "not rendered: " + said(g.Why)
-	case g.Summary == "" && g.Spec:
+	case r.Why != "":
+		return "not rendered: " + said(r.Why)
+	case r.Summary == "" && r.Spec:
 		return "the Application changes, its manifests stay as they are"
-	case g.Summary == "":
+	case r.Summary == "":
 		return "nothing changes"
-	case g.Spec:
-		return g.Summary + "; the Application itself changes too"
+	case r.Spec:
+		return r.Summary + "; the Application itself changes too"
 	}
-	return g.Summary
+	return r.Summary
 }
 
 // targetNames lists targets, not too many of them.

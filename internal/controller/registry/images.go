@@ -112,8 +112,8 @@ func hostOf(text string) string {
 // boundedTransport bounds each answer.
 type boundedTransport struct{ next http.RoundTripper }
 
-func (t boundedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	res, err := t.next.RoundTrip(req)
+func (b boundedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	res, err := b.next.RoundTrip(req)
 	if err == nil {
 		res.Body = http.MaxBytesReader(nil, res.Body, maxAnswer)
 	}

@@ -54,38 +54,38 @@ func newTestRegistry(t *testing.T) *testRegistry {
 	return r
 }
 
-func (r *testRegistry) setFault(fault func(w http.ResponseWriter, r *http.Request) bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.fault = fault
+func (t *testRegistry) setFault(fault func(w http.ResponseWriter, r *http.Request) bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.fault = fault
 }
 
-func (r *testRegistry) images(username, password string) *Images {
-	return New([]Host{{Name: r.host, Username: username, Password: password}}, func() time.Time { return r.now }, nil)
+func (t *testRegistry) images(username, password string) *Images {
+	return New([]Host{{Name: t.host, Username: username, Password: password}}, func() time.Time { return t.now }, nil)
 }
 
-func (r *testRegistry) must(err error) {
-	r.t.Helper()
+func (t *testRegistry) must(err error) {
+	t.t.Helper()
 	if err != nil {
-		r.t.Fatal(err)
+		t.t.Fatal(err)
 	}
 }
 
 // push puts an image or an index there, and gives its name by digest.
-func (r *testRegistry) push(tag string, what remote.Taggable) string {
-	r.t.Helper()
-	ref, err := name.NewTag(r.host + "/acme/web:" + tag)
-	r.must(err)
+func (t *testRegistry) push(tag string, what remote.Taggable) string {
+	t.t.Helper()
+	ref, err := name.NewTag(t.host + "/acme/web:" + tag)
+	t.must(err)
 	var digest v1.Hash
 	switch x := what.(type) {
 	case v1.Image:
-		r.must(remote.Write(ref, x))
+		t.must(remote.Write(ref, x))
 		digest, err = x.Digest()
 	case v1.ImageIndex:
-		r.must(remote.WriteIndex(ref, x))
+		t.must(remote.WriteIndex(ref, x))
 		digest, err = x.Digest()
 	}
-	r.must(err)
+	t.must(err)
 	return ref.Context().Digest(digest.String()).String()
 }
 

@@ -88,12 +88,12 @@ type graphQLCheck struct {
 	wrong    []string
 }
 
-func (c *graphQLCheck) addf(path, format string, args ...any) {
-	c.wrong = append(c.wrong, "GraphQL"+path+": "+fmt.Sprintf(format, args...))
+func (g *graphQLCheck) addf(path, format string, args ...any) {
+	g.wrong = append(g.wrong, "GraphQL"+path+": "+fmt.Sprintf(format, args...))
 }
 
 // findDeprecated finds the fields of a document that GitHub takes away.
-func (c *graphQLCheck) findDeprecated(set ast.SelectionSet) {
+func (g *graphQLCheck) findDeprecated(set ast.SelectionSet) {
 	for _, s := range set {
 		switch s := s.(type) {
 		case *ast.Field:
@@ -102,11 +102,11 @@ func (c *graphQLCheck) findDeprecated(set ast.SelectionSet) {
 				if a := d.Arguments.ForName("reason"); a != nil {
 					reason = a.Value.Raw
 				}
-				c.addf("", "%s.%s goes away: %s", s.ObjectDefinition.Name, s.Name, reason)
+				g.addf("", "%s.%s goes away: %s", s.ObjectDefinition.Name, s.Name, reason)
 			}
-			c.findDeprecated(s.SelectionSet)
+			g.findDeprecated(s.SelectionSet)
 		case *ast.InlineFragment:
-			c.findDeprecated(s.SelectionSet)
+			g.findDeprecated(s.SelectionSet)
 		}
 	}
 }
@@ -114,7 +114,7 @@ func (c *graphQLCheck) findDeprecated(set ast.SelectionSet) {
 // selected are the fields that are read of an object, by the names that they have in the answer.
 // Those that only objects of another type have are left out; where its type isn't told, optional
 // are those that depend on it.
-func (c *graphQLCheck) selected(set ast.SelectionSet, typename string, fields map[string]*ast.Field, optional map[string]bool, mayBe bool) {
+func (g *graphQLCheck) selected(set ast.SelectionSet, typename string, fields map[string]*ast.Field, optional map[string]bool, mayBe bool) {
 	for _, s := range set {
 		switch s := s.(type) {
 		case *ast.Field:
@@ -125,34 +125,34 @@ func (c *graphQLCheck) selected(set ast.SelectionSet, typename string, fields ma
 			}
 			fields[s.Alias], optional[s.Alias] = s, mayBe
 		case *ast.InlineFragment:
-			c.selectedIf(s.TypeCondition, s.SelectionSet, typename, fields, optional, mayBe)
+			g.selectedIf(s.TypeCondition, s.SelectionSet, typename, fields, optional, mayBe)
 		case *ast.FragmentSpread:
-			f := c.document.Fragments.ForName(s.Name)
-			c.selectedIf(f.TypeCondition, f.SelectionSet, typename, fields, optional, mayBe)
+			f := g.document.Fragments.ForName(s.Name)
+			g.selectedIf(f.TypeCondition, f.SelectionSet, typename, fields, optional, mayBe)
 		}
 	}
 }
 
 // selectedIf is selected for what is read of objects of a type alone.
-func (c *graphQLCheck) selectedIf(condition string, set ast.SelectionSet, typename string, fields map[string]*ast.Field, optional map[string]bool, mayBe bool) {
-	is := slices.ContainsFunc(c.schema.PossibleTypes[condition], func(d *ast.Definition) bool { return d.Name == typename })
+func (g *graphQLCheck) selectedIf(condition string, set ast.SelectionSet, typename string, fields map[string]*ast.Field, optional map[string]bool, mayBe bool) {
+	is := slices.ContainsFunc(g.schema.PossibleTypes[condition], func(d *ast.Definition) bool { return d.Name == typename })
 	if typename == "" || is {
-		abstract := c.schema.Types[condition].IsAbstractType()
-		c.selected(set, typename, fields, optional, mayBe || typename == "" && !abstract)
+		abstract := g.schema.Types[condition].IsAbstractType()
+		g.selected(set, typename, fields, optional, mayBe || typename == "" && !abstract)
 	}
 }
 
 // checkObject holds an object against what is read of it.
-func (c *graphQLCheck) checkObject(path string, set ast.SelectionSet, of string, value map[string]any) {
+func (g *graphQLCheck) checkObject(path string, set ast.SelectionSet, of string, value map[string]any) {
 	typename, _ := value["__typename"].(string)
-	if typename == "" && of != "" && !c.schema.Types[of].IsAbstractType() {
+	if typename == "" && of != "" && !g.schema.Types[of].IsAbstractType() {
 		typename = of
 	}
 	fields, optional := map[string]*ast.Field{}, map[string]bool{}
-	c.selected(set, typename, fields, optional, false)
+	g.selected(set, typename, fields, optional, false)
 	for _, name := range slices.Sorted(maps.Keys(value)) {
 		if fields[name] == nil {
-			c.addf(path+"."+name, "it is answered, and nobody reads it")
+			g.addf(path+"."+name, "it is answered, and nobody reads it")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
@@ -161,43 +161,43 @@ func (c *graphQLCheck) checkObject(path string, set ast.SelectionSet, of string,
 			continue
 		}
 		if !answered {
-			c.addf(path+"."+name, "it is read, and not answered")
+			g.addf(path+"."+name, "it is read, and not answered")
 			continue
 		}
-		c.checkValue(path+"."+name, fields[name].Definition.Type, fields[name].SelectionSet, v)
+		g.checkValue(path+"."+name, fields[name].Definition.Type, fields[name].SelectionSet, v)
 	}
 }
 
-func (c *graphQLCheck) checkValue(path string, is *ast.Type, set ast.SelectionSet, value any) {
+func (g *graphQLCheck) checkValue(path string, is *ast.Type, set ast.SelectionSet, value any) {
 	if value == nil {
 		if is.NonNull {
-			c.addf(path, "it is null, and never is")
+			g.addf(path, "it is null, and never is")
 		}
 		return
 	}
 	if is.Elem != nil {
 		all, ok := value.([]any)
 		if !ok {
-			c.addf(path, "it is %v, want a list", value)
+			g.addf(path, "it is %v, want a list", value)
 		}
 		for i := range all {
-			c.checkValue(fmt.Sprintf("%s[%d]", path, i), is.Elem, set, all[i])
+			g.checkValue(fmt.Sprintf("%s[%d]", path, i), is.Elem, set, all[i])
 		}
 		return
 	}
 	if len(set) > 0 {
 		object, ok := value.(map[string]any)
 		if !ok {
-			c.addf(path, "it is %v, want an object", value)
+			g.addf(path, "it is %v, want an object", value)
 			return
 		}
-		c.checkObject(path, set, is.NamedType, object)
+		g.checkObject(path, set, is.NamedType, object)
 		return
 	}
-	d := c.schema.Types[is.NamedType]
+	d := g.schema.Types[is.NamedType]
 	text, _ := value.(string)
 	if d.Kind == ast.Enum && d.EnumValues.ForName(text) == nil || d.Kind == ast.Scalar && !isScalar(d.Name, value) {
-		c.addf(path, "it is %v, want %s", value, d.Name)
+		g.addf(path, "it is %v, want %s", value, d.Name)
 	}
 }
 

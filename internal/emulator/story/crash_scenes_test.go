@@ -132,14 +132,14 @@ func giveCommands(t *testing.T, r *storyRun) {
 }
 
 // checkAnswered holds that a comment has one answer and every command one reaction.
-func (r *storyRun) checkAnswered(p *emulator.PullRequest, question int64) error {
+func (sr *storyRun) checkAnswered(p *emulator.PullRequest, question int64) error {
 	answers := 0
 	var wrong []error
 	for _, c := range p.Comments {
 		switch {
 		case prtext.IsReplyTo(c.Body, question):
 			answers++
-		case c.User == story.FirstApprover && !slices.Equal(c.Reactions, []string{r.fixture.Server.Login + " +1"}):
+		case c.User == story.FirstApprover && !slices.Equal(c.Reactions, []string{sr.fixture.Server.Login + " +1"}):
 			wrong = append(wrong, fmt.Errorf("%q has the reactions %q", c.Body, c.Reactions))
 		}
 	}

@@ -52,9 +52,9 @@ const resumeWithin = time.Second
 
 // recordResumeTimes notes how soon the server took up what was in flight after its death,
 // and how long the first start of the same telling took, which had nothing in flight.
-func (r *storyRun) recordResumeTimes(first, again *durations) {
-	r.t.Helper()
-	starts := r.resumeTimes()
+func (sr *storyRun) recordResumeTimes(first, again *durations) {
+	sr.t.Helper()
+	starts := sr.resumeTimes()
 	if len(starts) < 2 || starts[1] == 0 {
 		return // it did not die, or the story was told before it was back
 	}

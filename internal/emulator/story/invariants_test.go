@@ -18,11 +18,11 @@ import (
 
 // checkEnd holds what must be so at the end, whatever happened meanwhile: each
 // promotion once, and nothing anywhere that shouldn't be.
-func (r *storyRun) checkEnd() {
-	r.t.Helper()
-	all, err := r.fixture.Pulls()
+func (sr *storyRun) checkEnd() {
+	sr.t.Helper()
+	all, err := sr.fixture.Pulls()
 	if err != nil {
-		r.t.Fatal(err)
+		sr.t.Fatal(err)
 	}
 	count := map[string]int{}
 	for _, p := range all {
@@ -31,46 +31,46 @@ func (r *storyRun) checkEnd() {
 			tag = story.BadTag
 		}
 		ref, ok := promotion.ParseBranch(p.Branch)
-		if !ok || p.Author != r.fixture.Server.Login {
-			r.t.Errorf("a pull request that nobody should have opened: #%d %s by %s", p.Number, p.Branch, p.Author)
+		if !ok || p.Author != sr.fixture.Server.Login {
+			sr.t.Errorf("a pull request that nobody should have opened: #%d %s by %s", p.Number, p.Branch, p.Author)
 		}
 		count[fmt.Sprintf("%s %s revert=%t", ref.Environment, tag, ref.Revert)]++
 		if !p.Merged {
-			r.t.Errorf("#%d %s was not merged (open: %t)", p.Number, p.Title, p.Open)
+			sr.t.Errorf("#%d %s was not merged (open: %t)", p.Number, p.Title, p.Open)
 		}
 	}
 	want := map[string]int{"qa " + story.GoodTag + " revert=false": 1, "prod " + story.GoodTag + " revert=false": 1, "qa " + story.BadTag + " revert=false": 1, "qa " + story.BadTag + " revert=true": 1}
 	if fmt.Sprint(count) != fmt.Sprint(want) {
-		r.t.Errorf("pull requests\n got  %v\n want %v", count, want)
+		sr.t.Errorf("pull requests\n got  %v\n want %v", count, want)
 	}
 	for _, env := range []string{"qa", "prod"} {
-		text, _, err := r.fixture.Forge.File(story.Repo, story.Branch, story.Kustomization(env))
+		text, _, err := sr.fixture.Forge.File(story.Repo, story.Branch, story.Kustomization(env))
 		if err != nil || !strings.Contains(text, "newTag: "+story.GoodTag+" ") {
-			r.t.Errorf("%s carries\n%s (%v)", env, text, err)
+			sr.t.Errorf("%s carries\n%s (%v)", env, text, err)
 		}
 	}
-	r.eventually(r.checkForgeTidy)
-	r.eventually(r.checkDeployments)
-	r.eventually(r.checkRecorded)
-	r.checkInvariants()
+	sr.eventually(sr.checkForgeTidy)
+	sr.eventually(sr.checkDeployments)
+	sr.eventually(sr.checkRecorded)
+	sr.checkInvariants()
 }
 
 // checkForgeTidy holds what readers of the forge see: one comment kept up to date, the
 // status that its gates passed, one hook, and no branch that nobody needs.
-func (r *storyRun) checkForgeTidy() error {
-	all, err := r.fixture.Pulls()
+func (sr *storyRun) checkForgeTidy() error {
+	all, err := sr.fixture.Pulls()
 	if err != nil {
 		return err
 	}
 	wanted := map[string]bool{story.Branch: true}
 	var wrong []error
 	for _, p := range all {
-		wrong = append(wrong, r.checkOneComment(&p), checkGatesPassed(&p), checkEvidence(&p))
+		wrong = append(wrong, sr.checkOneComment(&p), checkGatesPassed(&p), checkEvidence(&p))
 		if p.Open {
 			wanted[p.Branch] = true
 		}
 	}
-	dir, err := r.fixture.Forge.GitDir(story.Repo)
+	dir, err := sr.fixture.Forge.GitDir(story.Repo)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (r *storyRun) checkForgeTidy() error {
 			break
 		}
 	}
-	hooks, err := r.fixture.Server.CountHooks(r.fixture.Forge, story.Repo)
+	hooks, err := sr.fixture.Server.CountHooks(sr.fixture.Forge, story.Repo)
 	if err != nil {
 		return err
 	}
@@ -96,8 +96,8 @@ func (r *storyRun) checkForgeTidy() error {
 
 // checkDeployments holds that the forge shows each merge once, and of each environment what is
 // there: the last one is a success, what was there before is over.
-func (r *storyRun) checkDeployments() error {
-	all, err := r.fixture.Forge.Deployments(story.Repo)
+func (sr *storyRun) checkDeployments() error {
+	all, err := sr.fixture.Forge.Deployments(story.Repo)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (r *storyRun) checkDeployments() error {
 		shown[d.Environment] = append(shown[d.Environment], d.States[len(d.States)-1])
 	}
 	want := map[string][]string{"qa": {"inactive", "failure", "success"}, "prod": {"success"}}
-	if r.fixture.Forge.Face() != emulator.GitHub {
+	if sr.fixture.Forge.Face() != emulator.GitHub {
 		want = map[string][]string{} // only GitHub's driver keeps them
 	}
 	if fmt.Sprint(shown) != fmt.Sprint(want) {
@@ -118,10 +118,10 @@ func (r *storyRun) checkDeployments() error {
 	return nil
 }
 
-func (r *storyRun) checkOneComment(p *emulator.PullRequest) error {
+func (sr *storyRun) checkOneComment(p *emulator.PullRequest) error {
 	status := 0
 	for _, c := range p.Comments {
-		if c.User != r.fixture.Server.Login {
+		if c.User != sr.fixture.Server.Login {
 			continue
 		}
 		if !prtext.IsStatusComment(c.Body) {
@@ -167,9 +167,9 @@ func listBranches(dir string) (map[string]bool, error) {
 }
 
 // checkRecorded holds that the console knows every promotion and how it ended.
-func (r *storyRun) checkRecorded() error {
+func (sr *storyRun) checkRecorded() error {
 	var got api.Promotions
-	if err := r.getJSON("/api/v1/promotions", &got); err != nil {
+	if err := sr.getJSON("/api/v1/promotions", &got); err != nil {
 		return err
 	}
 	var lines []string
@@ -182,7 +182,7 @@ func (r *storyRun) checkRecorded() error {
 			tag = story.BadTag
 		}
 		state := p.State
-		if r.storeLost && state == "merged" {
+		if sr.storeLost && state == "merged" {
 			state = promotion.Verified // that it was is only seen of what is there now
 		}
 		lines = append(lines, fmt.Sprintf("%s %s %s %s", p.Environment, p.Kind, tag, state))
@@ -198,8 +198,8 @@ func (r *storyRun) checkRecorded() error {
 	return nil
 }
 
-func (r *storyRun) getJSON(path string, into any) error {
-	res, err := http.Get(r.fixture.URL + path)
+func (sr *storyRun) getJSON(path string, into any) error {
+	res, err := http.Get(sr.fixture.URL + path)
 	if err != nil {
 		return err
 	}
@@ -212,36 +212,36 @@ func (r *storyRun) getJSON(path string, into any) error {
 
 // checkInvariants holds the invariants that no loss may break, over everything that
 // ever was on the tracked branch and on the forge.
-func (r *storyRun) checkInvariants() {
-	r.t.Helper()
-	all, err := r.fixture.Pulls()
+func (sr *storyRun) checkInvariants() {
+	sr.t.Helper()
+	all, err := sr.fixture.Pulls()
 	if err != nil {
-		r.t.Fatal(err)
+		sr.t.Fatal(err)
 	}
 	for i, p := range all {
 		ref, _ := promotion.ParseBranch(p.Branch)
 		if ref.Environment == "prod" && (strings.Contains(p.Title, story.BadTag) || strings.Contains(p.Body, "` | `"+story.BadTag+"` |")) {
-			r.t.Errorf("prod had a pull request for %s: #%d", story.BadTag, p.Number)
+			sr.t.Errorf("prod had a pull request for %s: #%d", story.BadTag, p.Number)
 		}
 		for _, q := range all[:i] {
 			if p.Branch == q.Branch && (q.Open || q.ClosedAt.After(p.Created)) {
-				r.t.Errorf("#%d and #%d of %s were open at once", q.Number, p.Number, p.Branch)
+				sr.t.Errorf("#%d and #%d of %s were open at once", q.Number, p.Number, p.Branch)
 			}
 		}
 	}
-	ways, err := r.releaseHistory()
+	ways, err := sr.releaseHistory()
 	if err != nil {
-		r.t.Fatal(err)
+		sr.t.Fatal(err)
 	}
 	if slices.Contains(ways["prod"], story.BadTag) {
-		r.t.Errorf("prod carried %s: %q", story.BadTag, ways["prod"])
+		sr.t.Errorf("prod carried %s: %q", story.BadTag, ways["prod"])
 	}
 	if n := countEqual(ways["qa"], story.BadTag); n > 1 {
-		r.t.Errorf("%s came to qa %d times: %q", story.BadTag, n, ways["qa"])
+		sr.t.Errorf("%s came to qa %d times: %q", story.BadTag, n, ways["qa"])
 	}
 	for _, tag := range ways["prod"] {
 		if !slices.Contains(ways["qa"], tag) {
-			r.t.Errorf("%s came to prod and never was in qa: %q, %q", tag, ways["prod"], ways["qa"])
+			sr.t.Errorf("%s came to prod and never was in qa: %q, %q", tag, ways["prod"], ways["qa"])
 		}
 	}
 }
@@ -257,8 +257,8 @@ func countEqual(all []string, one string) int {
 }
 
 // releaseHistory lists the releases that each environment carried one after the other.
-func (r *storyRun) releaseHistory() (map[string][]string, error) {
-	dir, err := r.fixture.Forge.GitDir(story.Repo)
+func (sr *storyRun) releaseHistory() (map[string][]string, error) {
+	dir, err := sr.fixture.Forge.GitDir(story.Repo)
 	if err != nil {
 		return nil, err
 	}
@@ -269,7 +269,7 @@ func (r *storyRun) releaseHistory() (map[string][]string, error) {
 	ways := map[string][]string{}
 	for _, commit := range strings.Fields(string(out)) {
 		for _, env := range []string{"dev", "qa", "prod"} {
-			text, _, err := r.fixture.Forge.File(story.Repo, commit, story.Kustomization(env))
+			text, _, err := sr.fixture.Forge.File(story.Repo, commit, story.Kustomization(env))
 			if err != nil {
 				return nil, err
 			}

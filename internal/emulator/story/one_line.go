@@ -59,12 +59,12 @@ func (s *Story) checkOneLine(ctx context.Context, p *emulator.PullRequest) error
 }
 
 // openMirror opens a mirror of the world's repository, to look at it with.
-func (w *Fixture) openMirror(ctx context.Context) (*git.Mirror, error) {
-	dir, err := w.Forge.GitDir(Repo)
+func (f *Fixture) openMirror(ctx context.Context) (*git.Mirror, error) {
+	dir, err := f.Forge.GitDir(Repo)
 	if err != nil {
 		return nil, err
 	}
-	m, err := git.Open(ctx, git.Options{Dir: filepath.Join(w.Dir, "look.git"), URL: dir, Author: git.Ident{Name: "demo", Email: "demo@example.com"}})
+	m, err := git.Open(ctx, git.Options{Dir: filepath.Join(f.Dir, "look.git"), URL: dir, Author: git.Ident{Name: "demo", Email: "demo@example.com"}})
 	if err != nil {
 		return nil, err
 	}

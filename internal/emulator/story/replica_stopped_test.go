@@ -72,30 +72,30 @@ func TestReplicaStoppedBeforeItMerges(t *testing.T) {
 }
 
 // start starts a replica with more in its environment.
-func (r *stoppedRun) start(name string, environ ...string) *replica {
-	r.t.Helper()
-	one, err := r.newReplica(name)
+func (s *stoppedRun) start(name string, environ ...string) *replica {
+	s.t.Helper()
+	one, err := s.newReplica(name)
 	if err != nil {
-		r.t.Fatal(err)
+		s.t.Fatal(err)
 	}
 	usual := one.environ
 	one.environ = func() []string { return append(usual(), environ...) }
-	r.relay.servers = append(r.relay.servers, one.url)
-	r.replicas = append(r.replicas, one)
+	s.relay.servers = append(s.relay.servers, one.url)
+	s.replicas = append(s.replicas, one)
 	go one.keepRunning()
 	return one
 }
 
 // everythingSeen says why the component wasn't looked at yet.
-func (r *stoppedRun) everythingSeen() error {
-	answer, err := http.Get(r.replicas[0].url + "/readyz")
+func (s *stoppedRun) everythingSeen() error {
+	answer, err := http.Get(s.replicas[0].url + "/readyz")
 	if err != nil {
 		return err
 	}
 	if _ = answer.Body.Close(); answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("the first replica isn't ready: %s", answer.Status)
 	}
-	for _, k := range storetest.PostgresKeys(r.t, r.database.address()) {
+	for _, k := range storetest.PostgresKeys(s.t, s.database.address()) {
 		if strings.HasPrefix(k.Name, "unit:") && k.Claims > 0 && !k.Running {
 			return nil
 		}
@@ -104,9 +104,9 @@ func (r *stoppedRun) everythingSeen() error {
 }
 
 // reached says why a point wasn't reached yet.
-func (r *stoppedRun) reached(point string) func() error {
+func (s *stoppedRun) reached(point string) func() error {
 	return func() error {
-		if slices.ContainsFunc(readReachedPoints(r.t, r.points), func(p reachedPoint) bool { return p.name == point }) {
+		if slices.ContainsFunc(readReachedPoints(s.t, s.points), func(p reachedPoint) bool { return p.name == point }) {
 			return nil
 		}
 		return fmt.Errorf("%q was not reached", point)
@@ -114,8 +114,8 @@ func (r *stoppedRun) reached(point string) func() error {
 }
 
 // mergeClaims is how often the key of the repository's merges was claims.
-func (r *stoppedRun) mergeClaims() (claims int64) {
-	for _, k := range storetest.PostgresKeys(r.t, r.database.address()) {
+func (s *stoppedRun) mergeClaims() (claims int64) {
+	for _, k := range storetest.PostgresKeys(s.t, s.database.address()) {
 		if strings.HasPrefix(k.Name, "merge:") {
 			claims = int64(k.Claims)
 		}
@@ -124,8 +124,8 @@ func (r *stoppedRun) mergeClaims() (claims int64) {
 }
 
 // served says why a command isn't acknowledged yet.
-func (r *stoppedRun) served(comment int64) error {
-	p, err := r.forge.Pull(r.repository.name, r.pull)
+func (s *stoppedRun) served(comment int64) error {
+	p, err := s.forge.Pull(s.repository.name, s.pull)
 	if err != nil {
 		return err
 	}
@@ -137,10 +137,10 @@ func (r *stoppedRun) served(comment int64) error {
 	return fmt.Errorf("the comment %d is not acknowledged", comment)
 }
 
-func (r *stoppedRun) isMerged() bool {
-	p, err := r.forge.Pull(r.repository.name, r.pull)
+func (s *stoppedRun) isMerged() bool {
+	p, err := s.forge.Pull(s.repository.name, s.pull)
 	if err != nil {
-		r.t.Error(err)
+		s.t.Error(err)
 	}
 	return p.Merged
 }

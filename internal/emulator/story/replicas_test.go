@@ -82,40 +82,40 @@ func newDeathChooser(seed uint64) *deathChooser {
 }
 
 // choosePoint is empty for a server that doesn't kill itself.
-func (c *deathChooser) choosePoint() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.calm || c.random.IntN(3) > 0 {
+func (d *deathChooser) choosePoint() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.calm || d.random.IntN(3) > 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s#%d %s", anyWrite, 1+c.random.IntN(6), pick(c.random, "before", "after"))
+	return fmt.Sprintf("%s#%d %s", anyWrite, 1+d.random.IntN(6), pick(d.random, "before", "after"))
 }
 
-func (c *deathChooser) setCalm(calm bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.calm = calm
+func (d *deathChooser) setCalm(calm bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.calm = calm
 }
 
-func (c *deathChooser) countDeath() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.deaths++
+func (d *deathChooser) countDeath() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.deaths++
 }
 
 // countEnd counts a server that ended by itself, which is no kill.
-func (c *deathChooser) countEnd() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ends++
+func (d *deathChooser) countEnd() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ends++
 	return true
 }
 
 // killed is how many servers were killed, and how many ended by themselves.
-func (c *deathChooser) killed() (kills, ends int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.deaths - c.ends, c.ends
+func (d *deathChooser) killed() (kills, ends int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.deaths - d.ends, d.ends
 }
 
 // killer kills servers at random.

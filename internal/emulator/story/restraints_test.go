@@ -124,20 +124,20 @@ func TestCommandWhileDown(t *testing.T) {
 }
 
 // awaitOpenInProd tells the story until prod's pull request is open.
-func (r *storyRun) awaitOpenInProd() *emulator.PullRequest {
-	r.t.Helper()
-	r.eventually(func() error {
-		if _, err := r.readState("prod"); err != nil {
+func (sr *storyRun) awaitOpenInProd() *emulator.PullRequest {
+	sr.t.Helper()
+	sr.eventually(func() error {
+		if _, err := sr.readState("prod"); err != nil {
 			return err
 		}
 		return nil
 	})
-	if err := commitRelease(r.fixture, story.GoodTag); err != nil {
-		r.t.Fatal(err)
+	if err := commitRelease(sr.fixture, story.GoodTag); err != nil {
+		sr.t.Fatal(err)
 	}
 	var p *emulator.PullRequest
-	r.eventually(func() error {
-		all := r.pullsOf("prod")
+	sr.eventually(func() error {
+		all := sr.pullsOf("prod")
 		if len(all) == 0 || len(all[0].Comments) == 0 {
 			return errors.New("prod has no pull request")
 		}
@@ -145,16 +145,16 @@ func (r *storyRun) awaitOpenInProd() *emulator.PullRequest {
 		return nil
 	})
 	if p == nil {
-		r.t.FailNow()
+		sr.t.FailNow()
 	}
 	return p
 }
 
-func (r *storyRun) pullsOf(env string) []emulator.PullRequest {
-	r.t.Helper()
-	all, err := r.fixture.Pulls()
+func (sr *storyRun) pullsOf(env string) []emulator.PullRequest {
+	sr.t.Helper()
+	all, err := sr.fixture.Pulls()
 	if err != nil {
-		r.t.Fatal(err)
+		sr.t.Fatal(err)
 	}
 	return slices.DeleteFunc(all, func(p emulator.PullRequest) bool {
 		ref, _ := promotion.ParseBranch(p.Branch)
@@ -163,25 +163,25 @@ func (r *storyRun) pullsOf(env string) []emulator.PullRequest {
 }
 
 // crashServer kills the server and waits until it was found dead.
-func (r *storyRun) crashServer() {
-	r.killServer()
-	<-r.died
+func (sr *storyRun) crashServer() {
+	sr.killServer()
+	<-sr.died
 }
 
 // giveCommand gives a command and waits until it was taken.
-func (r *storyRun) giveCommand(pull int, text string) (comment int64) {
-	r.t.Helper()
-	id, err := r.fixture.Forge.Comment(story.Repo, pull, story.FirstApprover, text)
+func (sr *storyRun) giveCommand(pull int, text string) (comment int64) {
+	sr.t.Helper()
+	id, err := sr.fixture.Forge.Comment(story.Repo, pull, story.FirstApprover, text)
 	if err != nil {
-		r.t.Fatal(err)
+		sr.t.Fatal(err)
 	}
-	r.eventually(func() error {
-		p, err := r.fixture.Forge.Pull(story.Repo, pull)
+	sr.eventually(func() error {
+		p, err := sr.fixture.Forge.Pull(story.Repo, pull)
 		if err != nil {
 			return err
 		}
 		for _, c := range p.Comments {
-			if c.ID == id && slices.Contains(c.Reactions, r.fixture.Server.Login+" +1") {
+			if c.ID == id && slices.Contains(c.Reactions, sr.fixture.Server.Login+" +1") {
 				return nil
 			}
 		}
@@ -191,10 +191,10 @@ func (r *storyRun) giveCommand(pull int, text string) (comment int64) {
 }
 
 // awaitReason waits until the server says in an environment why nothing happens.
-func (r *storyRun) awaitReason(env, why string) {
-	r.t.Helper()
-	r.eventually(func() error {
-		st, err := r.readState(env)
+func (sr *storyRun) awaitReason(env, why string) {
+	sr.t.Helper()
+	sr.eventually(func() error {
+		st, err := sr.readState(env)
 		if err == nil && !strings.Contains(formatEnvironment(st), why) {
 			err = fmt.Errorf("%s doesn't say %q: %s", env, why, formatEnvironment(st))
 		}
@@ -202,8 +202,8 @@ func (r *storyRun) awaitReason(env, why string) {
 	})
 }
 
-func (r *storyRun) readState(env string) (*api.Environment, error) {
-	ctx, cancel := context.WithTimeout(r.t.Context(), requestTimeout)
+func (sr *storyRun) readState(env string) (*api.Environment, error) {
+	ctx, cancel := context.WithTimeout(sr.t.Context(), requestTimeout)
 	defer cancel()
-	return story.StateReader(r.fixture.URL)(ctx, env)
+	return story.StateReader(sr.fixture.URL)(ctx, env)
 }

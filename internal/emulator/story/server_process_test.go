@@ -33,104 +33,104 @@ type serverProcess struct {
 }
 
 // keepRunning runs the server, and runs it again when it died.
-func (p *serverProcess) keepRunning() {
-	defer close(p.done)
-	for p.runOnce() {
-		if p.onDeath != nil {
-			p.onDeath()
+func (s *serverProcess) keepRunning() {
+	defer close(s.done)
+	for s.runOnce() {
+		if s.onDeath != nil {
+			s.onDeath()
 		}
-		p.mu.Lock()
-		if p.deaths++; p.deaths == 1 {
-			close(p.died)
+		s.mu.Lock()
+		if s.deaths++; s.deaths == 1 {
+			close(s.died)
 		}
-		p.mu.Unlock()
+		s.mu.Unlock()
 	}
 }
 
 // runOnce runs the server to its death; false when that was its last.
-func (p *serverProcess) runOnce() bool {
+func (s *serverProcess) runOnce() bool {
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(append(os.Environ(), configVariable+"="+p.config), p.environ()...)
-	cmd.Stderr = p.log
-	if stopped, err := p.start(cmd); stopped || err != nil {
+	cmd.Env = append(append(os.Environ(), configVariable+"="+s.config), s.environ()...)
+	cmd.Stderr = s.log
+	if stopped, err := s.start(cmd); stopped || err != nil {
 		if err != nil {
-			p.t.Errorf("start the server: %v", err)
+			s.t.Errorf("start the server: %v", err)
 		}
 		return false
 	}
 	err := cmd.Wait()
-	p.mu.Lock()
-	p.running = false
-	stopped := p.stopped
-	p.mu.Unlock()
+	s.mu.Lock()
+	s.running = false
+	stopped := s.stopped
+	s.mu.Unlock()
 	if stopped {
 		return false
 	}
 	var exit *exec.ExitError
-	if killed := errors.As(err, &exit) && exit.ExitCode() == -1; !killed && (p.mayEnd == nil || !p.mayEnd()) {
-		p.t.Errorf("the server ended by itself: %v", err)
+	if killed := errors.As(err, &exit) && exit.ExitCode() == -1; !killed && (s.mayEnd == nil || !s.mayEnd()) {
+		s.t.Errorf("the server ended by itself: %v", err)
 		return false
 	}
 	return true
 }
 
-func (p *serverProcess) start(cmd *exec.Cmd) (stopped bool, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.stopped {
+func (s *serverProcess) start(cmd *exec.Cmd) (stopped bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
 		return true, nil
 	}
 	if _, err = cmd.StdinPipe(); err == nil { // it ends with this process
 		err = cmd.Start()
 	}
-	p.cmd, p.running = cmd, err == nil
+	s.cmd, s.running = cmd, err == nil
 	return false, err
 }
 
 // killServer kills the server; false when none was running.
-func (p *serverProcess) killServer() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.running && p.cmd.Process.Kill() == nil // it may have died meanwhile
+func (s *serverProcess) killServer() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.running && s.cmd.Process.Kill() == nil // it may have died meanwhile
 }
 
-func (p *serverProcess) isRunning() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.running
+func (s *serverProcess) isRunning() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.running
 }
 
 // stopServer kills the server for good.
-func (p *serverProcess) stopServer() {
-	p.mu.Lock()
-	p.stopped = true
-	p.mu.Unlock()
-	p.killServer()
-	<-p.done
+func (s *serverProcess) stopServer() {
+	s.mu.Lock()
+	s.stopped = true
+	s.mu.Unlock()
+	s.killServer()
+	<-s.done
 }
 
-func (p *serverProcess) deathCount() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.deaths
+func (s *serverProcess) deathCount() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.deaths
 }
 
 // checkServerLog holds that the server did nothing that it survived by luck.
-func (p *serverProcess) checkServerLog() {
-	text, err := os.ReadFile(p.log.Name())
+func (s *serverProcess) checkServerLog() {
+	text, err := os.ReadFile(s.log.Name())
 	if err != nil {
-		p.t.Errorf("read the server's log: %v", err)
+		s.t.Errorf("read the server's log: %v", err)
 	}
 	for _, bad := range []string{"DATA RACE", "panic while running", "goroutine 1 ["} {
 		if i := bytes.Index(text, []byte(bad)); i >= 0 {
-			p.t.Errorf("in the server's log: %s", text[i:min(len(text), i+4000)])
+			s.t.Errorf("in the server's log: %s", text[i:min(len(text), i+4000)])
 		}
 	}
 }
 
 // lastLines are the last lines of the server's log.
-func (p *serverProcess) lastLines(n int) []byte {
-	text, err := os.ReadFile(p.log.Name())
+func (s *serverProcess) lastLines(n int) []byte {
+	text, err := os.ReadFile(s.log.Name())
 	if err != nil {
 		return []byte(err.Error())
 	}

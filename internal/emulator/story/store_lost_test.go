@@ -72,11 +72,11 @@ func TestStoreLost(t *testing.T) {
 
 // runStoryUntilHeld tells the story, and gives up when the server, after it died,
 // waits in qa for a person who must decide: the story has nobody who would.
-func (r *storyRun) runStoryUntilHeld() (held bool, err error) {
-	ctx, cancel := context.WithCancel(r.t.Context())
+func (sr *storyRun) runStoryUntilHeld() (held bool, err error) {
+	ctx, cancel := context.WithCancel(sr.t.Context())
 	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- r.runStoryWith(ctx) }()
+	go func() { done <- sr.runStoryWith(ctx) }()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -85,7 +85,7 @@ func (r *storyRun) runStoryUntilHeld() (held bool, err error) {
 			return false, err
 		case <-tick.C:
 		}
-		if r.deathCount() > 0 && r.isHeld("qa", promotion.Degraded) {
+		if sr.deathCount() > 0 && sr.isHeld("qa", promotion.Degraded) {
 			cancel()
 			<-done
 			return true, nil
@@ -146,35 +146,35 @@ const holdPatience = 5 * time.Second
 // awaitNewerOrHeld approves what is open in prod, as people do, until prod is
 // verified with the newer release, or the server has long been waiting for a
 // person in qa or prod.
-func (r *storyRun) awaitNewerOrHeld() {
+func (sr *storyRun) awaitNewerOrHeld() {
 	var heldSince time.Time
-	r.eventually(func() error {
-		if err := r.approveAll(); err != nil {
+	sr.eventually(func() error {
+		if err := sr.approveAll(); err != nil {
 			return err
 		}
-		prod, err := r.readState("prod")
+		prod, err := sr.readState("prod")
 		if err != nil {
 			return err
 		}
 		if prod.State == promotion.Verified && strings.Contains(prod.Name, NewerTag) {
 			return nil
 		}
-		if !r.isHeld("qa", "") && !r.isHeld("prod", "") {
+		if !sr.isHeld("qa", "") && !sr.isHeld("prod", "") {
 			heldSince = time.Time{}
 		} else if heldSince.IsZero() {
 			heldSince = time.Now()
 		} else if time.Since(heldSince) > holdPatience {
-			r.t.Log("a person has to decide")
+			sr.t.Log("a person has to decide")
 			return nil
 		}
-		qa, err := r.readState("qa")
+		qa, err := sr.readState("qa")
 		return errors.Join(err, fmt.Errorf("prod is neither verified with %s nor held\nprod %s\nqa   %s", NewerTag, formatEnvironment(prod), formatEnvironment(qa)))
 	})
 }
 
 // approveAll approves what is open in prod and isn't approved as it is.
-func (r *storyRun) approveAll() error {
-	all, err := r.fixture.Pulls()
+func (sr *storyRun) approveAll() error {
+	all, err := sr.fixture.Pulls()
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (r *storyRun) approveAll() error {
 			continue
 		}
 		for _, who := range []string{story.FirstApprover, story.SecondApprover} {
-			if err := r.fixture.Forge.Approve(story.Repo, p.Number, who); err != nil {
+			if err := sr.fixture.Forge.Approve(story.Repo, p.Number, who); err != nil {
 				return err
 			}
 		}
@@ -206,8 +206,8 @@ func formatEnvironment(e *api.Environment) string {
 
 // isHeld says whether the server waits in an environment for a person and says
 // for what; an empty state means any.
-func (r *storyRun) isHeld(env, state string) bool {
-	st, err := r.readState(env)
+func (sr *storyRun) isHeld(env, state string) bool {
+	st, err := sr.readState(env)
 	if err != nil || state != "" && st.State != state {
 		return false
 	}

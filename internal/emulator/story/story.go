@@ -41,19 +41,19 @@ type StepError struct {
 }
 
 // Error says which step it was.
-func (e *StepError) Error() string {
-	s := "the story stopped: not reached: " + e.Step
-	if e.Seen != "" {
-		s += "; last seen: " + e.Seen
+func (se *StepError) Error() string {
+	s := "the story stopped: not reached: " + se.Step
+	if se.Seen != "" {
+		s += "; last seen: " + se.Seen
 	}
-	if e.Err != nil {
-		s += ": " + e.Err.Error()
+	if se.Err != nil {
+		s += ": " + se.Err.Error()
 	}
 	return s
 }
 
 // Unwrap gives the cause.
-func (e *StepError) Unwrap() error { return e.Err }
+func (se *StepError) Unwrap() error { return se.Err }
 
 // Run tells the whole story. The error is a *StepError that names the first step
 // that was not reached.

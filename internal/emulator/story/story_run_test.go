@@ -103,17 +103,17 @@ func startRun(t *testing.T, h runOptions) *storyRun {
 }
 
 // runStory tells the whole story and says how it ended.
-func (r *storyRun) runStory() error { return r.runStoryWith(r.t.Context()) }
+func (sr *storyRun) runStory() error { return sr.runStoryWith(sr.t.Context()) }
 
-func (r *storyRun) runStoryWith(ctx context.Context) error {
-	s := story.Story{Fixture: r.fixture, Narrate: func(who, what string) {}, State: story.StateReader(r.fixture.URL)}
+func (sr *storyRun) runStoryWith(ctx context.Context) error {
+	s := story.Story{Fixture: sr.fixture, Narrate: func(who, what string) {}, State: story.StateReader(sr.fixture.URL)}
 	return s.Run(ctx)
 }
 
 // pointsReached lists the points that the first server passed, in order.
-func (r *storyRun) pointsReached() []string {
+func (sr *storyRun) pointsReached() []string {
 	var out []string
-	for _, p := range readReachedPoints(r.t, r.pointsFile)[1:] {
+	for _, p := range readReachedPoints(sr.t, sr.pointsFile)[1:] {
 		if p.name == startedLine {
 			break
 		}
@@ -127,10 +127,10 @@ const runPoint = "store judged#1 before"
 
 // resumeTimes says, for every start of the server, how long it took until it
 // worked on what was in flight; 0 when it died or was stopped before.
-func (r *storyRun) resumeTimes() []time.Duration {
+func (sr *storyRun) resumeTimes() []time.Duration {
 	var out []time.Duration
 	var at time.Time
-	for _, p := range readReachedPoints(r.t, r.pointsFile) {
+	for _, p := range readReachedPoints(sr.t, sr.pointsFile) {
 		switch {
 		case p.name == startedLine:
 			at, out = p.at, append(out, 0)
@@ -239,8 +239,8 @@ func lastOccurrence(point string, passed []string) string {
 const patience = 90 * time.Second
 
 // eventually waits until a condition holds that the server is still working on.
-func (r *storyRun) eventually(what func() error) {
-	r.t.Helper()
+func (sr *storyRun) eventually(what func() error) {
+	sr.t.Helper()
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -252,7 +252,7 @@ func (r *storyRun) eventually(what func() error) {
 		}
 		select {
 		case <-deadline.C:
-			r.t.Error(err)
+			sr.t.Error(err)
 			return
 		case <-tick.C:
 		}

@@ -65,19 +65,19 @@ type crashPoints struct {
 
 // reach counts a place and names the point "place#n before" or "… after"; the
 // process ends there if it is the one.
-func (p *crashPoints) reach(place string, before bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	name := p.count(place, before)
-	p.appendLine(name)
+func (cp *crashPoints) reach(place string, before bool) {
+	cp.mu.Lock()
+	defer cp.mu.Unlock()
+	name := cp.count(place, before)
+	cp.appendLine(name)
 	write := ""
 	if !strings.HasPrefix(place, "store ") {
-		write = p.count(anyWrite, before)
+		write = cp.count(anyWrite, before)
 	}
-	if name == p.stopAt {
+	if name == cp.stopAt {
 		stopProcess()
 	}
-	if name == p.dieAt || write != "" && write == p.dieAt {
+	if name == cp.dieAt || write != "" && write == cp.dieAt {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {} // the signal is on its way
 	}
@@ -96,26 +96,26 @@ func stopProcess() {
 const anyWrite = "write"
 
 // count counts a place and names the point.
-func (p *crashPoints) count(place string, before bool) string {
-	seen, when := p.after, "after"
+func (cp *crashPoints) count(place string, before bool) string {
+	seen, when := cp.after, "after"
 	if before {
-		seen, when = p.before, "before"
+		seen, when = cp.before, "before"
 	}
 	seen[place]++
 	return fmt.Sprintf("%s#%d %s", place, seen[place], when)
 }
 
-func (p *crashPoints) appendLine(name string) {
-	if p.out != nil {
-		fmt.Fprintf(p.out, "%d %s\n", time.Now().UnixNano(), name)
+func (cp *crashPoints) appendLine(name string) {
+	if cp.out != nil {
+		fmt.Fprintf(cp.out, "%d %s\n", time.Now().UnixNano(), name)
 	}
 }
 
 // bracketWrite passes the two points of one write.
-func (p *crashPoints) bracketWrite(format string, args ...any) func() {
+func (cp *crashPoints) bracketWrite(format string, args ...any) func() {
 	place := fmt.Sprintf(format, args...)
-	p.reach(place, true)
-	return func() { p.reach(place, false) }
+	cp.reach(place, true)
+	return func() { cp.reach(place, false) }
 }
 
 // runWorker runs the server with points at every forge write, push and commit.
@@ -201,7 +201,7 @@ var forgePoints = map[string]string{
 
 // crashingForge passes a point before and after every write to the forge. It reads pull requests one
 // by one.
-func (p *crashPoints) crashingForge(f forge.Forge) forge.Forge {
+func (cp *crashPoints) crashingForge(f forge.Forge) forge.Forge {
 	return struct{ forge.Forge }{intercept.New(f, func(_ context.Context, c intercept.Call, do func() error) error {
 		point, ok := forgePoints[c.Name]
 		if !ok {
@@ -211,7 +211,7 @@ func (p *crashPoints) crashingForge(f forge.Forge) forge.Forge {
 		if c.Number != 0 {
 			what = fmt.Sprintf("#%d", c.Number)
 		}
-		defer p.bracketWrite("%s", strings.TrimSpace("forge "+point+" "+what))()
+		defer cp.bracketWrite("%s", strings.TrimSpace("forge "+point+" "+what))()
 		return do()
 	})}
 }

@@ -54,55 +54,55 @@ func newClone(ctx context.Context, t *testing.T, owner forge.Forge, repo forge.R
 }
 
 // Tip asks the forge.
-func (s *clone) Tip(t *testing.T, branch string) string {
+func (cl *clone) Tip(t *testing.T, branch string) string {
 	t.Helper()
-	out := s.runGit(t, s.owner, "", "ls-remote", s.remote, "refs/heads/"+branch)
+	out := cl.runGit(t, cl.owner, "", "ls-remote", cl.remote, "refs/heads/"+branch)
 	commit, _, _ := strings.Cut(out, "\t")
 	return commit
 }
 
 // Push pushes over HTTP.
-func (s *clone) Push(t *testing.T, as forge.Forge, branch, from string, commits ...NewCommit) (shas []string) {
+func (cl *clone) Push(t *testing.T, as forge.Forge, branch, from string, commits ...NewCommit) (shas []string) {
 	t.Helper()
-	s.fetchBranches(t)
-	s.runGit(t, s.owner, s.dir, "checkout", "--quiet", "--detach", from)
+	cl.fetchBranches(t)
+	cl.runGit(t, cl.owner, cl.dir, "checkout", "--quiet", "--detach", from)
 	for _, c := range commits {
-		if err := os.WriteFile(filepath.Join(s.dir, c.File), []byte(c.Content), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(cl.dir, c.File), []byte(c.Content), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		s.runGit(t, s.owner, s.dir, "add", c.File)
-		s.runGit(t, s.owner, s.dir, "commit", "--quiet", "--author=Somebody Else <"+c.Email+">", "--message", c.Message)
-		shas = append(shas, s.runGit(t, s.owner, s.dir, "rev-parse", "HEAD"))
+		cl.runGit(t, cl.owner, cl.dir, "add", c.File)
+		cl.runGit(t, cl.owner, cl.dir, "commit", "--quiet", "--author=Somebody Else <"+c.Email+">", "--message", c.Message)
+		shas = append(shas, cl.runGit(t, cl.owner, cl.dir, "rev-parse", "HEAD"))
 	}
-	s.runGit(t, as, s.dir, "push", "--quiet", "--force", "origin", "HEAD:refs/heads/"+branch)
+	cl.runGit(t, as, cl.dir, "push", "--quiet", "--force", "origin", "HEAD:refs/heads/"+branch)
 	return shas
 }
 
 // ReadCommit fetches first.
-func (s *clone) ReadCommit(t *testing.T, sha string) Commit {
+func (cl *clone) ReadCommit(t *testing.T, sha string) Commit {
 	t.Helper()
-	s.fetchBranches(t)
+	cl.fetchBranches(t)
 	return Commit{
-		Parents: len(strings.Fields(s.runGit(t, s.owner, s.dir, "rev-list", "--parents", "-n1", sha))) - 1,
-		Files:   strings.Fields(s.runGit(t, s.owner, s.dir, "ls-tree", "--name-only", sha)),
-		Message: s.runGit(t, s.owner, s.dir, "log", "-1", "--format=%B", sha),
+		Parents: len(strings.Fields(cl.runGit(t, cl.owner, cl.dir, "rev-list", "--parents", "-n1", sha))) - 1,
+		Files:   strings.Fields(cl.runGit(t, cl.owner, cl.dir, "ls-tree", "--name-only", sha)),
+		Message: cl.runGit(t, cl.owner, cl.dir, "log", "-1", "--format=%B", sha),
 	}
 }
 
-func (s *clone) fetchBranches(t *testing.T) {
+func (cl *clone) fetchBranches(t *testing.T) {
 	t.Helper()
-	s.runGit(t, s.owner, s.dir, "fetch", "--quiet", "--prune", "origin", "+refs/heads/*:refs/remotes/origin/*")
+	cl.runGit(t, cl.owner, cl.dir, "fetch", "--quiet", "--prune", "origin", "+refs/heads/*:refs/remotes/origin/*")
 }
 
 // runGit runs git in a folder, with a driver's credentials.
-func (s *clone) runGit(t *testing.T, as forge.Forge, dir string, args ...string) string {
+func (cl *clone) runGit(t *testing.T, as forge.Forge, dir string, args ...string) string {
 	t.Helper()
-	user, password, err := as.GitAuth(s.ctx, s.repo)
+	user, password, err := as.GitAuth(cl.ctx, cl.repo)
 	if err != nil {
 		t.Fatal(err)
 	}
 	auth := "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
-	cmd := exec.CommandContext(s.ctx, "git", append([]string{"-c", "http.extraHeader=" + auth}, args...)...)
+	cmd := exec.CommandContext(cl.ctx, "git", append([]string{"-c", "http.extraHeader=" + auth}, args...)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(),
 		"GIT_TERMINAL_PROMPT=0", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null",

@@ -298,9 +298,9 @@ func testTeams(t *testing.T, s *fixture) {
 	}
 }
 
-func (s *fixture) teamNumber(t *testing.T, team forge.Team) int64 {
+func (f *fixture) teamNumber(t *testing.T, team forge.Team) int64 {
 	t.Helper()
-	number, err := s.Forge.TeamNumber(s.ctx, team)
+	number, err := f.Forge.TeamNumber(f.ctx, team)
 	if err != nil || number == 0 {
 		t.Fatalf("the number of %s is %d: %v", team, number, err)
 	}
@@ -346,27 +346,27 @@ func testStatuses(t *testing.T, s *fixture) {
 
 // checkChecks holds that of checks the newest of each name and app is told: what somebody
 // else says by the same name replaces nothing.
-func (s *fixture) checkChecks(t *testing.T, head, failed string, set func(forge.Forge, forge.Status)) {
+func (f *fixture) checkChecks(t *testing.T, head, failed string, set func(forge.Forge, forge.Status)) {
 	t.Helper()
-	set(s.Forge, forge.Status{Context: "ci/test", State: forge.StatusPending})
-	set(s.Forge, forge.Status{Context: "ci/test", State: forge.StatusSuccess})
-	reviewer, err := s.Reviewer.Me(s.ctx)
+	set(f.Forge, forge.Status{Context: "ci/test", State: forge.StatusPending})
+	set(f.Forge, forge.Status{Context: "ci/test", State: forge.StatusSuccess})
+	reviewer, err := f.Reviewer.Me(f.ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []forge.Check{
-		{Name: "ci/test", App: s.ownLogin(t), State: forge.CheckPassed, Word: "success"},
+		{Name: "ci/test", App: f.ownLogin(t), State: forge.CheckPassed, Word: "success"},
 		{Name: "ci/test", App: reviewer.Login, State: forge.CheckFailed, Word: failed},
-		{Name: "liftlock", App: s.ownLogin(t), State: forge.CheckPassed, Word: "success"},
+		{Name: "liftlock", App: f.ownLogin(t), State: forge.CheckPassed, Word: "success"},
 	}
 	if want[0].App > want[1].App {
 		want[0], want[1] = want[1], want[0]
 	}
-	if got, err := s.Forge.Checks(s.ctx, s.Repo, head); err != nil || !slices.Equal(got, want) {
+	if got, err := f.Forge.Checks(f.ctx, f.Repo, head); err != nil || !slices.Equal(got, want) {
 		t.Errorf("the checks are %+v, %v; want %+v", got, err, want)
 	}
-	other := s.pushCommit(t, "other-checks", "main", "b.txt", "b\n")
-	if got, err := s.Forge.Checks(s.ctx, s.Repo, other); err != nil || len(got) != 0 {
+	other := f.pushCommit(t, "other-checks", "main", "b.txt", "b\n")
+	if got, err := f.Forge.Checks(f.ctx, f.Repo, other); err != nil || len(got) != 0 {
 		t.Errorf("the checks of another commit are %+v, %v", got, err)
 	}
 }

@@ -87,12 +87,12 @@ func testDeployments(t *testing.T, s *fixture) {
 }
 
 // checkNoDeployments holds what a forge answers that keeps none.
-func (s *fixture) checkNoDeployments(t *testing.T, task string) {
-	_, err := s.Forge.Deployments(s.ctx, s.Repo, "qa", task)
+func (f *fixture) checkNoDeployments(t *testing.T, task string) {
+	_, err := f.Forge.Deployments(f.ctx, f.Repo, "qa", task)
 	wantKind(t, "listing", err, forge.ErrInvalid)
-	_, err = s.Forge.CreateDeployment(s.ctx, s.Repo, forge.Deployment{Environment: "qa", Task: task, Commit: s.branchTip(t, "main")})
+	_, err = f.Forge.CreateDeployment(f.ctx, f.Repo, forge.Deployment{Environment: "qa", Task: task, Commit: f.branchTip(t, "main")})
 	wantKind(t, "creating", err, forge.ErrInvalid)
-	_, err = s.Forge.DeploymentState(s.ctx, s.Repo, 1)
+	_, err = f.Forge.DeploymentState(f.ctx, f.Repo, 1)
 	wantKind(t, "reading a state", err, forge.ErrInvalid)
-	wantKind(t, "setting a state", s.Forge.SetDeploymentStatus(s.ctx, s.Repo, 1, forge.DeploymentStatus{State: forge.DeploymentSuccess}), forge.ErrInvalid)
+	wantKind(t, "setting a state", f.Forge.SetDeploymentStatus(f.ctx, f.Repo, 1, forge.DeploymentStatus{State: forge.DeploymentSuccess}), forge.ErrInvalid)
 }

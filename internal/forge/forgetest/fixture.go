@@ -39,36 +39,36 @@ func newFixture(t *testing.T, w Backend, r *Repository) *fixture {
 
 // pushCommit makes a commit on a branch and pushes it. The branch starts at from (a
 // branch or commit of the remote); when from is empty it goes on from where it is.
-func (s *fixture) pushCommit(t *testing.T, branch, from, file, content string) string {
+func (f *fixture) pushCommit(t *testing.T, branch, from, file, content string) string {
 	t.Helper()
 	if len(from) != 40 {
-		from = s.Git.Tip(t, cmp.Or(from, branch))
+		from = f.Git.Tip(t, cmp.Or(from, branch))
 	}
-	return s.Git.Push(t, s.pusher, branch, from, NewCommit{Email: unlinked, Message: "change " + file, File: file, Content: content})[0]
+	return f.Git.Push(t, f.pusher, branch, from, NewCommit{Email: unlinked, Message: "change " + file, File: file, Content: content})[0]
 }
 
 // pushCommits makes commits onto a branch, each with its author's address and message, and
 // pushes them in one go.
-func (s *fixture) pushCommits(t *testing.T, branch string, commits ...[2]string) []string {
+func (f *fixture) pushCommits(t *testing.T, branch string, commits ...[2]string) []string {
 	t.Helper()
 	var made []NewCommit
 	for _, c := range commits {
 		made = append(made, NewCommit{Email: c[0], Message: c[1], File: "counter.txt", Content: c[1] + "\n"})
 	}
-	return s.Git.Push(t, s.pusher, branch, s.Git.Tip(t, branch), made...)
+	return f.Git.Push(t, f.pusher, branch, f.Git.Tip(t, branch), made...)
 }
 
 // branchTip is a branch's commit on the forge; empty when there is no such branch.
-func (s *fixture) branchTip(t *testing.T, branch string) string {
+func (f *fixture) branchTip(t *testing.T, branch string) string {
 	t.Helper()
-	return s.Git.Tip(t, branch)
+	return f.Git.Tip(t, branch)
 }
 
 // openPull opens a pull request for a branch with one change in it.
-func (s *fixture) openPull(t *testing.T, branch string) *forge.PullRequest {
+func (f *fixture) openPull(t *testing.T, branch string) *forge.PullRequest {
 	t.Helper()
-	s.pushCommit(t, branch, "main", strings.ReplaceAll(branch, "/", "-")+".txt", "from "+branch+"\n")
-	pr, created, err := s.Forge.CreatePullRequest(s.ctx, s.Repo, forge.NewPullRequest{Title: "T " + branch, Body: "B", Branch: branch, Base: "main"})
+	f.pushCommit(t, branch, "main", strings.ReplaceAll(branch, "/", "-")+".txt", "from "+branch+"\n")
+	pr, created, err := f.Forge.CreatePullRequest(f.ctx, f.Repo, forge.NewPullRequest{Title: "T " + branch, Body: "B", Branch: branch, Base: "main"})
 	if err != nil || !created {
 		t.Fatalf("opening a pull request: created %v, %v", created, err)
 	}
@@ -76,9 +76,9 @@ func (s *fixture) openPull(t *testing.T, branch string) *forge.PullRequest {
 }
 
 // readPull reads a pull request.
-func (s *fixture) readPull(t *testing.T, number int) *forge.PullRequest {
+func (f *fixture) readPull(t *testing.T, number int) *forge.PullRequest {
 	t.Helper()
-	pr, err := s.Forge.PullRequest(s.ctx, s.Repo, number)
+	pr, err := f.Forge.PullRequest(f.ctx, f.Repo, number)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,25 +86,25 @@ func (s *fixture) readPull(t *testing.T, number int) *forge.PullRequest {
 }
 
 // awaitPull reads a pull request until it is as wanted.
-func (s *fixture) awaitPull(t *testing.T, number int, what string, wanted func(*forge.PullRequest) bool) *forge.PullRequest {
+func (f *fixture) awaitPull(t *testing.T, number int, what string, wanted func(*forge.PullRequest) bool) *forge.PullRequest {
 	t.Helper()
 	var pr *forge.PullRequest
-	s.eventually(t, what, func() bool {
-		pr = s.readPull(t, number)
+	f.eventually(t, what, func() bool {
+		pr = f.readPull(t, number)
 		return wanted(pr)
 	})
 	return pr
 }
 
 // eventually tries until something holds or patience is over.
-func (s *fixture) eventually(t *testing.T, what string, holds func() bool) {
+func (f *fixture) eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	if holds() {
 		return
 	}
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	end := time.NewTimer(s.timeout)
+	end := time.NewTimer(f.timeout)
 	defer end.Stop()
 	for {
 		select {
@@ -113,15 +113,15 @@ func (s *fixture) eventually(t *testing.T, what string, holds func() bool) {
 				return
 			}
 		case <-end.C:
-			t.Fatalf("%s: not within %v", what, s.timeout)
+			t.Fatalf("%s: not within %v", what, f.timeout)
 		}
 	}
 }
 
 // ownLogin is the login of the driver under test.
-func (s *fixture) ownLogin(t *testing.T) string {
+func (f *fixture) ownLogin(t *testing.T) string {
 	t.Helper()
-	u, err := s.Forge.Me(s.ctx)
+	u, err := f.Forge.Me(f.ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,13 +129,13 @@ func (s *fixture) ownLogin(t *testing.T) string {
 }
 
 // mergePull merges when the forge has finished its check for conflicts.
-func (s *fixture) mergePull(t *testing.T, pr *forge.PullRequest, method string) string {
+func (f *fixture) mergePull(t *testing.T, pr *forge.PullRequest, method string) string {
 	t.Helper()
-	s.awaitPull(t, pr.Number, "mergeable", func(p *forge.PullRequest) bool { return p.Mergeable == forge.MergeableYes })
+	f.awaitPull(t, pr.Number, "mergeable", func(p *forge.PullRequest) bool { return p.Mergeable == forge.MergeableYes })
 	var commit string
-	s.eventually(t, "merged", func() bool {
+	f.eventually(t, "merged", func() bool {
 		var err error
-		commit, err = s.Forge.Merge(s.ctx, s.Repo, forge.MergeRequest{
+		commit, err = f.Forge.Merge(f.ctx, f.Repo, forge.MergeRequest{
 			Number: pr.Number, Head: pr.Head, Method: method, Title: "Merge title", Message: "Merge body\n\nLiftlock-Kind: promotion",
 		})
 		if err != nil && !errors.Is(err, forge.ErrConflict) {

@@ -8,20 +8,20 @@ import (
 )
 
 // joinQueue has a pull request join the merge queue.
-func (s *fixture) joinQueue(t *testing.T, branch string) *forge.PullRequest {
+func (f *fixture) joinQueue(t *testing.T, branch string) *forge.PullRequest {
 	t.Helper()
-	pr := s.openPull(t, branch)
-	if landed := s.mergePull(t, pr, "merge"); landed != "" {
+	pr := f.openPull(t, branch)
+	if landed := f.mergePull(t, pr, "merge"); landed != "" {
 		t.Fatalf("%s landed as %s", branch, landed)
 	}
-	return s.wantQueue(t, pr, forge.Queued)
+	return f.wantQueue(t, pr, forge.Queued)
 }
 
 // wantQueue reads a pull request, which must be open, with its head as it was, and in the
 // queue or not.
-func (s *fixture) wantQueue(t *testing.T, pr *forge.PullRequest, want forge.QueueState) *forge.PullRequest {
+func (f *fixture) wantQueue(t *testing.T, pr *forge.PullRequest, want forge.QueueState) *forge.PullRequest {
 	t.Helper()
-	now := s.readPull(t, pr.Number)
+	now := f.readPull(t, pr.Number)
 	if now.State != forge.Open || now.Head != pr.Head || now.Queue != want {
 		t.Errorf("#%d is %s at %s, queue %q; want queue %q at %s", pr.Number, now.State, now.Head, now.Queue, want, pr.Head)
 	}

@@ -57,13 +57,13 @@ func (d *Driver) PullRequestsByBranch(ctx context.Context, r forge.Repo, branch 
 }
 
 // updateAndFind brings the list up to date and gives a branch's numbers, highest first.
-func (l *branchList) updateAndFind(ctx context.Context, d *Driver, r forge.Repo, branch string) ([]int, error) {
-	unlock, err := l.updating.Lock(ctx, r)
+func (bl *branchList) updateAndFind(ctx context.Context, d *Driver, r forge.Repo, branch string) ([]int, error) {
+	unlock, err := bl.updating.Lock(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	since := l.newest
+	since := bl.newest
 	if !since.IsZero() {
 		since = since.Add(-overlap)
 	}
@@ -73,17 +73,17 @@ func (l *branchList) updateAndFind(ctx context.Context, d *Driver, r forge.Repo,
 	}
 	for _, p := range updated {
 		pr := toPullRequest(p)
-		if !l.known[pr.Number] {
-			l.known[pr.Number] = true
+		if !bl.known[pr.Number] {
+			bl.known[pr.Number] = true
 			if !pr.Fork {
-				l.numbers[pr.Branch] = append(l.numbers[pr.Branch], pr.Number)
+				bl.numbers[pr.Branch] = append(bl.numbers[pr.Branch], pr.Number)
 			}
 		}
-		if pr.UpdatedAt.After(l.newest) {
-			l.newest = pr.UpdatedAt
+		if pr.UpdatedAt.After(bl.newest) {
+			bl.newest = pr.UpdatedAt
 		}
 	}
-	numbers := slices.Clone(l.numbers[branch])
+	numbers := slices.Clone(bl.numbers[branch])
 	slices.SortFunc(numbers, func(a, b int) int { return cmp.Compare(b, a) })
 	return numbers, nil
 }

@@ -129,9 +129,9 @@ func TestRequestTeamReview(t *testing.T) {
 	}
 }
 
-func (p *testRepo) protect(t *testing.T, approvals int, contexts ...string) {
+func (tr *testRepo) protect(t *testing.T, approvals int, contexts ...string) {
 	t.Helper()
-	_, _, err := p.bot.CreateBranchProtection(p.owner, p.name, sdk.CreateBranchProtectionOption{
+	_, _, err := tr.bot.CreateBranchProtection(tr.owner, tr.name, sdk.CreateBranchProtectionOption{
 		BranchName: "main", RuleName: "main", RequiredApprovals: int64(approvals), EnableStatusCheck: true, StatusCheckContexts: contexts,
 	})
 	if err != nil {
@@ -150,16 +150,16 @@ type testServer struct {
 type account struct{ login, token string }
 
 // createAccount makes an account with a token.
-func (l *testServer) createAccount(t *testing.T, role string) account {
+func (ts *testServer) createAccount(t *testing.T, role string) account {
 	t.Helper()
-	login, password, no := role+"-"+l.run, "a password of "+role, false
-	_, _, err := l.admin.AdminCreateUser(sdk.CreateUserOption{
+	login, password, no := role+"-"+ts.run, "a password of "+role, false
+	_, _, err := ts.admin.AdminCreateUser(sdk.CreateUserOption{
 		Username: login, Email: login + "@example.com", Password: password, MustChangePassword: &no,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	token, _, err := newTestClient(t, l.url, sdk.SetBasicAuth(login, password)).CreateAccessToken(sdk.CreateAccessTokenOption{
+	token, _, err := newTestClient(t, ts.url, sdk.SetBasicAuth(login, password)).CreateAccessToken(sdk.CreateAccessTokenOption{
 		Name: "contract", Scopes: []sdk.AccessTokenScope{sdk.AccessTokenScopeAll},
 	})
 	if err != nil {
@@ -169,9 +169,9 @@ func (l *testServer) createAccount(t *testing.T, role string) account {
 }
 
 // createTeam makes an organisation of an account's, with a team in it.
-func (l *testServer) createTeam(t *testing.T, owner, member account) forge.Team {
+func (ts *testServer) createTeam(t *testing.T, owner, member account) forge.Team {
 	t.Helper()
-	c, of := newTestClient(t, l.url, sdk.SetToken(owner.token)), forge.Team{Organisation: "acme-" + l.run, Name: "sre"}
+	c, of := newTestClient(t, ts.url, sdk.SetToken(owner.token)), forge.Team{Organisation: "acme-" + ts.run, Name: "sre"}
 	if _, _, err := c.CreateOrg(sdk.CreateOrgOption{Name: of.Organisation}); err != nil {
 		t.Fatal(err)
 	}
@@ -213,12 +213,12 @@ type testRepo struct {
 	reviewer    account
 }
 
-func (p *testRepo) review(t *testing.T, number int, v forgetest.Verdict, commit string) {
+func (tr *testRepo) review(t *testing.T, number int, v forgetest.Verdict, commit string) {
 	t.Helper()
 	state := map[forgetest.Verdict]sdk.ReviewStateType{
 		forgetest.Approve: sdk.ReviewStateApproved, forgetest.Reject: sdk.ReviewStateRequestChanges, forgetest.CommentOnly: sdk.ReviewStateComment,
 	}[v]
-	_, _, err := newTestClient(t, p.server.url, sdk.SetToken(p.reviewer.token)).CreatePullReview(p.owner, p.name, int64(number), sdk.CreatePullReviewOptions{
+	_, _, err := newTestClient(t, tr.server.url, sdk.SetToken(tr.reviewer.token)).CreatePullReview(tr.owner, tr.name, int64(number), sdk.CreatePullReviewOptions{
 		State: state, Body: string(v), CommitID: commit,
 	})
 	if err != nil {
@@ -226,9 +226,9 @@ func (p *testRepo) review(t *testing.T, number int, v forgetest.Verdict, commit 
 	}
 }
 
-func (p *testRepo) requested(t *testing.T, number int) []string {
+func (tr *testRepo) requested(t *testing.T, number int) []string {
 	t.Helper()
-	list, _, err := p.bot.ListPullReviews(p.owner, p.name, int64(number), sdk.ListPullReviewsOptions{})
+	list, _, err := tr.bot.ListPullReviews(tr.owner, tr.name, int64(number), sdk.ListPullReviewsOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +237,7 @@ func (p *testRepo) requested(t *testing.T, number int) []string {
 		switch {
 		case v.State != sdk.ReviewStateRequestReview:
 		case v.ReviewerTeam != nil:
-			names = append(names, p.owner+"/"+v.ReviewerTeam.Name)
+			names = append(names, tr.owner+"/"+v.ReviewerTeam.Name)
 		case v.Reviewer != nil:
 			names = append(names, v.Reviewer.UserName)
 		}
@@ -245,36 +245,36 @@ func (p *testRepo) requested(t *testing.T, number int) []string {
 	return names
 }
 
-func (p *testRepo) removeRequest(t *testing.T, number int, login string) {
+func (tr *testRepo) removeRequest(t *testing.T, number int, login string) {
 	t.Helper()
-	if _, err := p.bot.DeleteReviewRequests(p.owner, p.name, int64(number), sdk.PullReviewRequestOptions{Reviewers: []string{login}}); err != nil {
+	if _, err := tr.bot.DeleteReviewRequests(tr.owner, tr.name, int64(number), sdk.PullReviewRequestOptions{Reviewers: []string{login}}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (p *testRepo) fork(t *testing.T, branch string) int {
+func (tr *testRepo) fork(t *testing.T, branch string) int {
 	t.Helper()
-	c := newTestClient(t, p.server.url, sdk.SetToken(p.reviewer.token))
-	name := p.name + "-fork"
-	if _, _, err := c.CreateFork(p.owner, p.name, sdk.CreateForkOption{Name: &name}); err != nil {
+	c := newTestClient(t, tr.server.url, sdk.SetToken(tr.reviewer.token))
+	name := tr.name + "-fork"
+	if _, _, err := c.CreateFork(tr.owner, tr.name, sdk.CreateForkOption{Name: &name}); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err := c.CreateFile(p.reviewer.login, name, "fork.txt", sdk.CreateFileOptions{
+	_, _, err := c.CreateFile(tr.reviewer.login, name, "fork.txt", sdk.CreateFileOptions{
 		FileOptions: sdk.FileOptions{Message: "from a fork", BranchName: branch}, Content: "Zm9yawo=",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	pr, _, err := c.CreatePullRequest(p.owner, p.name, sdk.CreatePullRequestOption{Title: "from a fork", Head: p.reviewer.login + ":" + branch, Base: "main"})
+	pr, _, err := c.CreatePullRequest(tr.owner, tr.name, sdk.CreatePullRequestOption{Title: "from a fork", Head: tr.reviewer.login + ":" + branch, Base: "main"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return int(pr.Index)
 }
 
-func (p *testRepo) hooks(t *testing.T) []forgetest.Hook {
+func (tr *testRepo) hooks(t *testing.T) []forgetest.Hook {
 	t.Helper()
-	list, _, err := p.bot.ListRepoHooks(p.owner, p.name, sdk.ListHooksOptions{})
+	list, _, err := tr.bot.ListRepoHooks(tr.owner, tr.name, sdk.ListHooksOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -285,9 +285,9 @@ func (p *testRepo) hooks(t *testing.T) []forgetest.Hook {
 	return hooks
 }
 
-func (p *testRepo) addHook(t *testing.T, h forgetest.Hook) {
+func (tr *testRepo) addHook(t *testing.T, h forgetest.Hook) {
 	t.Helper()
-	_, _, err := p.bot.CreateRepoHook(p.owner, p.name, sdk.CreateHookOption{
+	_, _, err := tr.bot.CreateRepoHook(tr.owner, tr.name, sdk.CreateHookOption{
 		Type: sdk.HookTypeGitea, Config: map[string]string{"url": h.URL, "content_type": "json"}, Events: h.Events, Active: h.Active,
 	})
 	if err != nil {

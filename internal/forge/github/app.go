@@ -117,7 +117,7 @@ func NewApp(o Options, a AppOptions) (*App, error) {
 }
 
 // wrapAppError is wrapError for calls with the App's own token.
-func (p *App) wrapAppError(op string, err error) error {
+func (ap *App) wrapAppError(op string, err error) error {
 	var e *forge.Error
 	if !errors.As(wrapError(op, err), &e) {
 		return err
@@ -133,63 +133,63 @@ func (p *App) wrapAppError(op string, err error) error {
 
 // readAbout reads what GitHub says of the App itself, where that isn't known yet: once for those
 // who want to know it at the same time.
-func (p *App) readAbout(ctx context.Context) error {
-	unlock, err := p.locks.Lock(ctx, aboutKey)
+func (ap *App) readAbout(ctx context.Context) error {
+	unlock, err := ap.locks.Lock(ctx, aboutKey)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	p.mu.Lock()
-	known := p.about.slug != "" && p.options.Now().Sub(p.about.readAt) < installationsAge
-	p.mu.Unlock()
+	ap.mu.Lock()
+	known := ap.about.slug != "" && ap.options.Now().Sub(ap.about.readAt) < installationsAge
+	ap.mu.Unlock()
 	if known {
 		return nil
 	}
-	app, _, err := p.own.Apps.Get(ctx, "")
+	app, _, err := ap.own.Apps.Get(ctx, "")
 	if err != nil {
-		return p.wrapAppError("read the App itself", err)
+		return ap.wrapAppError("read the App itself", err)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.about.slug, p.about.page, p.about.events, p.about.readAt = app.GetSlug(), app.GetHTMLURL(), app.Events, p.options.Now()
+	ap.mu.Lock()
+	defer ap.mu.Unlock()
+	ap.about.slug, ap.about.page, ap.about.events, ap.about.readAt = app.GetSlug(), app.GetHTMLURL(), app.Events, ap.options.Now()
 	return nil
 }
 
 // Me is the App's bot. Its number is read with an installation's token: the App's own isn't
 // taken for accounts.
-func (p *App) Me(ctx context.Context) (forge.User, error) {
-	unlock, err := p.locks.Lock(ctx, appKey)
+func (ap *App) Me(ctx context.Context) (forge.User, error) {
+	unlock, err := ap.locks.Lock(ctx, appKey)
 	if err != nil {
 		return forge.User{}, err
 	}
 	defer unlock()
-	p.mu.Lock()
-	me := p.about.me
-	p.mu.Unlock()
+	ap.mu.Lock()
+	me := ap.about.me
+	ap.mu.Unlock()
 	if me.Login != "" {
 		return me, nil
 	}
-	if err := p.readAbout(ctx); err != nil {
+	if err := ap.readAbout(ctx); err != nil {
 		return forge.User{}, err
 	}
-	p.mu.Lock()
-	login := p.about.slug + "[bot]"
-	p.mu.Unlock()
-	u, _, err := p.api.Users.Get(ctx, rest.Segment(login))
+	ap.mu.Lock()
+	login := ap.about.slug + "[bot]"
+	ap.mu.Unlock()
+	u, _, err := ap.api.Users.Get(ctx, rest.Segment(login))
 	if err != nil {
 		return forge.User{}, wrapError("read the App's account "+login, err)
 	}
 	me = toUser(u)
-	me.Email = fmt.Sprintf("%d+%s@users.noreply.%s", me.ID, me.Login, noReplyHost(p.base))
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.about.me = me
+	me.Email = fmt.Sprintf("%d+%s@users.noreply.%s", me.ID, me.Login, noReplyHost(ap.base))
+	ap.mu.Lock()
+	defer ap.mu.Unlock()
+	ap.about.me = me
 	return me, nil
 }
 
 // For gives a call the token for where it is made.
-func (p *App) For(ctx context.Context) (rest.Credential, error) {
-	s, err := p.tokensFor(ctx)
+func (ap *App) For(ctx context.Context) (rest.Credential, error) {
+	s, err := ap.tokensFor(ctx)
 	if err != nil {
 		return rest.Credential{}, err
 	}
@@ -198,35 +198,35 @@ func (p *App) For(ctx context.Context) (rest.Credential, error) {
 
 // tokensFor are those for where a call is made: of a repository its own where Liftlock looks after it,
 // else such as only read. An error says where the App may not work, and not which call was to be made.
-func (p *App) tokensFor(ctx context.Context) (*tokenSource, error) {
+func (ap *App) tokensFor(ctx context.Context) (*tokenSource, error) {
 	at := placeOf(ctx)
 	if at == (callPlace{}) {
-		return p.anyTokens(ctx)
+		return ap.anyTokens(ctx)
 	}
-	i, err := p.findInstallation(ctx, at.owner, at.repo)
-	own := slices.ContainsFunc(p.app.Repositories, func(o forge.Repo) bool { return strings.EqualFold(o.String(), at.owner+"/"+at.repo) })
+	i, err := ap.findInstallation(ctx, at.owner, at.repo)
+	own := slices.ContainsFunc(ap.app.Repositories, func(o forge.Repo) bool { return strings.EqualFold(o.String(), at.owner+"/"+at.repo) })
 	isRefused := errors.Is(err, forge.ErrNotInstalled)
 	switch {
 	case err == nil && own:
-		return p.tokensOf(i, at.repo), nil
+		return ap.tokensOf(i, at.repo), nil
 	case err == nil:
-		return p.tokensOf(i, ""), nil
+		return ap.tokensOf(i, ""), nil
 	case isRefused && at.repo == "": // whoever isn't in an organisation sees no team of it
 		rests := rest.ErrorOf(err)
 		return nil, &forge.Error{Kind: forge.ErrNotFound, Message: rests.Message, Hint: rests.Hint}
 	case isRefused && !own:
-		return p.anyTokens(ctx) // a public one can be read from anywhere
+		return ap.anyTokens(ctx) // a public one can be read from anywhere
 	}
 	return nil, rest.KeepOperation(err)
 }
 
 // anyTokens are those to read with of whichever installation can be used.
-func (p *App) anyTokens(ctx context.Context) (*tokenSource, error) {
+func (ap *App) anyTokens(ctx context.Context) (*tokenSource, error) {
 	var first error
-	for _, r := range p.app.Repositories {
-		i, err := p.findInstallation(ctx, r.Owner, r.Name)
+	for _, r := range ap.app.Repositories {
+		i, err := ap.findInstallation(ctx, r.Owner, r.Name)
 		if err == nil {
-			return p.tokensOf(i, ""), nil
+			return ap.tokensOf(i, ""), nil
 		}
 		if first == nil {
 			first = err
@@ -240,31 +240,31 @@ func (p *App) anyTokens(ctx context.Context) (*tokenSource, error) {
 
 // tokensOf are those for one of an installation's repositories; without a name, such as read all of
 // them.
-func (p *App) tokensOf(i *installation, repo string) *tokenSource {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (ap *App) tokensOf(i *installation, repo string) *tokenSource {
+	ap.mu.Lock()
+	defer ap.mu.Unlock()
 	key := fmt.Sprintf("%d/%s", i.id, strings.ToLower(repo))
-	if s := p.sources[key]; s != nil {
+	if s := ap.sources[key]; s != nil {
 		return s
 	}
-	if p.budgets[i.id] == nil {
-		p.budgets[i.id] = rest.NewBudget(p.options.Now, limitsOf(p.base, p.options.PublicLimits), p.options.OnLimited).Share(fmt.Sprintf("installation %d", i.id), p.options.Exchange)
+	if ap.budgets[i.id] == nil {
+		ap.budgets[i.id] = rest.NewBudget(ap.options.Now, limitsOf(ap.base, ap.options.PublicLimits), ap.options.OnLimited).Share(fmt.Sprintf("installation %d", i.id), ap.options.Exchange)
 	}
-	p.sources[key] = &tokenSource{app: p, budget: p.budgets[i.id], installation: i.id, owner: i.owner, repo: repo}
-	return p.sources[key]
+	ap.sources[key] = &tokenSource{app: ap, budget: ap.budgets[i.id], installation: i.id, owner: i.owner, repo: repo}
+	return ap.sources[key]
 }
 
 // GitRefused takes note that Git's remote refused a token that GitAuth gave for a repository, and
 // says whether GitAuth gives another one now: Git's calls aren't seen here, and a token may have been
 // revoked.
-func (p *App) GitRefused(r forge.Repo, token string) bool {
-	p.mu.Lock()
+func (ap *App) GitRefused(r forge.Repo, token string) bool {
+	ap.mu.Lock()
 	var all []*tokenSource
-	for _, s := range p.sources {
+	for _, s := range ap.sources {
 		if strings.EqualFold(s.owner, r.Owner) && strings.EqualFold(s.repo, r.Name) {
 			all = append(all, s)
 		}
 	}
-	p.mu.Unlock()
+	ap.mu.Unlock()
 	return slices.ContainsFunc(all, func(s *tokenSource) bool { return s.refusedByGit(token) })
 }

@@ -55,42 +55,42 @@ func newAppWorldWith(t *testing.T, options emulator.ForgeOptions, organisations 
 	return w
 }
 
-func (w *appWorld) addRepository(name string) {
-	w.t.Helper()
-	w.must(w.CreateRepo(name, emulator.RepoOptions{Author: "linus", Files: map[string]string{"README.md": "x\n"}, Access: map[string]emulator.Permission{"linus": emulator.Write}}))
+func (a *appWorld) addRepository(name string) {
+	a.t.Helper()
+	a.must(a.CreateRepo(name, emulator.RepoOptions{Author: "linus", Files: map[string]string{"README.md": "x\n"}, Access: map[string]emulator.Permission{"linus": emulator.Write}}))
 }
 
-func (w *appWorld) clock() time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.now
+func (a *appWorld) clock() time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.now
 }
 
-func (w *appWorld) step(d time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.now = w.now.Add(d)
+func (a *appWorld) step(d time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.now = a.now.Add(d)
 }
 
-func (w *appWorld) must(err error) {
-	w.t.Helper()
+func (a *appWorld) must(err error) {
+	a.t.Helper()
 	if err != nil {
-		w.t.Fatal(err)
+		a.t.Fatal(err)
 	}
 }
 
 // driver is a driver for repositories, acme/fleet where none are named.
-func (w *appWorld) driver(repos ...forge.Repo) *github.App {
-	w.t.Helper()
+func (a *appWorld) driver(repos ...forge.Repo) *github.App {
+	a.t.Helper()
 	if len(repos) == 0 {
 		repos = []forge.Repo{testRepoName}
 	}
-	return newApp(w.t, w.Forge, w.app, github.AppOptions{Repositories: repos})
+	return newApp(a.t, a.Forge, a.app, github.AppOptions{Repositories: repos})
 }
 
 // list makes a call for a repository.
-func (w *appWorld) list(d *github.App, r forge.Repo) error {
-	_, err := d.PullRequests(w.t.Context(), r, time.Time{})
+func (a *appWorld) list(d *github.App, r forge.Repo) error {
+	_, err := d.PullRequests(a.t.Context(), r, time.Time{})
 	return err
 }
 
@@ -100,15 +100,15 @@ const (
 	pullsCall = "GET /repos/{owner}/{repo}/pulls"
 )
 
-func (w *appWorld) wantCalls(what string, want map[string]int) {
-	w.t.Helper()
-	got := w.Calls()
+func (a *appWorld) wantCalls(what string, want map[string]int) {
+	a.t.Helper()
+	got := a.Calls()
 	for call, n := range want {
 		if got[call] != n {
-			w.t.Errorf("%s: %d times %s, want %d", what, got[call], call, n)
+			a.t.Errorf("%s: %d times %s, want %d", what, got[call], call, n)
 		}
 	}
-	w.ResetCalls()
+	a.ResetCalls()
 }
 
 // TestAppTokens holds when tokens are exchanged: once for all callers, before their end, and

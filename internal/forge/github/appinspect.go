@@ -15,20 +15,20 @@ var _ forge.Inspector = (*App)(nil)
 
 // InspectCredentials reads whether GitHub takes the App's key. Whatever installation can be used
 // shows the limit; its permissions are its repositories' matter.
-func (p *App) InspectCredentials(ctx context.Context) (*forge.Credentials, error) {
-	_, resp, err := p.own.Apps.Get(ctx, "")
+func (ap *App) InspectCredentials(ctx context.Context) (*forge.Credentials, error) {
+	_, resp, err := ap.own.Apps.Get(ctx, "")
 	if err != nil {
-		return nil, p.wrapAppError("read the App itself", err)
+		return nil, ap.wrapAppError("read the App itself", err)
 	}
 	c := credentialsOf(resp)
-	if _, err := p.anyTokens(ctx); err != nil {
+	if _, err := ap.anyTokens(ctx); err != nil {
 		return c, nil // which one can't be used, and why, is said of its repositories
 	}
-	me, err := p.Me(ctx)
+	me, err := ap.Me(ctx)
 	if err != nil {
 		return nil, err
 	}
-	_, resp, err = p.api.Users.Get(ctx, rest.Segment(me.Login))
+	_, resp, err = ap.api.Users.Get(ctx, rest.Segment(me.Login))
 	if err != nil {
 		return nil, wrapError("read the App's account "+me.Login, err)
 	}
@@ -38,12 +38,12 @@ func (p *App) InspectCredentials(ctx context.Context) (*forge.Credentials, error
 
 // InspectRepository reads a repository's settings, and which permissions the installation lacks.
 // GitHub shows an App no role of its own: what it may do follows from those.
-func (p *App) InspectRepository(ctx context.Context, r forge.Repo) (*forge.RepositorySettings, error) {
-	i, err := p.findInstallation(ctx, r.Owner, r.Name)
+func (ap *App) InspectRepository(ctx context.Context, r forge.Repo) (*forge.RepositorySettings, error) {
+	i, err := ap.findInstallation(ctx, r.Owner, r.Name)
 	if err != nil {
 		return nil, err
 	}
-	s, err := p.Driver.InspectRepository(ctx, r)
+	s, err := ap.Driver.InspectRepository(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -62,23 +62,23 @@ func (p *App) InspectRepository(ctx context.Context, r forge.Repo) (*forge.Repos
 
 // InspectHooks reads the App's one webhook, and what became of its newest delivery, whichever
 // repository that was about.
-func (p *App) InspectHooks(ctx context.Context, _ forge.Repo, h forge.Hook) ([]forge.HookSettings, error) {
-	config, _, err := p.own.Apps.GetHookConfig(ctx)
+func (ap *App) InspectHooks(ctx context.Context, _ forge.Repo, h forge.Hook) ([]forge.HookSettings, error) {
+	config, _, err := ap.own.Apps.GetHookConfig(ctx)
 	if err != nil {
-		return nil, p.wrapAppError("read the App's webhook", err)
+		return nil, ap.wrapAppError("read the App's webhook", err)
 	}
 	if config.GetURL() == "" {
 		return nil, nil
 	}
-	app, _, err := p.own.Apps.Get(ctx, "")
+	app, _, err := ap.own.Apps.Get(ctx, "")
 	if err != nil {
-		return nil, p.wrapAppError("read the App itself", err)
+		return nil, ap.wrapAppError("read the App itself", err)
 	}
 	s := hookSettings(config, app.Events, h.Events)
 	s.Active = true // one that is switched off isn't shown as such
-	newest, _, err := p.listDeliveries(ctx, &gh.ListCursorOptions{PerPage: perPage})
+	newest, _, err := ap.listDeliveries(ctx, &gh.ListCursorOptions{PerPage: perPage})
 	if err != nil {
-		return nil, p.wrapAppError("list the deliveries of the App's webhook", err)
+		return nil, ap.wrapAppError("list the deliveries of the App's webhook", err)
 	}
 	if len(newest) > 0 {
 		s.LastStatus = newest[0].GetStatusCode()

@@ -32,20 +32,20 @@ type installation struct {
 // before it is used. It returns which of our repositories that concerns. Of anybody else's
 // installation nothing is forgotten and none returned: whoever likes can install a public App.
 // id is 0, and owner empty, where it isn't known.
-func (p *App) InstallationChanged(id int64, owner string) []forge.Repo {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (ap *App) InstallationChanged(id int64, owner string) []forge.Repo {
+	ap.mu.Lock()
+	defer ap.mu.Unlock()
 	is := func(i *installation, name string) bool {
 		return strings.EqualFold(name, owner) || i != nil && (i.id == id || strings.EqualFold(i.owner, owner))
 	}
 	var repos []forge.Repo
-	for _, r := range p.app.Repositories {
-		if is(p.installations[strings.ToLower(r.Owner)], r.Owner) {
+	for _, r := range ap.app.Repositories {
+		if is(ap.installations[strings.ToLower(r.Owner)], r.Owner) {
 			repos = append(repos, r)
 		}
 	}
 	used := len(repos) > 0
-	for _, t := range p.sources {
+	for _, t := range ap.sources {
 		// Others are only read, as for their teams.
 		if t.installation == id || strings.EqualFold(t.owner, owner) {
 			t.drop("")
@@ -53,16 +53,16 @@ func (p *App) InstallationChanged(id int64, owner string) []forge.Repo {
 		}
 	}
 	if used {
-		p.readAt = time.Time{}
+		ap.readAt = time.Time{}
 	}
 	return repos
 }
 
 // expireInstallations has the list read again before it is next used.
-func (p *App) expireInstallations() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.readAt = time.Time{}
+func (ap *App) expireInstallations() {
+	ap.mu.Lock()
+	defer ap.mu.Unlock()
+	ap.readAt = time.Time{}
 }
 
 // InstallationProblem is why an installation, or a repository's part of it, rests or can't do
@@ -74,31 +74,31 @@ type InstallationProblem struct {
 
 // Problems are those of the repositories' owners, as far as it is known without a call: where
 // the App isn't installed or suspended, isn't given a repository, or lacks a permission.
-func (p *App) Problems() []InstallationProblem {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.installations) == 0 && p.readAt.IsZero() {
+func (ap *App) Problems() []InstallationProblem {
+	ap.mu.Lock()
+	defer ap.mu.Unlock()
+	if len(ap.installations) == 0 && ap.readAt.IsZero() {
 		return nil // nobody has looked
 	}
 	var out []InstallationProblem
 	seen := map[string]bool{}
-	for _, r := range p.app.Repositories {
+	for _, r := range ap.app.Repositories {
 		key := strings.ToLower(r.Owner)
 		if seen[key] {
 			continue
 		}
 		seen[key] = true
-		i := p.installations[key]
-		switch err := p.checkInstallation(i, r.Owner); {
+		i := ap.installations[key]
+		switch err := ap.checkInstallation(i, r.Owner); {
 		case err != nil:
 			out = append(out, InstallationProblem{r.Owner, errors.New(err.Message + ": " + err.Hint)})
 		case len(i.missing()) > 0:
 			out = append(out, InstallationProblem{r.Owner, fmt.Errorf("the App's installation lacks the permissions %s: accept them on %s", strings.Join(i.missing(), ", "), i.page)})
 		}
 	}
-	for _, t := range p.sources {
-		i := p.installations[strings.ToLower(t.owner)]
-		if p.checkInstallation(i, t.owner) != nil || t.installation != i.id {
+	for _, t := range ap.sources {
+		i := ap.installations[strings.ToLower(t.owner)]
+		if ap.checkInstallation(i, t.owner) != nil || t.installation != i.id {
 			continue // all of it rests, or it was installed anew since
 		}
 		if wrong := t.refusal(); wrong != nil && t.repo != "" {
@@ -127,13 +127,13 @@ func grants(granted, level string) bool {
 
 // checkInstallation says why an owner's installation can't be used; nil: it can. Callers hold
 // mu.
-func (p *App) checkInstallation(i *installation, owner string) *forge.Error {
-	e := &forge.Error{Op: "work as the App in " + owner, Kind: forge.ErrNotInstalled, RetryAfter: p.options.Now().Add(restInterval)}
+func (ap *App) checkInstallation(i *installation, owner string) *forge.Error {
+	e := &forge.Error{Op: "work as the App in " + owner, Kind: forge.ErrNotInstalled, RetryAfter: ap.options.Now().Add(restInterval)}
 	switch {
-	case p.app.InstallationID == 0 && len(p.app.Owners) > 0 && !slices.ContainsFunc(p.app.Owners, func(o string) bool { return strings.EqualFold(o, owner) }):
+	case ap.app.InstallationID == 0 && len(ap.app.Owners) > 0 && !slices.ContainsFunc(ap.app.Owners, func(o string) bool { return strings.EqualFold(o, owner) }):
 		e.Message, e.Hint = owner+" isn't among auth.app.installations", "add it there in the server's file"
 	case i == nil:
-		e.Message, e.Hint = "the App isn't installed in "+owner, "install it there: "+cmp.Or(p.about.page, "on the App's page")
+		e.Message, e.Hint = "the App isn't installed in "+owner, "install it there: "+cmp.Or(ap.about.page, "on the App's page")
 	case i.suspended:
 		e.Message, e.Hint = "the App's installation in "+owner+" is suspended", "an owner can end that on "+i.page
 	default:
@@ -144,27 +144,27 @@ func (p *App) checkInstallation(i *installation, owner string) *forge.Error {
 
 // findInstallation is an owner's installation; ErrNotInstalled where it can't be used. With a
 // repository's name, one is also found whose owner has another name by now.
-func (p *App) findInstallation(ctx context.Context, owner, repo string) (*installation, error) {
-	i, wrong := p.knownInstallation(owner)
+func (ap *App) findInstallation(ctx context.Context, owner, repo string) (*installation, error) {
+	i, wrong := ap.knownInstallation(owner)
 	if i != nil && wrong == nil {
 		return i, nil
 	}
-	unlock, err := p.locks.Lock(ctx, installationsKey)
+	unlock, err := ap.locks.Lock(ctx, installationsKey)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	if i, wrong = p.knownInstallation(owner); i == nil && wrong == nil { // nobody else has read it meanwhile
-		if err := p.readInstallations(ctx); err != nil {
-			if i := p.usableInstallation(owner); i != nil && forge.IsRetryable(err) {
+	if i, wrong = ap.knownInstallation(owner); i == nil && wrong == nil { // nobody else has read it meanwhile
+		if err := ap.readInstallations(ctx); err != nil {
+			if i := ap.usableInstallation(owner); i != nil && forge.IsRetryable(err) {
 				return i, nil // what can't be read now is most likely as it was
 			}
 			return nil, err
 		}
-		if err := p.findRenamed(ctx, owner, repo); err != nil {
+		if err := ap.findRenamed(ctx, owner, repo); err != nil {
 			return nil, err
 		}
-		i, wrong = p.knownInstallation(owner)
+		i, wrong = ap.knownInstallation(owner)
 	}
 	if wrong != nil {
 		return nil, wrong
@@ -173,67 +173,67 @@ func (p *App) findInstallation(ctx context.Context, owner, repo string) (*instal
 }
 
 // usableInstallation is an owner's as it was when it was last read, if it could be used then.
-func (p *App) usableInstallation(owner string) *installation {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	i := p.installations[strings.ToLower(owner)]
-	if p.checkInstallation(i, owner) != nil {
+func (ap *App) usableInstallation(owner string) *installation {
+	ap.mu.Lock()
+	defer ap.mu.Unlock()
+	i := ap.installations[strings.ToLower(owner)]
+	if ap.checkInstallation(i, owner) != nil {
 		return nil
 	}
 	return i
 }
 
 // knownInstallation is what is known of an owner's: both nil where it is to be read (again).
-func (p *App) knownInstallation(owner string) (*installation, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	i := p.installations[strings.ToLower(owner)]
-	wrong := p.checkInstallation(i, owner)
-	age := p.options.Now().Sub(p.readAt)
-	if p.readAt.IsZero() || wrong != nil && age >= restInterval || age >= installationsAge {
+func (ap *App) knownInstallation(owner string) (*installation, error) {
+	ap.mu.Lock()
+	defer ap.mu.Unlock()
+	i := ap.installations[strings.ToLower(owner)]
+	wrong := ap.checkInstallation(i, owner)
+	age := ap.options.Now().Sub(ap.readAt)
+	if ap.readAt.IsZero() || wrong != nil && age >= restInterval || age >= installationsAge {
 		return nil, nil
 	}
 	if wrong != nil {
-		wrong.RetryAfter = p.readAt.Add(restInterval)
+		wrong.RetryAfter = ap.readAt.Add(restInterval)
 		return nil, wrong
 	}
 	return i, nil
 }
 
 // readInstallations reads where the App is installed.
-func (p *App) readInstallations(ctx context.Context) error {
+func (ap *App) readInstallations(ctx context.Context) error {
 	found := map[string]*installation{}
 	add := func(in *gh.Installation) {
 		found[strings.ToLower(in.GetAccount().GetLogin())] = toInstallation(in)
 	}
-	if err := p.readAbout(ctx); err != nil {
+	if err := ap.readAbout(ctx); err != nil {
 		return err
 	}
-	if id := p.app.InstallationID; id != 0 {
-		in, _, err := p.own.Apps.GetInstallation(ctx, id)
+	if id := ap.app.InstallationID; id != 0 {
+		in, _, err := ap.own.Apps.GetInstallation(ctx, id)
 		switch {
 		case err == nil:
 			add(in)
 		case rest.StatusOf(err) != http.StatusNotFound:
-			return p.wrapAppError("read the App's installation "+strconv.FormatInt(id, 10), err)
+			return ap.wrapAppError("read the App's installation "+strconv.FormatInt(id, 10), err)
 		}
 	} else if err := forEach("list the App's installations", bounds, func(page gh.ListOptions) ([]*gh.Installation, *gh.Response, error) {
-		return p.own.Apps.ListInstallations(ctx, &page)
+		return ap.own.Apps.ListInstallations(ctx, &page)
 	}, func(in *gh.Installation) bool {
 		add(in)
 		return false
 	}); err != nil {
-		return p.wrapAppError("list the App's installations", err)
+		return ap.wrapAppError("list the App's installations", err)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for owner, was := range p.installations {
+	ap.mu.Lock()
+	defer ap.mu.Unlock()
+	for owner, was := range ap.installations {
 		// What a former name was found for stays so.
 		if now := found[strings.ToLower(was.owner)]; found[owner] == nil && now != nil && now.id == was.id {
 			found[owner] = now
 		}
 	}
-	p.installations, p.readAt = found, p.options.Now()
+	ap.installations, ap.readAt = found, ap.options.Now()
 	return nil
 }
 
@@ -250,22 +250,22 @@ func toInstallation(in *gh.Installation) *installation {
 
 // findRenamed looks for the installation of an owner that isn't in the list by a repository's
 // address, which GitHub follows to where it is now.
-func (p *App) findRenamed(ctx context.Context, owner, repo string) error {
-	p.mu.Lock()
-	known := p.installations[strings.ToLower(owner)] != nil
-	p.mu.Unlock()
-	if known || repo == "" || p.app.InstallationID != 0 {
+func (ap *App) findRenamed(ctx context.Context, owner, repo string) error {
+	ap.mu.Lock()
+	known := ap.installations[strings.ToLower(owner)] != nil
+	ap.mu.Unlock()
+	if known || repo == "" || ap.app.InstallationID != 0 {
 		return nil
 	}
-	in, _, err := p.own.Apps.FindRepositoryInstallation(ctx, rest.Segment(owner), rest.Segment(repo))
+	in, _, err := ap.own.Apps.FindRepositoryInstallation(ctx, rest.Segment(owner), rest.Segment(repo))
 	switch {
 	case rest.StatusOf(err) == http.StatusNotFound:
 		return nil
 	case err != nil:
-		return p.wrapAppError("find the App's installation for "+owner+"/"+repo, err)
+		return ap.wrapAppError("find the App's installation for "+owner+"/"+repo, err)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.installations[strings.ToLower(owner)] = toInstallation(in)
+	ap.mu.Lock()
+	defer ap.mu.Unlock()
+	ap.installations[strings.ToLower(owner)] = toInstallation(in)
 	return nil
 }

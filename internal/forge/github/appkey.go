@@ -69,8 +69,8 @@ func ValidateKeys(content []byte) error {
 
 // readFile reads the keys; changed says that they aren't those that were read before. Callers
 // hold mu, or are the only ones.
-func (k *appKeys) readFile() (changed bool, err error) {
-	f, err := os.Open(k.file)
+func (a *appKeys) readFile() (changed bool, err error) {
+	f, err := os.Open(a.file)
 	if err != nil {
 		return false, fmt.Errorf("read the App's private key: %w", err)
 	}
@@ -80,14 +80,14 @@ func (k *appKeys) readFile() (changed bool, err error) {
 		return false, fmt.Errorf("read the App's private key: %w", err)
 	}
 	sum := sha256.Sum256(content)
-	if k.keys != nil && sum == k.content {
+	if a.keys != nil && sum == a.content {
 		return false, nil
 	}
 	keys, err := parseKeys(content)
 	if err != nil {
-		return false, fmt.Errorf("read the App's private key in %s: %w", k.file, err)
+		return false, fmt.Errorf("read the App's private key in %s: %w", a.file, err)
 	}
-	k.keys, k.content, k.at = keys, sum, 0
+	a.keys, a.content, a.at = keys, sum, 0
 	return true, nil
 }
 
@@ -116,58 +116,58 @@ func parseKeys(content []byte) ([]*rsa.PrivateKey, error) {
 }
 
 // For gives a token, signed anew where there is none that can be used on.
-func (k *appKeys) For(context.Context) (rest.Credential, error) {
-	value, err := k.authorization()
-	return rest.Credential{Value: value, Answered: func(resp *http.Response, body []byte) bool { return k.answered(value, resp, body) }}, err
+func (a *appKeys) For(context.Context) (rest.Credential, error) {
+	value, err := a.authorization()
+	return rest.Credential{Value: value, Answered: func(resp *http.Response, body []byte) bool { return a.answered(value, resp, body) }}, err
 }
 
 // authorization is the header's value.
-func (k *appKeys) authorization() (string, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	now := k.now()
-	if k.value != "" && now.Before(k.until) {
-		return k.value, nil
+func (a *appKeys) authorization() (string, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.now()
+	if a.value != "" && now.Before(a.until) {
+		return a.value, nil
 	}
 	// A file that can't be read now, while somebody writes it, is no reason to stop.
-	if _, err := k.readFile(); err != nil && k.keys == nil {
+	if _, err := a.readFile(); err != nil && a.keys == nil {
 		return "", &forge.Error{Op: "sign in as the App", Kind: forge.ErrUnauthorized, Message: err.Error(), Err: err}
 	}
-	forgeTime := now.Add(k.offset)
+	forgeTime := now.Add(a.offset)
 	signed, err := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.RegisteredClaims{
-		Issuer: k.issuer, IssuedAt: jwt.NewNumericDate(forgeTime.Add(-jwtBackdated)), ExpiresAt: jwt.NewNumericDate(forgeTime.Add(jwtLifetime)),
-	}).SignedString(k.keys[k.at])
+		Issuer: a.issuer, IssuedAt: jwt.NewNumericDate(forgeTime.Add(-jwtBackdated)), ExpiresAt: jwt.NewNumericDate(forgeTime.Add(jwtLifetime)),
+	}).SignedString(a.keys[a.at])
 	if err != nil {
 		return "", &forge.Error{Op: "sign in as the App", Kind: forge.ErrUnauthorized, Message: "its private key can't sign", Err: err}
 	}
-	k.value, k.dated, k.until = "Bearer "+signed, k.offset, now.Add(jwtReuse)
-	return k.value, nil
+	a.value, a.dated, a.until = "Bearer "+signed, a.offset, now.Add(jwtReuse)
+	return a.value, nil
 }
 
 // answered learns GitHub's time from an answer. After a refusal another token is worth a try
 // where this one was made by another time, or there is another key.
-func (k *appKeys) answered(value string, resp *http.Response, body []byte) (renew bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (a *appKeys) answered(value string, resp *http.Response, body []byte) (renew bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
-		k.offset = at.Sub(k.now())
+		a.offset = at.Sub(a.now())
 	}
 	if resp.StatusCode != http.StatusUnauthorized {
 		return false
 	}
-	if value != k.value {
+	if value != a.value {
 		return true // another call has made another one meanwhile
 	}
-	k.value = ""
-	if apart := k.offset - k.dated; apart > maxSkew || apart < -maxSkew {
+	a.value = ""
+	if apart := a.offset - a.dated; apart > maxSkew || apart < -maxSkew {
 		return true
 	}
 	if !bytes.Contains(body, []byte("could not be decoded")) && !bytes.Contains(body, []byte("not be found")) {
 		return false
 	}
-	if changed, err := k.readFile(); err == nil && changed {
+	if changed, err := a.readFile(); err == nil && changed {
 		return true
 	}
-	k.at = (k.at + 1) % len(k.keys)
-	return len(k.keys) > 1
+	a.at = (a.at + 1) % len(a.keys)
+	return len(a.keys) > 1
 }

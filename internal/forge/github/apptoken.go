@@ -48,100 +48,100 @@ type tokenSource struct {
 }
 
 // credential is the token that is good now.
-func (s *tokenSource) credential(ctx context.Context) (rest.Credential, error) {
-	token, err := s.token(ctx)
-	return rest.Credential{Value: "Bearer " + token, Identity: s.key(), Budget: s.budget, Answered: func(resp *http.Response, body []byte) bool {
-		return s.answered(token, resp, body)
+func (t *tokenSource) credential(ctx context.Context) (rest.Credential, error) {
+	token, err := t.token(ctx)
+	return rest.Credential{Value: "Bearer " + token, Identity: t.key(), Budget: t.budget, Answered: func(resp *http.Response, body []byte) bool {
+		return t.answered(token, resp, body)
 	}}, err
 }
 
 // token gives a token that is good for minTokenLife at least.
-func (s *tokenSource) token(ctx context.Context) (string, error) {
-	if _, err := s.app.findInstallation(ctx, s.owner, s.repo); err != nil {
+func (t *tokenSource) token(ctx context.Context) (string, error) {
+	if _, err := t.app.findInstallation(ctx, t.owner, t.repo); err != nil {
 		return "", err // it rests: no token would be taken
 	}
-	token, left := s.current()
-	if wrong := s.refusal(); wrong != nil && s.app.options.Now().Before(wrong.RetryAfter) {
+	token, left := t.current()
+	if wrong := t.refusal(); wrong != nil && t.app.options.Now().Before(wrong.RetryAfter) {
 		return "", wrong // it would be refused again
 	}
 	switch {
 	case left > renewBefore:
 		return token, nil
 	case left > minTokenLife:
-		s.renewInBackground(ctx)
+		t.renewInBackground(ctx)
 		return token, nil
 	}
-	unlock, err := s.app.locks.Lock(ctx, s.key())
+	unlock, err := t.app.locks.Lock(ctx, t.key())
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
-	if token, left = s.current(); left > renewBefore { // somebody else has got one meanwhile
+	if token, left = t.current(); left > renewBefore { // somebody else has got one meanwhile
 		return token, nil
 	}
-	return s.renew(ctx)
+	return t.renew(ctx)
 }
 
-func (s *tokenSource) key() string {
-	return fmt.Sprintf("token %d/%s", s.installation, strings.ToLower(s.repo))
+func (t *tokenSource) key() string {
+	return fmt.Sprintf("token %d/%s", t.installation, strings.ToLower(t.repo))
 }
 
 // current is the token, and for how long it is good.
-func (s *tokenSource) current() (token string, left time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.value == "" {
+func (t *tokenSource) current() (token string, left time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.value == "" {
 		return "", 0
 	}
-	return s.value, s.expires.Sub(s.app.options.Now())
+	return t.value, t.expires.Sub(t.app.options.Now())
 }
 
 // refusal is why there was no token when one was last asked for; nil: there was.
-func (s *tokenSource) refusal() *forge.Error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.refused
+func (t *tokenSource) refusal() *forge.Error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.refused
 }
 
 // renewInBackground gets the next token while this one is used. A failure is left to who needs
 // the next one.
-func (s *tokenSource) renewInBackground(ctx context.Context) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.renewing {
+func (t *tokenSource) renewInBackground(ctx context.Context) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.renewing {
 		return
 	}
-	s.renewing = true
+	t.renewing = true
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewTimeout)
 	go func() {
 		defer cancel()
-		unlock, err := s.app.locks.Lock(ctx, s.key())
+		unlock, err := t.app.locks.Lock(ctx, t.key())
 		if err == nil {
 			defer unlock()
-			_, _ = s.renew(ctx)
+			_, _ = t.renew(ctx)
 		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.renewing = false
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.renewing = false
 	}()
 }
 
 // drop forgets a token that isn't taken any more; an empty one: whichever there is.
-func (s *tokenSource) drop(token string) (dropped bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if token != "" && token != s.value {
+func (t *tokenSource) drop(token string) (dropped bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if token != "" && token != t.value {
 		return false
 	}
-	s.keepFormer()
-	s.value, s.refused = "", nil
+	t.keepFormer()
+	t.value, t.refused = "", nil
 	return true
 }
 
 // keepFormer remembers the token that another one is to follow. Callers hold mu.
-func (s *tokenSource) keepFormer() {
-	if s.value != "" {
-		s.former = s.value
+func (t *tokenSource) keepFormer() {
+	if t.value != "" {
+		t.former = t.value
 	}
 }
 
@@ -151,24 +151,24 @@ const minRefusedAge = time.Minute
 
 // refusedByGit drops a token that Git's remote has refused, and says whether the next one may do:
 // also where somebody else has found that out meanwhile.
-func (s *tokenSource) refusedByGit(token string) bool {
-	s.mu.Lock()
-	fresh, known := s.app.options.Now().Sub(s.gotAt) < minRefusedAge, token == s.former
-	s.mu.Unlock()
-	return token != "" && (known || !fresh && s.drop(token))
+func (t *tokenSource) refusedByGit(token string) bool {
+	t.mu.Lock()
+	fresh, known := t.app.options.Now().Sub(t.gotAt) < minRefusedAge, token == t.former
+	t.mu.Unlock()
+	return token != "" && (known || !fresh && t.drop(token))
 }
 
 // answered drops a token that GitHub takes no more. After 401 nothing was done, so the call may
 // be made again with the next one; of a suspended installation that says why there is none.
-func (s *tokenSource) answered(token string, resp *http.Response, body []byte) (renew bool) {
+func (t *tokenSource) answered(token string, resp *http.Response, body []byte) (renew bool) {
 	switch {
 	case resp.StatusCode == http.StatusUnauthorized:
 	case resp.StatusCode == http.StatusForbidden && bytes.Contains(body, []byte("suspended")):
-		s.app.expireInstallations()
+		t.app.expireInstallations()
 	default:
 		return false
 	}
-	s.drop(token)
+	t.drop(token)
 	return true
 }
 
@@ -196,60 +196,60 @@ func permissionsOf(i *installation, readOnly bool) map[string]string {
 }
 
 // renew gets another token. Callers hold the lock of its key.
-func (s *tokenSource) renew(ctx context.Context) (string, error) {
-	i, err := s.app.findInstallation(ctx, s.owner, s.repo)
+func (t *tokenSource) renew(ctx context.Context) (string, error) {
+	i, err := t.app.findInstallation(ctx, t.owner, t.repo)
 	if err != nil {
 		return "", err
 	}
-	op := "get a token of the App's installation in " + s.owner
-	in := tokenRequest{Permissions: permissionsOf(i, s.repo == "")}
-	if s.repo != "" {
-		in.Repositories = []string{s.repo}
+	op := "get a token of the App's installation in " + t.owner
+	in := tokenRequest{Permissions: permissionsOf(i, t.repo == "")}
+	if t.repo != "" {
+		in.Repositories = []string{t.repo}
 	}
-	req, err := s.app.own.NewRequest(http.MethodPost, fmt.Sprintf("app/installations/%d/access_tokens", i.id), in)
+	req, err := t.app.own.NewRequest(http.MethodPost, fmt.Sprintf("app/installations/%d/access_tokens", i.id), in)
 	if err != nil {
 		return "", wrapError(op, err)
 	}
 	var out gh.InstallationToken
-	resp, err := s.app.own.Do(ctx, req, &out)
+	resp, err := t.app.own.Do(ctx, req, &out)
 	if err != nil {
-		err = s.wrapTokenError(op, i, err)
-		s.mu.Lock()
-		defer s.mu.Unlock()
+		err = t.wrapTokenError(op, i, err)
+		t.mu.Lock()
+		defer t.mu.Unlock()
 		if errors.Is(err, forge.ErrNotInstalled) {
-			errors.As(err, &s.refused)
+			errors.As(err, &t.refused)
 		}
 		return "", err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.refused = nil
-	s.keepFormer()
-	s.value, s.expires, s.gotAt = out.GetToken(), out.GetExpiresAt().Time, s.app.options.Now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.refused = nil
+	t.keepFormer()
+	t.value, t.expires, t.gotAt = out.GetToken(), out.GetExpiresAt().Time, t.app.options.Now()
 	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
-		s.expires = s.expires.Add(s.app.options.Now().Sub(at)) // by our clock
+		t.expires = t.expires.Add(t.app.options.Now().Sub(at)) // by our clock
 	}
-	if at := slices.IndexFunc(out.Repositories, func(r *gh.Repository) bool { return strings.EqualFold(r.GetName(), s.repo) }); at >= 0 {
-		s.repositoryID = out.Repositories[at].GetID()
+	if at := slices.IndexFunc(out.Repositories, func(r *gh.Repository) bool { return strings.EqualFold(r.GetName(), t.repo) }); at >= 0 {
+		t.repositoryID = out.Repositories[at].GetID()
 	}
-	return s.value, nil
+	return t.value, nil
 }
 
 // wrapTokenError says why there is no token: an installation that is gone or suspended since
 // it was last looked for, or a repository that it wasn't given.
-func (s *tokenSource) wrapTokenError(op string, i *installation, err error) error {
-	e := &forge.Error{Op: op, Kind: forge.ErrNotInstalled, Err: err, RetryAfter: s.app.options.Now().Add(restInterval)}
+func (t *tokenSource) wrapTokenError(op string, i *installation, err error) error {
+	e := &forge.Error{Op: op, Kind: forge.ErrNotInstalled, Err: err, RetryAfter: t.app.options.Now().Add(restInterval)}
 	switch {
-	case rest.StatusOf(err) == http.StatusUnprocessableEntity && s.repo != "":
-		e.Message, e.Hint = "the App isn't given "+s.owner+"/"+s.repo, "add the repository on "+i.page+", or correct repositories[].name"
+	case rest.StatusOf(err) == http.StatusUnprocessableEntity && t.repo != "":
+		e.Message, e.Hint = "the App isn't given "+t.owner+"/"+t.repo, "add the repository on "+i.page+", or correct repositories[].name"
 	case rest.StatusOf(err) == http.StatusNotFound:
-		s.app.expireInstallations()
-		e.Message, e.Hint = "the App isn't installed in "+s.owner+" any more", "install it there, or take its repositories out of the server's file"
+		t.app.expireInstallations()
+		e.Message, e.Hint = "the App isn't installed in "+t.owner+" any more", "install it there, or take its repositories out of the server's file"
 	case rest.StatusOf(err) == http.StatusForbidden && rest.Says(err, "suspended"):
-		s.app.expireInstallations()
-		e.Message, e.Hint = "the App's installation in "+s.owner+" is suspended", "an owner can end that on "+i.page
+		t.app.expireInstallations()
+		e.Message, e.Hint = "the App's installation in "+t.owner+" is suspended", "an owner can end that on "+i.page
 	default:
-		return s.app.wrapAppError(op, err)
+		return t.app.wrapAppError(op, err)
 	}
 	return e
 }

@@ -55,11 +55,11 @@ type bulkActor struct {
 
 // user is the account as the REST API shows it, where the login of a bot ends in [bot]; the
 // zero one for an account that is deleted.
-func (a *bulkActor) user() forge.User {
-	if a == nil {
+func (b *bulkActor) user() forge.User {
+	if b == nil {
 		return forge.User{}
 	}
-	u := forge.User{ID: a.DatabaseID, Login: a.Login, Bot: a.Type == "Bot"}
+	u := forge.User{ID: b.DatabaseID, Login: b.Login, Bot: b.Type == "Bot"}
 	if u.Bot && !strings.HasSuffix(u.Login, "[bot]") {
 		u.Login += "[bot]"
 	}
@@ -154,29 +154,29 @@ func (d *Driver) restBulk(op string, r forge.Repo, why string) error {
 }
 
 // pullRequest translates one, as toPullRequest does.
-func (p *bulkPull) pullRequest() forge.PullRequest {
-	author, merger := p.Author.user(), p.MergedBy.user()
+func (bp *bulkPull) pullRequest() forge.PullRequest {
+	author, merger := bp.Author.user(), bp.MergedBy.user()
 	pr := forge.PullRequest{
-		Number: p.Number, URL: p.URL, Title: p.Title, Body: p.Body, Author: author.Login, AuthorID: author.ID,
-		Branch: p.HeadRefName, Fork: p.IsCrossRepository, Head: p.HeadRefOid, Ref: fmt.Sprintf("refs/pull/%d/head", p.Number), Base: p.BaseRefName,
-		State: forge.Open, Draft: p.IsDraft, Mergeable: forge.MergeableUnknown, CommentCount: p.Comments.TotalCount,
-		CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt, ClosedAt: p.ClosedAt, MergedAt: p.MergedAt, MergedBy: merger.Login, MergedByID: merger.ID,
+		Number: bp.Number, URL: bp.URL, Title: bp.Title, Body: bp.Body, Author: author.Login, AuthorID: author.ID,
+		Branch: bp.HeadRefName, Fork: bp.IsCrossRepository, Head: bp.HeadRefOid, Ref: fmt.Sprintf("refs/pull/%d/head", bp.Number), Base: bp.BaseRefName,
+		State: forge.Open, Draft: bp.IsDraft, Mergeable: forge.MergeableUnknown, CommentCount: bp.Comments.TotalCount,
+		CreatedAt: bp.CreatedAt, UpdatedAt: bp.UpdatedAt, ClosedAt: bp.ClosedAt, MergedAt: bp.MergedAt, MergedBy: merger.Login, MergedByID: merger.ID,
 	}
-	for _, l := range p.Labels.Nodes {
+	for _, l := range bp.Labels.Nodes {
 		pr.Labels = append(pr.Labels, l.Name)
 	}
 	slices.Sort(pr.Labels)
-	switch p.State {
+	switch bp.State {
 	case "MERGED":
 		pr.State = forge.Merged
-		if p.MergeCommit != nil {
-			pr.MergeCommit = p.MergeCommit.OID
+		if bp.MergeCommit != nil {
+			pr.MergeCommit = bp.MergeCommit.OID
 		}
 	case "CLOSED":
 		pr.State = forge.Closed
 	default:
-		pr.Mergeable, pr.MergeReason = toMergeable(strings.ToLower(p.MergeStateStatus))
-		if p.MergeQueueEntry != nil || p.AutoMergeRequest != nil {
+		pr.Mergeable, pr.MergeReason = toMergeable(strings.ToLower(bp.MergeStateStatus))
+		if bp.MergeQueueEntry != nil || bp.AutoMergeRequest != nil {
 			pr.Queue = forge.Queued
 		}
 	}
@@ -185,8 +185,8 @@ func (p *bulkPull) pullRequest() forge.PullRequest {
 
 // reviews gives one review a person, as forge.NewestReviews says; GitHub lists them as they
 // were begun.
-func (p *bulkPull) reviews() []forge.Review {
-	nodes := slices.Clone(p.Reviews.Nodes)
+func (bp *bulkPull) reviews() []forge.Review {
+	nodes := slices.Clone(bp.Reviews.Nodes)
 	slices.SortStableFunc(nodes, func(a, b bulkReview) int { return a.SubmittedAt.Compare(b.SubmittedAt) })
 	var given []forge.GivenReview
 	for i := range nodes {

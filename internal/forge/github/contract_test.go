@@ -180,12 +180,12 @@ type testRepo struct {
 	bot, reviewer *gh.Client
 }
 
-func (p *testRepo) review(t *testing.T, number int, v forgetest.Verdict, commit string) {
+func (tr *testRepo) review(t *testing.T, number int, v forgetest.Verdict, commit string) {
 	t.Helper()
 	event := map[forgetest.Verdict]string{
 		forgetest.Approve: "APPROVE", forgetest.Reject: "REQUEST_CHANGES", forgetest.CommentOnly: "COMMENT",
 	}[v]
-	_, _, err := p.reviewer.PullRequests.CreateReview(context.Background(), p.repo.Owner, p.repo.Name, number, &gh.PullRequestReviewRequest{
+	_, _, err := tr.reviewer.PullRequests.CreateReview(context.Background(), tr.repo.Owner, tr.repo.Name, number, &gh.PullRequestReviewRequest{
 		Event: &event, Body: gh.String(string(v)), CommitID: &commit,
 	})
 	if err != nil {
@@ -193,16 +193,16 @@ func (p *testRepo) review(t *testing.T, number int, v forgetest.Verdict, commit 
 	}
 }
 
-func (p *testRepo) protect(t *testing.T, approvals int, contexts ...string) {
+func (tr *testRepo) protect(t *testing.T, approvals int, contexts ...string) {
 	t.Helper()
-	if err := p.em.Protect(p.repo.String(), "main", emulator.Protection{Approvals: approvals, Contexts: contexts, Ruleset: "main"}); err != nil {
+	if err := tr.em.Protect(tr.repo.String(), "main", emulator.Protection{Approvals: approvals, Contexts: contexts, Ruleset: "main"}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (p *testRepo) requested(t *testing.T, number int) []string {
+func (tr *testRepo) requested(t *testing.T, number int) []string {
 	t.Helper()
-	list, _, err := p.bot.PullRequests.ListReviewers(context.Background(), p.repo.Owner, p.repo.Name, number, nil)
+	list, _, err := tr.bot.PullRequests.ListReviewers(context.Background(), tr.repo.Owner, tr.repo.Name, number, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,32 +211,32 @@ func (p *testRepo) requested(t *testing.T, number int) []string {
 		names = append(names, u.GetLogin())
 	}
 	for _, team := range list.Teams {
-		names = append(names, p.repo.Owner+"/"+team.GetSlug())
+		names = append(names, tr.repo.Owner+"/"+team.GetSlug())
 	}
 	return names
 }
 
-func (p *testRepo) removeRequest(t *testing.T, number int, login string) {
+func (tr *testRepo) removeRequest(t *testing.T, number int, login string) {
 	t.Helper()
-	if _, err := p.bot.PullRequests.RemoveReviewers(context.Background(), p.repo.Owner, p.repo.Name, number, gh.ReviewersRequest{Reviewers: []string{login}}); err != nil {
+	if _, err := tr.bot.PullRequests.RemoveReviewers(context.Background(), tr.repo.Owner, tr.repo.Name, number, gh.ReviewersRequest{Reviewers: []string{login}}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (p *testRepo) fork(t *testing.T, branch string) int {
+func (tr *testRepo) fork(t *testing.T, branch string) int {
 	t.Helper()
-	name, err := p.em.Fork(p.repo.String(), strangerLogin)
+	name, err := tr.em.Fork(tr.repo.String(), strangerLogin)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.em.Grant(p.repo.String(), strangerLogin, emulator.Read); err != nil {
+	if err := tr.em.Grant(tr.repo.String(), strangerLogin, emulator.Read); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.em.CommitAs(name, strangerLogin, branch, "from a fork", map[string]string{"fork.txt": "fork\n"}); err != nil {
+	if _, err := tr.em.CommitAs(name, strangerLogin, branch, "from a fork", map[string]string{"fork.txt": "fork\n"}); err != nil {
 		t.Fatal(err)
 	}
-	c := newTestClient(t, p.em, strangerToken)
-	pr, _, err := c.PullRequests.Create(context.Background(), p.repo.Owner, p.repo.Name, &gh.NewPullRequest{
+	c := newTestClient(t, tr.em, strangerToken)
+	pr, _, err := c.PullRequests.Create(context.Background(), tr.repo.Owner, tr.repo.Name, &gh.NewPullRequest{
 		Title: gh.String("from a fork"), Head: gh.String(strangerLogin + ":" + branch), Base: gh.String("main"),
 	})
 	if err != nil {
@@ -245,9 +245,9 @@ func (p *testRepo) fork(t *testing.T, branch string) int {
 	return pr.GetNumber()
 }
 
-func (p *testRepo) hooks(t *testing.T) []forgetest.Hook {
+func (tr *testRepo) hooks(t *testing.T) []forgetest.Hook {
 	t.Helper()
-	list, _, err := p.bot.Repositories.ListHooks(context.Background(), p.repo.Owner, p.repo.Name, nil)
+	list, _, err := tr.bot.Repositories.ListHooks(context.Background(), tr.repo.Owner, tr.repo.Name, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,9 +258,9 @@ func (p *testRepo) hooks(t *testing.T) []forgetest.Hook {
 	return hooks
 }
 
-func (p *testRepo) addHook(t *testing.T, h forgetest.Hook) {
+func (tr *testRepo) addHook(t *testing.T, h forgetest.Hook) {
 	t.Helper()
-	_, _, err := p.bot.Repositories.CreateHook(context.Background(), p.repo.Owner, p.repo.Name, &gh.Hook{
+	_, _, err := tr.bot.Repositories.CreateHook(context.Background(), tr.repo.Owner, tr.repo.Name, &gh.Hook{
 		Config: &gh.HookConfig{URL: &h.URL, ContentType: gh.String("json")}, Events: h.Events, Active: &h.Active,
 	})
 	if err != nil {

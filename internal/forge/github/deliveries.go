@@ -131,32 +131,32 @@ type deliveryLog struct {
 }
 
 // add takes up a page, as far as it isn't older than since; more says that what follows may not be either.
-func (l *deliveryLog) add(page []*gh.HookDelivery, since time.Time) (more bool) {
+func (d *deliveryLog) add(page []*gh.HookDelivery, since time.Time) (more bool) {
 	for _, v := range page {
 		at := v.GetDeliveredAt().Time
 		if at.Before(since) {
 			return false
 		}
-		if at.After(l.newest) {
-			l.newest = at
+		if at.After(d.newest) {
+			d.newest = at
 		}
-		l.read = append(l.read, v)
+		d.read = append(d.read, v)
 	}
 	return len(page) > 0
 }
 
 // missed are the deliveries of which no attempt succeeded, each once.
-func (l *deliveryLog) missed(isKnown func(string) bool) []*gh.HookDelivery {
+func (d *deliveryLog) missed(isKnown func(string) bool) []*gh.HookDelivery {
 	done := map[string]bool{}
-	for _, v := range l.read {
+	for _, v := range d.read {
 		if isDelivered(v) {
 			done[v.GetGUID()] = true
 		}
 	}
 	var missed []*gh.HookDelivery
-	for _, v := range l.read {
+	for _, v := range d.read {
 		id := v.GetGUID()
-		if done[id] || l.concern != nil && !l.concern(v) {
+		if done[id] || d.concern != nil && !d.concern(v) {
 			continue
 		}
 		done[id] = true

@@ -143,7 +143,7 @@ type rulesetSummary struct {
 }
 
 // bypassesPush says whether what the credentials push passes by the ruleset.
-func (s *rulesetSummary) bypassesPush() bool { return s.Bypass == "always" || s.Bypass == "exempt" }
+func (r *rulesetSummary) bypassesPush() bool { return r.Bypass == "always" || r.Bypass == "exempt" }
 
 // readRuleset reads a ruleset; nil: the credentials don't see it.
 func (d *Driver) readRuleset(ctx context.Context, r forge.Repo, id int64) (*rulesetSummary, error) {

@@ -10,14 +10,14 @@ import (
 // GitLab doesn't say would be taken for what isn't so.
 type checkedJSON struct{ into any }
 
-func (a *checkedJSON) UnmarshalJSON(data []byte) error {
+func (c *checkedJSON) UnmarshalJSON(data []byte) error {
 	if bytes.Equal(data, []byte("null")) {
 		return errors.New("it is null")
 	}
-	if err := json.Unmarshal(data, a.into); err != nil {
+	if err := json.Unmarshal(data, c.into); err != nil {
 		return err
 	}
-	return complete(a.into)
+	return complete(c.into)
 }
 
 // complete says what a part of an answer lacks of what it can't be understood without.

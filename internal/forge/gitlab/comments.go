@@ -23,8 +23,8 @@ type userNote struct {
 	UpdatedAt *time.Time `json:"updated_at"`
 }
 
-func (o *userNote) missing() string {
-	if o.ID <= 0 {
+func (u *userNote) missing() string {
+	if u.ID <= 0 {
 		return "a note's number"
 	}
 	return ""

@@ -206,17 +206,17 @@ type emulatedProject struct {
 	em *emulator.Forge
 }
 
-func (p *emulatedProject) protect(t *testing.T, approvals int, contexts ...string) {
+func (e *emulatedProject) protect(t *testing.T, approvals int, contexts ...string) {
 	t.Helper()
-	if err := p.em.Protect(p.repo.String(), "main", emulator.Protection{Approvals: approvals, Contexts: contexts, MergeRole: emulator.Write}); err != nil {
+	if err := e.em.Protect(e.repo.String(), "main", emulator.Protection{Approvals: approvals, Contexts: contexts, MergeRole: emulator.Write}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // call makes a call of GitLab's API below a project.
-func (p *testProject) call(t *testing.T, token, method, project, path string, body, out any) {
+func (tp *testProject) call(t *testing.T, token, method, project, path string, body, out any) {
 	t.Helper()
-	callGitLab(t, p.client, p.url, token, method, "projects/"+url.PathEscape(project)+path, body, out)
+	callGitLab(t, tp.client, tp.url, token, method, "projects/"+url.PathEscape(project)+path, body, out)
 }
 
 // callGitLab makes a call of GitLab's API.
@@ -264,32 +264,32 @@ type shownReviewer struct {
 	State string
 }
 
-func (p *testProject) reviewers(t *testing.T, number int) (list []shownReviewer) {
+func (tp *testProject) reviewers(t *testing.T, number int) (list []shownReviewer) {
 	t.Helper()
-	p.call(t, p.bot, http.MethodGet, p.repo.String(), fmt.Sprintf("/merge_requests/%d/reviewers", number), nil, &list)
+	tp.call(t, tp.bot, http.MethodGet, tp.repo.String(), fmt.Sprintf("/merge_requests/%d/reviewers", number), nil, &list)
 	return list
 }
 
 // review gives a review. Who reviews is a reviewer from then on.
-func (p *emulatedProject) review(t *testing.T, number int, v forgetest.Verdict, commit string) {
+func (e *emulatedProject) review(t *testing.T, number int, v forgetest.Verdict, commit string) {
 	t.Helper()
-	if v == forgetest.CommentOnly && len(p.reviewers(t, number)) == 0 {
+	if v == forgetest.CommentOnly && len(e.reviewers(t, number)) == 0 {
 		var me struct{ ID int64 }
-		callGitLab(t, p.client, p.url, p.reviewer, http.MethodGet, "user", nil, &me)
-		p.call(t, p.reviewer, http.MethodPut, p.repo.String(), fmt.Sprintf("/merge_requests/%d", number), jsonObject{"reviewer_ids": []int64{me.ID}}, nil)
+		callGitLab(t, e.client, e.url, e.reviewer, http.MethodGet, "user", nil, &me)
+		e.call(t, e.reviewer, http.MethodPut, e.repo.String(), fmt.Sprintf("/merge_requests/%d", number), jsonObject{"reviewer_ids": []int64{me.ID}}, nil)
 	}
 	event := map[forgetest.Verdict]string{
 		forgetest.Approve: "APPROVE", forgetest.Reject: "REQUEST_CHANGES", forgetest.CommentOnly: "COMMENT",
 	}[v]
-	if err := p.em.Review(p.repo.String(), number, reviewerLogin, event, string(v), commit); err != nil {
+	if err := e.em.Review(e.repo.String(), number, reviewerLogin, event, string(v), commit); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (p *testProject) requested(t *testing.T, number int) []string {
+func (tp *testProject) requested(t *testing.T, number int) []string {
 	t.Helper()
 	var names []string
-	for _, v := range p.reviewers(t, number) {
+	for _, v := range tp.reviewers(t, number) {
 		if v.State == "unreviewed" {
 			names = append(names, v.User.Username)
 		}
@@ -297,32 +297,32 @@ func (p *testProject) requested(t *testing.T, number int) []string {
 	return names
 }
 
-func (p *testProject) removeRequest(t *testing.T, number int, login string) {
+func (tp *testProject) removeRequest(t *testing.T, number int, login string) {
 	t.Helper()
 	ids := []int64{}
-	for _, v := range p.reviewers(t, number) {
+	for _, v := range tp.reviewers(t, number) {
 		if v.User.Username != login {
 			ids = append(ids, v.User.ID)
 		}
 	}
-	p.call(t, p.bot, http.MethodPut, p.repo.String(), fmt.Sprintf("/merge_requests/%d", number), jsonObject{"reviewer_ids": ids}, nil)
+	tp.call(t, tp.bot, http.MethodPut, tp.repo.String(), fmt.Sprintf("/merge_requests/%d", number), jsonObject{"reviewer_ids": ids}, nil)
 }
 
-func (p *emulatedProject) fork(t *testing.T, branch string) int {
+func (e *emulatedProject) fork(t *testing.T, branch string) int {
 	t.Helper()
-	name, err := p.em.Fork(p.repo.String(), strangerLogin)
+	name, err := e.em.Fork(e.repo.String(), strangerLogin)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.em.Grant(p.repo.String(), strangerLogin, emulator.Read); err != nil {
+	if err := e.em.Grant(e.repo.String(), strangerLogin, emulator.Read); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.em.CommitAs(name, strangerLogin, branch, "from a fork", map[string]string{"fork.txt": "fork\n"}); err != nil {
+	if _, err := e.em.CommitAs(name, strangerLogin, branch, "from a fork", map[string]string{"fork.txt": "fork\n"}); err != nil {
 		t.Fatal(err)
 	}
 	var target, made struct{ ID, IID int64 }
-	p.call(t, strangerToken, http.MethodGet, p.repo.String(), "", nil, &target)
-	p.call(t, strangerToken, http.MethodPost, name, "/merge_requests", jsonObject{
+	e.call(t, strangerToken, http.MethodGet, e.repo.String(), "", nil, &target)
+	e.call(t, strangerToken, http.MethodPost, name, "/merge_requests", jsonObject{
 		"title": "from a fork", "source_branch": branch, "target_branch": "main", "target_project_id": target.ID,
 	}, &made)
 	return int(made.IID)
@@ -331,10 +331,10 @@ func (p *emulatedProject) fork(t *testing.T, branch string) int {
 // switchedOff is how the contract's hooks that aren't active are made: GitLab has no others.
 const switchedOff = "no-such-branch"
 
-func (p *testProject) hooks(t *testing.T) []forgetest.Hook {
+func (tp *testProject) hooks(t *testing.T) []forgetest.Hook {
 	t.Helper()
 	var list []jsonObject
-	p.call(t, p.bot, http.MethodGet, p.repo.String(), "/hooks", nil, &list)
+	tp.call(t, tp.bot, http.MethodGet, tp.repo.String(), "/hooks", nil, &list)
 	var hooks []forgetest.Hook
 	for _, h := range list {
 		shown := forgetest.Hook{URL: h["url"].(string), Active: h["push_events_branch_filter"] != switchedOff}
@@ -349,7 +349,7 @@ func (p *testProject) hooks(t *testing.T) []forgetest.Hook {
 	return hooks
 }
 
-func (p *testProject) addHook(t *testing.T, h forgetest.Hook) {
+func (tp *testProject) addHook(t *testing.T, h forgetest.Hook) {
 	t.Helper()
 	wanted := jsonObject{"url": h.URL, "push_events": false}
 	for _, e := range h.Events {
@@ -358,5 +358,5 @@ func (p *testProject) addHook(t *testing.T, h forgetest.Hook) {
 	if !h.Active {
 		wanted["push_events_branch_filter"] = switchedOff
 	}
-	p.call(t, p.bot, http.MethodPost, p.repo.String(), "/hooks", wanted, nil)
+	tp.call(t, tp.bot, http.MethodPost, tp.repo.String(), "/hooks", wanted, nil)
 }

@@ -94,31 +94,31 @@ type eventLog struct {
 }
 
 // add takes up a page; more says that what follows may be new.
-func (l *eventLog) add(page []hookEvent) (more bool) {
+func (el *eventLog) add(page []hookEvent) (more bool) {
 	byID := func(a, b hookEvent) int { return cmp.Compare(a.ID, b.ID) }
-	if len(l.read) == 0 && len(page) > 0 && slices.MaxFunc(page, byID).ID < l.after {
+	if len(el.read) == 0 && len(page) > 0 && slices.MaxFunc(page, byID).ID < el.after {
 		// Events are forgotten oldest first, so this isn't the GitLab that was read before: it
 		// was restored, or another one took its place, and counts on from a smaller number.
-		l.after, l.reset = 0, true
+		el.after, el.reset = 0, true
 	}
-	l.read = append(l.read, page...)
-	l.whole = len(page) < eventsPerPage
-	return len(page) > 0 && page[len(page)-1].ID > l.after
+	el.read = append(el.read, page...)
+	el.whole = len(page) < eventsPerPage
+	return len(page) > 0 && page[len(page)-1].ID > el.after
 }
 
 // missed are the deliveries that are new and failed, each once.
-func (l *eventLog) missed(isKnown func(string) bool) forge.MissedDeliveries {
+func (el *eventLog) missed(isKnown func(string) bool) forge.MissedDeliveries {
 	var out forge.MissedDeliveries
-	newest, done := l.after, map[string]bool{}
-	for _, e := range l.read {
+	newest, done := el.after, map[string]bool{}
+	for _, e := range el.read {
 		newest = max(newest, e.ID)
 		if e.isDelivered() {
 			done[e.delivery()] = true
 		}
 	}
-	for _, e := range l.read {
+	for _, e := range el.read {
 		id := e.delivery()
-		if e.ID <= l.after || done[id] {
+		if e.ID <= el.after || done[id] {
 			continue
 		}
 		done[id] = true
@@ -126,53 +126,53 @@ func (l *eventLog) missed(isKnown func(string) bool) forge.MissedDeliveries {
 			out.Deliveries = append(out.Deliveries, forge.MissedDelivery{ID: id, Event: e.header("X-Gitlab-Event"), Payload: e.Payload, Answer: e.status()})
 		}
 	}
-	out.Cursor = l.hook + "/" + strconv.FormatInt(newest, 10)
+	out.Cursor = el.hook + "/" + strconv.FormatInt(newest, 10)
 	// What lies between the last page and the cursor is passed by for good, also where all that
 	// was read was taken: the failures may be older than it.
-	out.Incomplete = l.cut && (len(out.Deliveries) > 0 || l.after > 0) || l.reset || l.wasPaused()
+	out.Incomplete = el.cut && (len(out.Deliveries) > 0 || el.after > 0) || el.reset || el.wasPaused()
 	return out
 }
 
 // wasPaused says that so many deliveries failed in a row, new ones among them, that GitLab may
 // have sent nothing after them: how long the row is isn't known where it was not read to its end.
-func (l *eventLog) wasPaused() bool {
+func (el *eventLog) wasPaused() bool {
 	row, fresh := 0, false
-	for _, e := range l.read {
+	for _, e := range el.read {
 		if e.isDelivered() {
 			row, fresh = 0, false
 			continue
 		}
 		row++
-		if fresh = fresh || e.ID > l.after; fresh && row >= failuresToPause {
+		if fresh = fresh || e.ID > el.after; fresh && row >= failuresToPause {
 			return true
 		}
 	}
-	return fresh && !l.whole
+	return fresh && !el.whole
 }
 
 // isDelivered says that the receiver has taken it.
-func (e *hookEvent) isDelivered() bool {
-	s := e.status()
+func (h *hookEvent) isDelivered() bool {
+	s := h.status()
 	return len(s) == 3 && s[0] == '2'
 }
 
 // maxAnswer bounds what is repeated of a status.
 const maxAnswer = 40
 
-func (e *hookEvent) status() string {
-	return wording.ClipLine(fmt.Sprint(e.Response), maxAnswer)
+func (h *hookEvent) status() string {
+	return wording.ClipLine(fmt.Sprint(h.Response), maxAnswer)
 }
 
 // delivery is the identity that the receiver knows it by. Before 17.4 there was none, and what
 // stands for it there can't be told from here.
-func (e *hookEvent) delivery() string {
-	return cmp.Or(e.header("Idempotency-Key"), e.header("Webhook-Id"), "event "+strconv.FormatInt(e.ID, 10))
+func (h *hookEvent) delivery() string {
+	return cmp.Or(h.header("Idempotency-Key"), h.header("Webhook-Id"), "event "+strconv.FormatInt(h.ID, 10))
 }
 
 // header is a header of the request; empty when it has none.
-func (e *hookEvent) header(name string) string {
+func (h *hookEvent) header(name string) string {
 	var all map[string]any
-	if json.Unmarshal(bytes.TrimSpace(e.Headers), &all) != nil {
+	if json.Unmarshal(bytes.TrimSpace(h.Headers), &all) != nil {
 		return ""
 	}
 	for key, v := range all {

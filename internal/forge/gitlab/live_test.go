@@ -175,7 +175,7 @@ type liveProject struct {
 }
 
 // review approves. A case that needs another verdict is skipped: GitLab's API has no call for it.
-func (p *liveProject) review(t *testing.T, number int, v forgetest.Verdict, commit string) {
+func (l *liveProject) review(t *testing.T, number int, v forgetest.Verdict, commit string) {
 	t.Helper()
 	if v != forgetest.Approve {
 		t.Skipf("the verdict %q can only be given on the emulator: GitLab's API has no call for it", v)
@@ -184,34 +184,34 @@ func (p *liveProject) review(t *testing.T, number int, v forgetest.Verdict, comm
 	var shown struct {
 		Has bool `json:"user_has_approved"`
 	}
-	p.call(t, p.reviewer, http.MethodGet, p.repo.String(), at+"/approvals", nil, &shown)
+	l.call(t, l.reviewer, http.MethodGet, l.repo.String(), at+"/approvals", nil, &shown)
 	if shown.Has { // nobody approves twice
-		p.call(t, p.reviewer, http.MethodPost, p.repo.String(), at+"/unapprove", nil, nil)
+		l.call(t, l.reviewer, http.MethodPost, l.repo.String(), at+"/unapprove", nil, nil)
 	}
-	p.call(t, p.reviewer, http.MethodPost, p.repo.String(), at+"/approve", jsonObject{"sha": commit}, nil)
+	l.call(t, l.reviewer, http.MethodPost, l.repo.String(), at+"/approve", jsonObject{"sha": commit}, nil)
 }
 
 // fork is the reviewer's: the stranger can't see the project.
-func (p *liveProject) fork(t *testing.T, owner, branch string) int {
+func (l *liveProject) fork(t *testing.T, owner, branch string) int {
 	t.Helper()
-	name := owner + "/" + p.repo.Name
-	p.call(t, p.reviewer, http.MethodPost, p.repo.String(), "/fork", nil, nil)
-	p.server.deleteLater(t, p.reviewer, name)
-	p.awaitFork(t, name)
-	p.call(t, p.reviewer, http.MethodPost, name, "/repository/commits", jsonObject{
+	name := owner + "/" + l.repo.Name
+	l.call(t, l.reviewer, http.MethodPost, l.repo.String(), "/fork", nil, nil)
+	l.server.deleteLater(t, l.reviewer, name)
+	l.awaitFork(t, name)
+	l.call(t, l.reviewer, http.MethodPost, name, "/repository/commits", jsonObject{
 		"branch": branch, "start_branch": "main", "commit_message": "from a fork",
 		"actions": []jsonObject{{"action": "create", "file_path": "fork.txt", "content": "fork\n"}},
 	}, nil)
 	var target, made struct{ ID, IID int64 }
-	p.call(t, p.reviewer, http.MethodGet, p.repo.String(), "", nil, &target)
-	p.call(t, p.reviewer, http.MethodPost, name, "/merge_requests", jsonObject{
+	l.call(t, l.reviewer, http.MethodGet, l.repo.String(), "", nil, &target)
+	l.call(t, l.reviewer, http.MethodPost, name, "/merge_requests", jsonObject{
 		"title": "from a fork", "source_branch": branch, "target_branch": "main", "target_project_id": target.ID,
 	}, &made)
 	return int(made.IID)
 }
 
 // awaitFork waits until GitLab has copied the project, which it does in its own time.
-func (p *liveProject) awaitFork(t *testing.T, name string) {
+func (l *liveProject) awaitFork(t *testing.T, name string) {
 	t.Helper()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -221,7 +221,7 @@ func (p *liveProject) awaitFork(t *testing.T, name string) {
 		var shown struct {
 			Import string `json:"import_status"`
 		}
-		p.call(t, p.reviewer, http.MethodGet, name, "", nil, &shown)
+		l.call(t, l.reviewer, http.MethodGet, name, "", nil, &shown)
 		if shown.Import == "none" || shown.Import == "finished" {
 			return
 		}
@@ -274,59 +274,59 @@ func newProjectCalls(t *testing.T, em *emulator.Forge, logins map[string]string)
 	return c
 }
 
-func (c *projectCalls) RoundTrip(r *http.Request) (*http.Response, error) {
-	if _, pattern := c.routes.Handler(r); pattern == "" {
+func (p *projectCalls) RoundTrip(r *http.Request) (*http.Response, error) {
+	if _, pattern := p.routes.Handler(r); pattern == "" {
 		return http.DefaultTransport.RoundTrip(r)
 	}
 	w := httptest.NewRecorder()
-	c.routes.ServeHTTP(w, r)
+	p.routes.ServeHTTP(w, r)
 	return w.Result(), nil
 }
 
-func (c *projectCalls) create(_, login string, in jsonObject) error {
+func (p *projectCalls) create(_, login string, in jsonObject) error {
 	if in["path"] == "" || in["initialize_with_readme"] != true || in["visibility"] != "private" {
 		return fmt.Errorf("not a project of the contract's: %v", in)
 	}
 	name := fmt.Sprintf("%s/%s", login, in["path"])
-	c.made, c.left[name] = c.made+1, true
-	return c.em.CreateRepo(name, emulator.RepoOptions{
+	p.made, p.left[name] = p.made+1, true
+	return p.em.CreateRepo(name, emulator.RepoOptions{
 		Branch: fmt.Sprint(in["default_branch"]), Author: login, Files: map[string]string{"README.md": "# fleet\n"},
 		GitLab: emulator.GitLabProject{MergeMethod: fmt.Sprint(in["merge_method"]), Squash: fmt.Sprint(in["squash_option"])},
 	})
 }
 
-func (c *projectCalls) remove(project, login string, _ jsonObject) error {
-	if !c.left[project] || !strings.HasPrefix(project, login+"/") {
+func (p *projectCalls) remove(project, login string, _ jsonObject) error {
+	if !p.left[project] || !strings.HasPrefix(project, login+"/") {
 		return fmt.Errorf("%s can't delete %s", login, project)
 	}
-	delete(c.left, project)
+	delete(p.left, project)
 	return nil
 }
 
-func (c *projectCalls) share(project, _ string, in jsonObject) error {
+func (p *projectCalls) share(project, _ string, in jsonObject) error {
 	if in["access_level"] != 30.0 {
 		return fmt.Errorf("access_level is %v, want a Developer's", in["access_level"])
 	}
 	var with liveUser
-	callGitLab(c.t, http.DefaultClient, c.em.URL(), botToken, http.MethodGet, fmt.Sprintf("users/%v", in["user_id"]), nil, &with)
-	return c.em.Grant(project, with.Username, emulator.Write)
+	callGitLab(p.t, http.DefaultClient, p.em.URL(), botToken, http.MethodGet, fmt.Sprintf("users/%v", in["user_id"]), nil, &with)
+	return p.em.Grant(project, with.Username, emulator.Write)
 }
 
-func (c *projectCalls) fork(project, login string, _ jsonObject) error {
-	name, err := c.em.Fork(project, login)
+func (p *projectCalls) fork(project, login string, _ jsonObject) error {
+	name, err := p.em.Fork(project, login)
 	if err == nil {
-		c.made, c.left[name] = c.made+1, true
+		p.made, p.left[name] = p.made+1, true
 	}
 	return err
 }
 
-func (c *projectCalls) commit(project, login string, in jsonObject) error {
+func (p *projectCalls) commit(project, login string, in jsonObject) error {
 	files := map[string]string{}
 	actions, _ := in["actions"].([]any)
 	for _, a := range actions {
 		a, _ := a.(jsonObject)
 		files[fmt.Sprint(a["file_path"])] = fmt.Sprint(a["content"])
 	}
-	_, err := c.em.CommitAs(project, login, fmt.Sprint(in["branch"]), fmt.Sprint(in["commit_message"]), files)
+	_, err := p.em.CommitAs(project, login, fmt.Sprint(in["branch"]), fmt.Sprint(in["commit_message"]), files)
 	return err
 }

@@ -24,8 +24,8 @@ type commitStatus struct {
 	Author      *account `json:"author"`
 }
 
-func (s *commitStatus) missing() string {
-	if s.Name == "" || s.Status == "" {
+func (c *commitStatus) missing() string {
+	if c.Name == "" || c.Status == "" {
 		return "a status's name and state"
 	}
 	return ""

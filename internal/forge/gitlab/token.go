@@ -43,12 +43,12 @@ func (d *Driver) readOwnToken(ctx context.Context) (*ownToken, error) {
 	return &token, nil
 }
 
-func (t *ownToken) end() (time.Time, error) {
-	if t.ExpiresAt == "" {
+func (o *ownToken) end() (time.Time, error) {
+	if o.ExpiresAt == "" {
 		return time.Time{}, nil
 	}
 	for _, layout := range []string{time.DateOnly, time.RFC3339} { // a day, as its pages show it, or a time, as its description says
-		if end, err := time.Parse(layout, t.ExpiresAt); err == nil {
+		if end, err := time.Parse(layout, o.ExpiresAt); err == nil {
 			return end, nil
 		}
 	}

@@ -139,34 +139,34 @@ type userGit struct {
 	remote *git.MemoryRemote
 }
 
-func (s *userGit) Tip(_ *testing.T, branch string) string {
-	sha, _ := s.remote.Head(branch)
+func (u *userGit) Tip(_ *testing.T, branch string) string {
+	sha, _ := u.remote.Head(branch)
 	return sha
 }
 
-func (s *userGit) Push(t *testing.T, as forge.Forge, branch, from string, commits ...forgetest.NewCommit) (shas []string) {
+func (u *userGit) Push(t *testing.T, as forge.Forge, branch, from string, commits ...forgetest.NewCommit) (shas []string) {
 	t.Helper()
 	me, err := as.Me(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range commits {
-		from = writeCommit(t, s.remote, git.Ident{Name: "Somebody Else", Email: c.Email}, from, c.Message, c.File, c.Content)
+		from = writeCommit(t, u.remote, git.Ident{Name: "Somebody Else", Email: c.Email}, from, c.Message, c.File, c.Content)
 		shas = append(shas, from)
 	}
-	if err := s.forge.Push(s.repo, me.Login, branch, from, true); err != nil {
+	if err := u.forge.Push(u.repo, me.Login, branch, from, true); err != nil {
 		t.Fatal(err)
 	}
 	return shas
 }
 
-func (s *userGit) ReadCommit(t *testing.T, sha string) forgetest.Commit {
+func (u *userGit) ReadCommit(t *testing.T, sha string) forgetest.Commit {
 	t.Helper()
-	c, err := s.remote.Commit(context.Background(), sha)
+	c, err := u.remote.Commit(context.Background(), sha)
 	if err != nil {
 		t.Fatal(err)
 	}
-	entries, err := fs.ReadDir(s.remote.Tree(sha), ".")
+	entries, err := fs.ReadDir(u.remote.Tree(sha), ".")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,11 +177,11 @@ func (s *userGit) ReadCommit(t *testing.T, sha string) forgetest.Commit {
 	return read
 }
 
-func (s *userGit) openFork(t *testing.T, branch string) int {
+func (u *userGit) openFork(t *testing.T, branch string) int {
 	t.Helper()
-	allow(t, s.forge, s.repo, strangerLogin, forge.PermissionRead)
-	head := writeCommit(t, s.remote, s.forge.Ident(strangerLogin), s.Tip(t, "main"), "from a fork", "fork.txt", "fork\n")
-	number, err := s.forge.OpenForkPull(s.repo, strangerLogin, branch, head, "main", "from a fork", "")
+	allow(t, u.forge, u.repo, strangerLogin, forge.PermissionRead)
+	head := writeCommit(t, u.remote, u.forge.Ident(strangerLogin), u.Tip(t, "main"), "from a fork", "fork.txt", "fork\n")
+	number, err := u.forge.OpenForkPull(u.repo, strangerLogin, branch, head, "main", "from a fork", "")
 	if err != nil {
 		t.Fatal(err)
 	}

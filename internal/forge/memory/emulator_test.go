@@ -71,44 +71,44 @@ func newBoth(t *testing.T, seed uint64) *both {
 	return s
 }
 
-func (s *both) must(err error) {
-	s.t.Helper()
+func (b *both) must(err error) {
+	b.t.Helper()
 	if err != nil {
-		s.t.Fatalf("%v, after\n%s", err, strings.Join(s.trail, "\n"))
+		b.t.Fatalf("%v, after\n%s", err, strings.Join(b.trail, "\n"))
 	}
 }
 
 // writeTwin makes the commit that the emulator makes of the same.
-func (s *both) writeTwin(login, parent, message string, files map[string]string) string {
-	s.t.Helper()
-	author := s.mem.Ident(login)
-	spec := git.CommitSpec{Base: parent, Message: message, Author: &author, Committer: &author, When: s.now}
+func (b *both) writeTwin(login, parent, message string, files map[string]string) string {
+	b.t.Helper()
+	author := b.mem.Ident(login)
+	spec := git.CommitSpec{Base: parent, Message: message, Author: &author, Committer: &author, When: b.now}
 	if parent != "" {
 		spec.Parents = []string{parent}
 	}
 	for path, content := range files {
 		spec.Files = append(spec.Files, git.FileWrite{Path: path, Content: []byte(content)})
 	}
-	sha, err := s.remote.Write(s.ctx, spec)
-	s.must(err)
+	sha, err := b.remote.Write(b.ctx, spec)
+	b.must(err)
 	return sha
 }
 
 func choose[T any](s *both, from ...T) T { return from[s.random.IntN(len(from))] }
 
-func (s *both) chooseBranch() string  { return choose(s, "main", "one", "two", "three") }
-func (s *both) choosePull() int       { return 1 + s.random.IntN(max(1, s.pulls)) }
-func (s *both) chooseCommit() string  { return choose(s, s.commits...) }
-func (s *both) chooseContent() string { return choose(s, "a\n", "1\n", "2\n", "3\n") }
+func (b *both) chooseBranch() string  { return choose(b, "main", "one", "two", "three") }
+func (b *both) choosePull() int       { return 1 + b.random.IntN(max(1, b.pulls)) }
+func (b *both) chooseCommit() string  { return choose(b, b.commits...) }
+func (b *both) chooseContent() string { return choose(b, "a\n", "1\n", "2\n", "3\n") }
 
 // sameOutcome holds that both did it, or refused it for the same kind of reason.
-func (s *both) sameOutcome(emulated, inMemory error) {
-	s.t.Helper()
+func (b *both) sameOutcome(emulated, inMemory error) {
+	b.t.Helper()
 	for _, kind := range []error{nil, forge.ErrConflict, forge.ErrNotMergeable, forge.ErrInvalid, forge.ErrNotFound, forge.ErrForbidden, forge.ErrTooMany, forge.ErrRetryable} {
 		if kind == nil && (emulated == nil) == (inMemory == nil) || kind != nil && errors.Is(emulated, kind) == errors.Is(inMemory, kind) {
 			continue
 		}
-		s.t.Fatalf("the emulator: %v\nin memory: %v\nafter\n%s", emulated, inMemory, strings.Join(s.trail, "\n"))
+		b.t.Fatalf("the emulator: %v\nin memory: %v\nafter\n%s", emulated, inMemory, strings.Join(b.trail, "\n"))
 	}
 }
 
@@ -132,143 +132,143 @@ func sameAnswer[T any](s *both, what string, query func(forge.Forge) (T, error))
 }
 
 // happen does something to both.
-func (s *both) happen() {
-	s.t.Helper()
-	s.now = s.now.Add(time.Minute)
-	login := choose(s, botLogin, reviewerLogin)
+func (b *both) happen() {
+	b.t.Helper()
+	b.now = b.now.Add(time.Minute)
+	login := choose(b, botLogin, reviewerLogin)
 	other := map[string]string{botLogin: reviewerLogin, reviewerLogin: botLogin}[login]
-	branch, number := s.chooseBranch(), s.choosePull()
+	branch, number := b.chooseBranch(), b.choosePull()
 	record := func(format string, args ...any) {
-		s.trail = append(s.trail, login+": "+fmt.Sprintf(format, args...))
+		b.trail = append(b.trail, login+": "+fmt.Sprintf(format, args...))
 	}
-	call := func(do func(f forge.Forge) error) { s.sameOutcome(do(s.drivers[login][0]), do(s.drivers[login][1])) }
-	switch s.random.IntN(15) {
+	call := func(do func(f forge.Forge) error) { b.sameOutcome(do(b.drivers[login][0]), do(b.drivers[login][1])) }
+	switch b.random.IntN(15) {
 	case 0, 1, 2:
-		s.commitToBoth(login, branch)
+		b.commitToBoth(login, branch)
 	case 3:
-		commit := s.chooseCommit()
+		commit := b.chooseCommit()
 		record("force %s to %s", branch, commit)
-		s.sameOutcome(s.em.SetBranch(s.repo.String(), login, branch, commit), s.mem.Push(s.repo, login, branch, commit, true))
+		b.sameOutcome(b.em.SetBranch(b.repo.String(), login, branch, commit), b.mem.Push(b.repo, login, branch, commit, true))
 	case 4, 5, 6:
 		record("open from %s", branch)
 		call(func(f forge.Forge) error {
-			pr, created, err := f.CreatePullRequest(s.ctx, s.repo, forge.NewPullRequest{Title: "From " + branch, Body: "B", Branch: branch, Base: "main", Labels: []string{"liftlock"}})
+			pr, created, err := f.CreatePullRequest(b.ctx, b.repo, forge.NewPullRequest{Title: "From " + branch, Body: "B", Branch: branch, Base: "main", Labels: []string{"liftlock"}})
 			if created {
-				s.pulls = max(s.pulls, pr.Number)
+				b.pulls = max(b.pulls, pr.Number)
 			}
 			return err
 		})
 	case 7, 8:
-		method, title := choose(s, "merge", "squash", "rebase"), choose(s, "", "Merge it")
+		method, title := choose(b, "merge", "squash", "rebase"), choose(b, "", "Merge it")
 		record("%s #%d", method, number)
 		call(func(f forge.Forge) error {
-			pr, err := f.PullRequest(s.ctx, s.repo, number)
+			pr, err := f.PullRequest(b.ctx, b.repo, number)
 			if err != nil {
 				return err
 			}
-			_, err = f.Merge(s.ctx, s.repo, forge.MergeRequest{Number: number, Head: pr.Head, Method: method, Title: title})
+			_, err = f.Merge(b.ctx, b.repo, forge.MergeRequest{Number: number, Head: pr.Head, Method: method, Title: title})
 			return err
 		})
 	case 9:
-		state := choose(s, forge.Open, forge.Closed)
+		state := choose(b, forge.Open, forge.Closed)
 		record("make #%d %s", number, state)
 		call(func(f forge.Forge) error {
-			return f.UpdatePullRequest(s.ctx, s.repo, number, forge.PullRequestUpdate{State: &state})
+			return f.UpdatePullRequest(b.ctx, b.repo, number, forge.PullRequestUpdate{State: &state})
 		})
 	case 10:
 		if branch != "main" {
 			record("delete %s", branch)
-			call(func(f forge.Forge) error { return f.DeleteBranch(s.ctx, s.repo, branch) })
+			call(func(f forge.Forge) error { return f.DeleteBranch(b.ctx, b.repo, branch) })
 		}
 	case 11:
-		verdict := choose(s, memory.Approve, memory.RequestChanges, memory.Remark)
+		verdict := choose(b, memory.Approve, memory.RequestChanges, memory.Remark)
 		event := map[memory.Verdict]string{memory.Approve: "APPROVE", memory.RequestChanges: "REQUEST_CHANGES", memory.Remark: "COMMENT"}[verdict]
 		record("%s #%d", verdict, number)
-		s.bothOrNeither(s.em.Review(s.repo.String(), number, login, event, "so", ""), s.mem.Review(s.repo, number, login, verdict, ""))
+		b.bothOrNeither(b.em.Review(b.repo.String(), number, login, event, "so", ""), b.mem.Review(b.repo, number, login, verdict, ""))
 	case 12:
 		record("dismiss %s's reviews of #%d, label it, comment on it", other, number)
-		s.bothOrNeither(s.em.DismissReviews(s.repo.String(), number, login, other), s.mem.DismissReviews(s.repo, number, login, other))
-		call(func(f forge.Forge) error { return f.AddLabels(s.ctx, s.repo, number, "b", "a") })
-		call(func(f forge.Forge) error { return f.RemoveLabel(s.ctx, s.repo, number, "b") })
-		call(func(f forge.Forge) error { _, err := f.CreateComment(s.ctx, s.repo, number, "hello"); return err })
+		b.bothOrNeither(b.em.DismissReviews(b.repo.String(), number, login, other), b.mem.DismissReviews(b.repo, number, login, other))
+		call(func(f forge.Forge) error { return f.AddLabels(b.ctx, b.repo, number, "b", "a") })
+		call(func(f forge.Forge) error { return f.RemoveLabel(b.ctx, b.repo, number, "b") })
+		call(func(f forge.Forge) error { _, err := f.CreateComment(b.ctx, b.repo, number, "hello"); return err })
 	case 13:
-		commit := s.chooseCommit()
+		commit := b.chooseCommit()
 		record("set a status of %s", commit)
 		call(func(f forge.Forge) error {
-			return f.SetStatus(s.ctx, s.repo, commit, forge.Status{Context: "ci", State: forge.StatusSuccess, Description: "fine"})
+			return f.SetStatus(b.ctx, b.repo, commit, forge.Status{Context: "ci", State: forge.StatusSuccess, Description: "fine"})
 		})
 	case 14:
-		stale, contexts := choose(s, true, false), choose(s, nil, []string{"ci"})
-		approvals := choose(s, 0, 1)
+		stale, contexts := choose(b, true, false), choose(b, nil, []string{"ci"})
+		approvals := choose(b, 0, 1)
 		record("protect main: %d approvals, %v, dismiss stale: %t", approvals, contexts, stale)
-		s.must(s.em.Protect(s.repo.String(), "main", emulator.Protection{Approvals: approvals, Contexts: contexts, DismissStale: stale}))
-		s.must(s.mem.Protect(s.repo, "main", memory.Protection{Approvals: approvals, Contexts: contexts, DismissStale: stale}))
+		b.must(b.em.Protect(b.repo.String(), "main", emulator.Protection{Approvals: approvals, Contexts: contexts, DismissStale: stale}))
+		b.must(b.mem.Protect(b.repo, "main", memory.Protection{Approvals: approvals, Contexts: contexts, DismissStale: stale}))
 	}
 }
 
 // bothOrNeither is for what the emulator doesn't give a kind of error.
-func (s *both) bothOrNeither(emulated, inMemory error) {
-	s.t.Helper()
+func (b *both) bothOrNeither(emulated, inMemory error) {
+	b.t.Helper()
 	if (emulated == nil) != (inMemory == nil) {
-		s.t.Fatalf("the emulator: %v\nin memory: %v\nafter\n%s", emulated, inMemory, strings.Join(s.trail, "\n"))
+		b.t.Fatalf("the emulator: %v\nin memory: %v\nafter\n%s", emulated, inMemory, strings.Join(b.trail, "\n"))
 	}
 }
 
-func (s *both) commitToBoth(login, branch string) {
-	s.t.Helper()
-	files := map[string]string{choose(s, "a.txt", "b.txt", "c.txt"): s.chooseContent()}
-	s.trail = append(s.trail, fmt.Sprintf("%s: commit %v to %s", login, files, branch))
-	parent, ok := s.remote.Head(branch)
+func (b *both) commitToBoth(login, branch string) {
+	b.t.Helper()
+	files := map[string]string{choose(b, "a.txt", "b.txt", "c.txt"): b.chooseContent()}
+	b.trail = append(b.trail, fmt.Sprintf("%s: commit %v to %s", login, files, branch))
+	parent, ok := b.remote.Head(branch)
 	if !ok {
-		parent, _ = s.remote.Head("main")
+		parent, _ = b.remote.Head("main")
 	}
-	sha, err := s.em.CommitAs(s.repo.String(), login, branch, "Change "+branch, files)
-	s.must(err)
-	if twin := s.writeTwin(login, parent, "Change "+branch, files); twin != sha {
-		s.t.Fatalf("the emulator's commit is %s, the one in memory %s, after\n%s", sha, twin, strings.Join(s.trail, "\n"))
+	sha, err := b.em.CommitAs(b.repo.String(), login, branch, "Change "+branch, files)
+	b.must(err)
+	if twin := b.writeTwin(login, parent, "Change "+branch, files); twin != sha {
+		b.t.Fatalf("the emulator's commit is %s, the one in memory %s, after\n%s", sha, twin, strings.Join(b.trail, "\n"))
 	}
-	s.must(s.mem.Push(s.repo, login, branch, sha, false))
-	s.commits = append(s.commits, sha)
+	b.must(b.mem.Push(b.repo, login, branch, sha, false))
+	b.commits = append(b.commits, sha)
 }
 
 // compare asks both for everything about the pull requests.
-func (s *both) compare() {
-	s.t.Helper()
-	list := sameAnswer(s, "the list", func(f forge.Forge) ([]forge.PullRequest, error) { return f.PullRequests(s.ctx, s.repo, time.Time{}) })
+func (b *both) compare() {
+	b.t.Helper()
+	list := sameAnswer(b, "the list", func(f forge.Forge) ([]forge.PullRequest, error) { return f.PullRequests(b.ctx, b.repo, time.Time{}) })
 	for _, p := range list {
-		sameAnswer(s, fmt.Sprintf("#%d", p.Number), func(f forge.Forge) (*forge.PullRequest, error) { return f.PullRequest(s.ctx, s.repo, p.Number) })
+		sameAnswer(b, fmt.Sprintf("#%d", p.Number), func(f forge.Forge) (*forge.PullRequest, error) { return f.PullRequest(b.ctx, b.repo, p.Number) })
 	}
 }
 
 // compareHistory asks both who did what.
-func (s *both) compareHistory() {
-	s.t.Helper()
-	list := sameAnswer(s, "the list", func(f forge.Forge) ([]forge.PullRequest, error) { return f.PullRequests(s.ctx, s.repo, time.Time{}) })
+func (b *both) compareHistory() {
+	b.t.Helper()
+	list := sameAnswer(b, "the list", func(f forge.Forge) ([]forge.PullRequest, error) { return f.PullRequests(b.ctx, b.repo, time.Time{}) })
 	for _, p := range list {
-		sameAnswer(s, "the authors", func(f forge.Forge) ([]forge.CommitAuthors, error) { return f.PullRequestAuthors(s.ctx, s.repo, &p) })
-		sameAnswer(s, "the reviews", func(f forge.Forge) ([]forge.Review, error) { return f.Reviews(s.ctx, s.repo, p.Number) })
-		sameAnswer(s, "the comments", func(f forge.Forge) ([]forge.Comment, error) { return f.Comments(s.ctx, s.repo, p.Number, time.Time{}) })
+		sameAnswer(b, "the authors", func(f forge.Forge) ([]forge.CommitAuthors, error) { return f.PullRequestAuthors(b.ctx, b.repo, &p) })
+		sameAnswer(b, "the reviews", func(f forge.Forge) ([]forge.Review, error) { return f.Reviews(b.ctx, b.repo, p.Number) })
+		sameAnswer(b, "the comments", func(f forge.Forge) ([]forge.Comment, error) { return f.Comments(b.ctx, b.repo, p.Number, time.Time{}) })
 		if p.MergeCommit != "" {
-			s.commits = append(s.commits, p.MergeCommit)
+			b.commits = append(b.commits, p.MergeCommit)
 		}
 	}
 	for _, branch := range []string{"main", "one", "two", "three"} {
-		sameAnswer(s, "the pushes to "+branch, func(f forge.Forge) (all []forge.Push, err error) {
-			err = f.Pushes(s.ctx, s.repo, branch, func(p forge.Push) bool { all = append(all, p); return false })
+		sameAnswer(b, "the pushes to "+branch, func(f forge.Forge) (all []forge.Push, err error) {
+			err = f.Pushes(b.ctx, b.repo, branch, func(p forge.Push) bool { all = append(all, p); return false })
 			return all, err
 		})
-		sameAnswer(s, "those from "+branch, func(f forge.Forge) ([]forge.PullRequest, error) {
-			return f.PullRequestsByBranch(s.ctx, s.repo, branch)
+		sameAnswer(b, "those from "+branch, func(f forge.Forge) ([]forge.PullRequest, error) {
+			return f.PullRequestsByBranch(b.ctx, b.repo, branch)
 		})
 	}
-	for _, commit := range s.commits {
-		sameAnswer(s, "who brought "+commit, func(f forge.Forge) ([]forge.PullRequest, error) { return f.MergedPullRequests(s.ctx, s.repo, commit) })
-		base := s.chooseCommit()
-		sameAnswer(s, "who made "+base+"…"+commit, func(f forge.Forge) ([]forge.CommitAuthors, error) {
-			return f.CommitAuthors(s.ctx, s.repo, base, commit)
+	for _, commit := range b.commits {
+		sameAnswer(b, "who brought "+commit, func(f forge.Forge) ([]forge.PullRequest, error) { return f.MergedPullRequests(b.ctx, b.repo, commit) })
+		base := b.chooseCommit()
+		sameAnswer(b, "who made "+base+"…"+commit, func(f forge.Forge) ([]forge.CommitAuthors, error) {
+			return f.CommitAuthors(b.ctx, b.repo, base, commit)
 		})
-		sameAnswer(s, "the statuses of "+commit, func(f forge.Forge) ([]forge.Status, error) { return f.Statuses(s.ctx, s.repo, commit) })
-		sameAnswer(s, "the checks of "+commit, func(f forge.Forge) ([]forge.Check, error) { return f.Checks(s.ctx, s.repo, commit) })
+		sameAnswer(b, "the statuses of "+commit, func(f forge.Forge) ([]forge.Status, error) { return f.Statuses(b.ctx, b.repo, commit) })
+		sameAnswer(b, "the checks of "+commit, func(f forge.Forge) ([]forge.Check, error) { return f.Checks(b.ctx, b.repo, commit) })
 	}
 }
 

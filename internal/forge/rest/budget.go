@@ -53,8 +53,8 @@ type RefusedError struct {
 }
 
 // Error says why the call wasn't made, and until when it won't be.
-func (e *RefusedError) Error() string {
-	return fmt.Sprintf("not called before %s: %s", e.Until.UTC().Format(time.RFC3339), e.Why)
+func (r *RefusedError) Error() string {
+	return fmt.Sprintf("not called before %s: %s", r.Until.UTC().Format(time.RFC3339), r.Why)
 }
 
 // refusedCall is the forge's error where err is of a call that was not made; nil where it
@@ -370,43 +370,43 @@ func newLimiter(l Limit) *callLimiter {
 }
 
 // part is a process's part of the limit.
-func (p *callLimiter) part() (perSecond rate.Limit, burst int) {
-	return rate.Limit(float64(p.Calls) * 3 / 4 / p.Every.Seconds() / float64(p.among)), max(p.Calls/8/p.among, 1)
+func (c *callLimiter) part() (perSecond rate.Limit, burst int) {
+	return rate.Limit(float64(c.Calls) * 3 / 4 / c.Every.Seconds() / float64(c.among)), max(c.Calls/8/c.among, 1)
 }
 
 // shareAmong leaves this process its part of the limit.
-func (p *callLimiter) shareAmong(now time.Time, processes int) {
-	if p.among == processes {
+func (c *callLimiter) shareAmong(now time.Time, processes int) {
+	if c.among == processes {
 		return
 	}
-	p.among = processes
-	perSecond, burst := p.part()
-	p.limiter.SetLimitAt(now, perSecond)
-	p.limiter.SetBurstAt(now, burst)
-	p.urgent = float64(p.Calls / 8 / processes)
+	c.among = processes
+	perSecond, burst := c.part()
+	c.limiter.SetLimitAt(now, perSecond)
+	c.limiter.SetBurstAt(now, burst)
+	c.urgent = float64(c.Calls / 8 / processes)
 }
 
 // blocked is when to try a call again that can't be made now; zero where it can. Who has to
 // wait is given turns one after the other, so that not all come at once.
-func (p *callLimiter) blocked(now time.Time, priority forge.Priority, endpoint string) time.Time {
-	cost, left := float64(p.Cost(endpoint)), p.limiter.TokensAt(now)
+func (c *callLimiter) blocked(now time.Time, priority forge.Priority, endpoint string) time.Time {
+	cost, left := float64(c.Cost(endpoint)), c.limiter.TokensAt(now)
 	if priority == forge.PriorityUrgent {
-		left += p.urgent
+		left += c.urgent
 	}
 	if cost == 0 || left >= cost {
 		return time.Time{}
 	}
-	perSecond := float64(p.limiter.Limit())
+	perSecond := float64(c.limiter.Limit())
 	first := now.Add(seconds((cost - left) / perSecond))
 	if priority == forge.PriorityUrgent {
 		return first
 	}
-	last, most := &p.lastTurn, max(p.Every, min(turnsAhead*p.Every, maxTurnAhead))
+	last, most := &c.lastTurn, max(c.Every, min(turnsAhead*c.Every, maxTurnAhead))
 	if priority == forge.PriorityComment || priority == forge.PriorityBackground {
-		if p.lastWord.Before(p.lastTurn) {
-			p.lastWord = p.lastTurn
+		if c.lastWord.Before(c.lastTurn) {
+			c.lastWord = c.lastTurn
 		}
-		last = &p.lastWord
+		last = &c.lastWord
 	}
 	next := last.Add(seconds(cost / perSecond))
 	if next.Before(first) || next.After(now.Add(most)) {
@@ -417,9 +417,9 @@ func (p *callLimiter) blocked(now time.Time, priority forge.Priority, endpoint s
 }
 
 // take takes a call's cost; below nothing it leaves the others the longer to wait.
-func (p *callLimiter) take(now time.Time, endpoint string) {
-	for range p.Cost(endpoint) {
-		p.limiter.ReserveN(now, 1)
+func (c *callLimiter) take(now time.Time, endpoint string) {
+	for range c.Cost(endpoint) {
+		c.limiter.ReserveN(now, 1)
 	}
 }
 

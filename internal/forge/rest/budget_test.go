@@ -32,39 +32,39 @@ type limitedForge struct {
 	answer  func() *http.Response // instead; nil: as above
 }
 
-func (f *limitedForge) RoundTrip(r *http.Request) (*http.Response, error) {
+func (lf *limitedForge) RoundTrip(r *http.Request) (*http.Response, error) {
 	endpoint := Endpoint(r.Method, "/", r.URL.Path)
-	f.calls = append(f.calls, endpoint)
-	if f.answer != nil {
-		return f.answer(), nil
+	lf.calls = append(lf.calls, endpoint)
+	if lf.answer != nil {
+		return lf.answer(), nil
 	}
-	resp := answerOf(200, "Date", f.now.UTC().Format(http.TimeFormat))
-	if f.hourly > 0 {
-		if !f.now.Before(f.reset) {
-			f.used, f.reset = 0, f.now.Add(time.Hour).Truncate(time.Second)
+	resp := answerOf(200, "Date", lf.now.UTC().Format(http.TimeFormat))
+	if lf.hourly > 0 {
+		if !lf.now.Before(lf.reset) {
+			lf.used, lf.reset = 0, lf.now.Add(time.Hour).Truncate(time.Second)
 		}
-		f.used++
-		resp.Header.Set("X-RateLimit-Limit", strconv.Itoa(f.hourly))
-		resp.Header.Set("X-RateLimit-Remaining", strconv.Itoa(max(0, f.hourly-f.used)))
-		resp.Header.Set("X-RateLimit-Reset", strconv.FormatInt(f.reset.Unix(), 10))
-		if f.used > f.hourly {
-			f.refused++
+		lf.used++
+		resp.Header.Set("X-RateLimit-Limit", strconv.Itoa(lf.hourly))
+		resp.Header.Set("X-RateLimit-Remaining", strconv.Itoa(max(0, lf.hourly-lf.used)))
+		resp.Header.Set("X-RateLimit-Reset", strconv.FormatInt(lf.reset.Unix(), 10))
+		if lf.used > lf.hourly {
+			lf.refused++
 			resp.StatusCode = 403
 			return resp, nil
 		}
 	}
-	if f.past == nil {
-		f.past = make([][]time.Time, len(f.limits))
+	if lf.past == nil {
+		lf.past = make([][]time.Time, len(lf.limits))
 	}
-	for i, l := range f.limits {
-		for len(f.past[i]) > 0 && f.now.Sub(f.past[i][0]) >= l.Every {
-			f.past[i] = f.past[i][1:]
+	for i, l := range lf.limits {
+		for len(lf.past[i]) > 0 && lf.now.Sub(lf.past[i][0]) >= l.Every {
+			lf.past[i] = lf.past[i][1:]
 		}
 		for range l.Cost(endpoint) {
-			f.past[i] = append(f.past[i], f.now)
+			lf.past[i] = append(lf.past[i], lf.now)
 		}
-		if len(f.past[i]) > l.Calls {
-			f.refused++
+		if len(lf.past[i]) > l.Calls {
+			lf.refused++
 			resp.StatusCode = 429
 			resp.Header.Set("Retry-After", "60")
 			return resp, nil
@@ -81,13 +81,13 @@ func answerOf(status int, header ...string) *http.Response {
 	return &http.Response{StatusCode: status, Header: h, Body: io.NopCloser(strings.NewReader("{}"))}
 }
 
-func (f *limitedForge) client(limits []Limit, onLimited func(time.Time, string)) *http.Client {
-	client, _ := f.clientAndBudget(limits, onLimited)
+func (lf *limitedForge) client(limits []Limit, onLimited func(time.Time, string)) *http.Client {
+	client, _ := lf.clientAndBudget(limits, onLimited)
 	return client
 }
 
-func (f *limitedForge) clientAndBudget(limits []Limit, onLimited func(time.Time, string)) (*http.Client, *Budget) {
-	return New(Protocol{Options: Options{HTTPClient: &http.Client{Transport: f}, OnLimited: onLimited, Now: func() time.Time { return f.now }}, Base: &url.URL{Scheme: "https", Host: "forge.example", Path: "/"}, Limits: limits})
+func (lf *limitedForge) clientAndBudget(limits []Limit, onLimited func(time.Time, string)) (*http.Client, *Budget) {
+	return New(Protocol{Options: Options{HTTPClient: &http.Client{Transport: lf}, OnLimited: onLimited, Now: func() time.Time { return lf.now }}, Base: &url.URL{Scheme: "https", Host: "forge.example", Path: "/"}, Limits: limits})
 }
 
 func call(t *testing.T, c *http.Client, p forge.Priority, endpoint string) (status int, refused *RefusedError) {

@@ -52,15 +52,15 @@ type refuser struct {
 }
 
 // RoundTrip implements http.RoundTripper.
-func (t *refuser) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := t.next.RoundTrip(req)
+func (r *refuser) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := r.next.RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}
 	isRedirect := resp.StatusCode/100 == 3 && resp.Header.Get("Location") != ""
 	if resp.StatusCode/100 == 2 || isRedirect {
-		if t.dialect.Hide != nil {
-			t.dialect.Hide(resp.Header)
+		if r.dialect.Hide != nil {
+			r.dialect.Hide(resp.Header)
 		}
 		return resp, nil
 	}
@@ -70,8 +70,8 @@ func (t *refuser) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	e := classify(resp)
-	e.Message = ClipMessage(t.redact(t.dialect.Message(resp, body)))
-	t.dialect.Refine(e, resp)
+	e.Message = ClipMessage(r.redact(r.dialect.Message(resp, body)))
+	r.dialect.Refine(e, resp)
 	return nil, e
 }
 

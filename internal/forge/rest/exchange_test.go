@@ -32,14 +32,14 @@ func (s *sharedRows) of(process string) forge.Exchange {
 }
 
 // processes are clients of one identity in several processes.
-func (f *limitedForge) processes(rows *sharedRows, limits []Limit, names ...string) []*http.Client {
+func (lf *limitedForge) processes(rows *sharedRows, limits []Limit, names ...string) []*http.Client {
 	var all []*http.Client
 	for _, name := range names {
-		budget := NewBudget(func() time.Time { return f.now }, limits, nil)
+		budget := NewBudget(func() time.Time { return lf.now }, limits, nil)
 		if rows != nil {
 			budget.Share("token", rows.of(name))
 		}
-		c := f.client(limits, nil)
+		c := lf.client(limits, nil)
 		c.Transport.(*roundTripper).Budget = budget
 		all = append(all, c)
 	}

@@ -18,8 +18,8 @@ type IntermediaryError struct {
 	What   string // what it is, in words
 }
 
-func (e *IntermediaryError) Error() string {
-	return fmt.Sprintf("%s instead of the forge's answer (HTTP %d)", e.What, e.Status)
+func (i *IntermediaryError) Error() string {
+	return fmt.Sprintf("%s instead of the forge's answer (HTTP %d)", i.What, i.Status)
 }
 
 // intermediaryAnswer is the error of an answer that something in between gave. It has no Status: none of

@@ -56,7 +56,7 @@ type Credential struct {
 // placeError is an error of credentials that says itself what they are wanted for.
 type placeError struct{ error }
 
-func (e placeError) Unwrap() error { return e.error }
+func (p placeError) Unwrap() error { return p.error }
 
 // KeepOperation has Wrap leave an error of Credentials its operation.
 func KeepOperation(err error) error { return placeError{err} }
@@ -134,8 +134,8 @@ type conditionalAnswer struct {
 
 // checkRedirect follows a forge's redirects within itself (a renamed repository)
 // and refuses those to anywhere else.
-func (t *roundTripper) checkRedirect(req *http.Request, via []*http.Request) error {
-	if !t.isForgeURL(req.URL) {
+func (r *roundTripper) checkRedirect(req *http.Request, via []*http.Request) error {
+	if !r.isForgeURL(req.URL) {
 		return errors.New("the forge redirects to another host, which is not followed: correct the forge's url in the server's file")
 	}
 	if first := via[0].Method; req.Method != first {
@@ -150,24 +150,24 @@ func (t *roundTripper) checkRedirect(req *http.Request, via []*http.Request) err
 }
 
 // isForgeURL says whether the URL is on the forge itself.
-func (t *roundTripper) isForgeURL(u *url.URL) bool {
-	return u.Scheme == t.Base.Scheme && u.Host == t.Base.Host
+func (r *roundTripper) isForgeURL(u *url.URL) bool {
+	return u.Scheme == r.Base.Scheme && u.Host == r.Base.Host
 }
 
 // RoundTrip sends one request. The answer's body has been read and is in memory. A
 // RefusedError is a request that wasn't sent. One that the forge did nothing about because
 // its credentials had come to their end is sent again with the next ones.
-func (t *roundTripper) RoundTrip(original *http.Request) (*http.Response, error) {
+func (r *roundTripper) RoundTrip(original *http.Request) (*http.Response, error) {
 	for try := 1; ; try++ {
 		req, err := cloneRequest(original, try)
 		if err != nil {
 			return nil, err
 		}
-		by, err := t.authorize(req)
+		by, err := r.authorize(req)
 		if err != nil {
 			return nil, err
 		}
-		resp, body, err := t.send(req, by)
+		resp, body, err := r.send(req, by)
 		if err != nil {
 			return nil, err
 		}
@@ -192,20 +192,20 @@ func cloneRequest(original *http.Request, try int) (*http.Request, error) {
 }
 
 // authorize gives a request on the forge itself its credentials, and takes any others off.
-func (t *roundTripper) authorize(req *http.Request) (by Credential, err error) {
-	by = Credential{Identity: t.Identity, Budget: t.Budget}
-	for name, values := range t.Headers {
+func (r *roundTripper) authorize(req *http.Request) (by Credential, err error) {
+	by = Credential{Identity: r.Identity, Budget: r.Budget}
+	for name, values := range r.Headers {
 		req.Header[name] = values
 	}
-	req.Header.Set("User-Agent", t.UserAgent)
+	req.Header.Set("User-Agent", r.UserAgent)
 	req.Header.Del("Authorization")
-	req.Header.Del(t.Header)
-	if !t.isForgeURL(req.URL) {
+	req.Header.Del(r.Header)
+	if !r.isForgeURL(req.URL) {
 		return by, nil
 	}
-	by.Value = t.Authorization
-	if t.Credentials != nil {
-		given, err := t.Credentials.For(req.Context())
+	by.Value = r.Authorization
+	if r.Credentials != nil {
+		given, err := r.Credentials.For(req.Context())
 		if err != nil {
 			return by, err
 		}
@@ -214,23 +214,23 @@ func (t *roundTripper) authorize(req *http.Request) (by Credential, err error) {
 		by.Budget = cmp.Or(given.Budget, by.Budget)
 	}
 	if by.Value != "" {
-		req.Header.Set(t.Header, by.Value)
+		req.Header.Set(r.Header, by.Value)
 	}
 	return by, nil
 }
 
 // send sends a request, conditionally where its answer has been seen before.
-func (t *roundTripper) send(req *http.Request, by Credential) (*http.Response, []byte, error) {
+func (r *roundTripper) send(req *http.Request, by Credential) (*http.Response, []byte, error) {
 	key := ""
 	var seen *conditionalAnswer
-	if t.Answers != nil && req.Method == http.MethodGet && req.Header.Get("If-None-Match") == "" {
+	if r.Answers != nil && req.Method == http.MethodGet && req.Header.Get("If-None-Match") == "" {
 		key = by.Identity + "\n" + req.URL.String() + "\n" + req.Header.Get("Accept")
-		if seen, _ = t.Answers.answers.Get(key); seen != nil {
+		if seen, _ = r.Answers.answers.Get(key); seen != nil {
 			req.Header.Set("If-None-Match", seen.etag)
 		}
 	}
 
-	endpoint := Endpoint(req.Method, t.Base.Path, req.URL.Path)
+	endpoint := Endpoint(req.Method, r.Base.Path, req.URL.Path)
 	end, err := by.Budget.begin(req.Context(), endpoint)
 	if refused := refusedCall("", err); refused != nil {
 		return nil, nil, refused
@@ -244,7 +244,7 @@ func (t *roundTripper) send(req *http.Request, by Credential) (*http.Response, [
 		return nil, nil, err
 	}
 	start := time.Now()
-	resp, err := t.next.RoundTrip(req)
+	resp, err := r.next.RoundTrip(req)
 	status := 0
 	var body []byte
 	if err == nil {
@@ -252,16 +252,16 @@ func (t *roundTripper) send(req *http.Request, by Credential) (*http.Response, [
 		body, err = readAll(resp.Body)
 	}
 	again := end(resp, body)
-	if t.OnCall != nil {
-		t.OnCall(endpoint, status, time.Since(start))
+	if r.OnCall != nil {
+		r.OnCall(endpoint, status, time.Since(start))
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	if t.IsIntermediary != nil && again.IsZero() && t.IsIntermediary(resp) {
-		return nil, nil, intermediaryAnswer(resp.StatusCode, t.redact(DescribeAnswer(resp, body)))
+	if r.IsIntermediary != nil && again.IsZero() && r.IsIntermediary(resp) {
+		return nil, nil, intermediaryAnswer(resp.StatusCode, r.redact(DescribeAnswer(resp, body)))
 	}
-	noteRetryTime(resp, again, t.Now())
+	noteRetryTime(resp, again, r.Now())
 
 	switch {
 	case seen != nil && status == http.StatusNotModified:
@@ -275,7 +275,7 @@ func (t *roundTripper) send(req *http.Request, by Credential) (*http.Response, [
 		body = seen.body
 	case key != "" && status == http.StatusOK:
 		if etag := resp.Header.Get("ETag"); etag != "" && len(body) <= maxAnswerBytes {
-			t.Answers.answers.Put(key, &conditionalAnswer{etag: etag, header: contentHeaders(resp.Header), body: body})
+			r.Answers.answers.Put(key, &conditionalAnswer{etag: etag, header: contentHeaders(resp.Header), body: body})
 		}
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(body))

@@ -60,15 +60,15 @@ var (
 // StatusError is an answer with another status than 200. Redirects are not followed.
 type StatusError struct{ Status int }
 
-func (e *StatusError) Error() string {
-	return fmt.Sprintf("the server answers %d %s", e.Status, http.StatusText(e.Status))
+func (s *StatusError) Error() string {
+	return fmt.Sprintf("the server answers %d %s", s.Status, http.StatusText(s.Status))
 }
 
 // RefusedError is what the server says itself, in the protocol's own place for it, of why it
 // doesn't do what was asked.
 type RefusedError struct{ Reason string }
 
-func (e *RefusedError) Error() string { return "the server refuses: " + e.Reason }
+func (r *RefusedError) Error() string { return "the server refuses: " + r.Reason }
 
 // Options say how to reach a repository.
 type Options struct {
@@ -173,25 +173,25 @@ type watchedAnswer struct {
 	ctx      context.Context
 }
 
-func (a *watchedAnswer) Read(p []byte) (int, error) {
-	a.watch.Reset(a.patience)
-	n, err := a.body.Read(p)
+func (w *watchedAnswer) Read(p []byte) (int, error) {
+	w.watch.Reset(w.patience)
+	n, err := w.body.Read(p)
 	if err != nil && err != io.EOF {
-		err = a.explain(err)
+		err = w.explain(err)
 	}
 	return n, err
 }
 
 // Close reads what little is left, which is the end: without it the connection would be closed.
-func (a *watchedAnswer) Close() error {
-	defer a.end()
-	a.watch.Reset(restFor)
-	_, _ = io.CopyN(io.Discard, a.body, maxRest)
-	return a.body.Close()
+func (w *watchedAnswer) Close() error {
+	defer w.end()
+	w.watch.Reset(restFor)
+	_, _ = io.CopyN(io.Discard, w.body, maxRest)
+	return w.body.Close()
 }
 
 // watched is what is sent: the patience begins anew with each piece.
-func (a *watchedAnswer) watched(r io.Reader) io.Reader { return &watchedRequest{r, a} }
+func (w *watchedAnswer) watched(r io.Reader) io.Reader { return &watchedRequest{r, w} }
 
 type watchedRequest struct {
 	io.Reader
@@ -203,15 +203,15 @@ func (w *watchedRequest) Read(p []byte) (int, error) {
 	return w.Reader.Read(p)
 }
 
-func (a *watchedAnswer) end() {
-	a.watch.Stop()
-	a.cancel(nil)
+func (w *watchedAnswer) end() {
+	w.watch.Stop()
+	w.cancel(nil)
 }
 
 // explain puts the reason in the place of "context canceled".
-func (a *watchedAnswer) explain(err error) error {
-	if cause := context.Cause(a.ctx); errors.Is(cause, errStalled) {
-		return fmt.Errorf("%w: nothing came for %s", errStalled, a.patience)
+func (w *watchedAnswer) explain(err error) error {
+	if cause := context.Cause(w.ctx); errors.Is(cause, errStalled) {
+		return fmt.Errorf("%w: nothing came for %s", errStalled, w.patience)
 	}
 	return err
 }

@@ -270,8 +270,8 @@ type cannedAnswer struct {
 	body []byte
 }
 
-func (a cannedAnswer) RoundTrip(*http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/x-" + a.kind + "-result"}}, Body: io.NopCloser(bytes.NewReader(a.body))}, nil
+func (c cannedAnswer) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/x-" + c.kind + "-result"}}, Body: io.NopCloser(bytes.NewReader(c.body))}, nil
 }
 
 // FuzzAnswers reads whatever a server may send: nothing but refs that can be refs comes of it.

@@ -35,7 +35,7 @@ type RejectedError struct {
 	Messages string // what its hooks said; empty: nothing
 }
 
-func (e *RejectedError) Error() string { return "the server refuses the push: " + e.Reason }
+func (r *RejectedError) Error() string { return "the server refuses the push: " + r.Reason }
 
 // Push moves a ref; pack has what the new commit brings and is empty for a removal. The server
 // compares the ref with u.Old when it moves it, as with a lease. RejectedError: it isn't there,

@@ -103,32 +103,32 @@ func (b *builder) sortNames(order []uint32, x *Index) (renamed []uint32) {
 
 // buildReverseTables makes the ways back: from names to nodes, from nodes to their users,
 // and the rules by folder.
-func (x *Index) buildReverseTables() {
-	x.readersOf = newAdjacency(len(x.names), func(yield func(from, to uint32)) {
-		for n := range x.nodes {
-			for _, f := range x.nodes[n].files {
+func (in *Index) buildReverseTables() {
+	in.readersOf = newAdjacency(len(in.names), func(yield func(from, to uint32)) {
+		for n := range in.nodes {
+			for _, f := range in.nodes[n].files {
 				yield(f, uint32(n))
 			}
 		}
 	})
-	x.usersOf = newAdjacency(len(x.nodes), func(yield func(from, to uint32)) {
-		for n := range x.nodes {
-			for _, u := range x.nodes[n].uses {
+	in.usersOf = newAdjacency(len(in.nodes), func(yield func(from, to uint32)) {
+		for n := range in.nodes {
+			for _, u := range in.nodes[n].uses {
 				yield(u, uint32(n))
 			}
-			for _, u := range x.nodes[n].releaseUses {
+			for _, u := range in.nodes[n].releaseUses {
 				yield(u, uint32(n))
 			}
 		}
 	})
-	for n := range x.nodes {
-		if m := x.nodes[n].extras; m != nil {
+	for n := range in.nodes {
+		if m := in.nodes[n].extras; m != nil {
 			for i := range m.rules {
-				x.rules = append(x.rules, nodeRule{&m.rules[i], uint32(n)})
+				in.rules = append(in.rules, nodeRule{&m.rules[i], uint32(n)})
 			}
 		}
 	}
-	slices.SortFunc(x.rules, func(a, b nodeRule) int { return strings.Compare(a.dir, b.dir) })
+	slices.SortFunc(in.rules, func(a, b nodeRule) int { return strings.Compare(a.dir, b.dir) })
 }
 
 // statesAt says what lies at each of the sorted names.

@@ -82,7 +82,7 @@ func newBenchmarkRepository(b *testing.B) *benchmarkRepository {
 	return l
 }
 
-func (l *benchmarkRepository) overlays(put func(name, text string), dir string, i int) {
+func (b *benchmarkRepository) overlays(put func(name, text string), dir string, i int) {
 	put(dir+"/base/kustomization.yaml", "resources:\n- deployment.yaml\n- service.yaml\n")
 	put(dir+"/base/deployment.yaml", fmt.Sprintf("apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: c%d\n", i))
 	put(dir+"/base/service.yaml", fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata:\n  name: c%d\n", i))
@@ -104,14 +104,14 @@ images:
 `, env, i, i))
 		put(dir+"/overlays/"+env+"/patch.yaml", fmt.Sprintf("kind: Deployment\nmetadata: {name: c%d}\nspec: {replicas: %d}\n", i, len(env)))
 		put(dir+"/overlays/"+env+"/settings.env", fmt.Sprintf("ENVIRONMENT=%s\nNUMBER=%d\n", env, i))
-		l.readers = append(l.readers, deps.Reader{
+		b.readers = append(b.readers, deps.Reader{
 			ID: fmt.Sprintf("%s-c%d", env, i), Sources: []deps.Source{{Path: dir + "/overlays/" + env}},
 			Extra: []string{dir + "/overlays/" + env + "/config.json"},
 		})
 	}
 }
 
-func (l *benchmarkRepository) chart(put func(name, text string), dir string, i int) {
+func (b *benchmarkRepository) chart(put func(name, text string), dir string, i int) {
 	put(dir+"/Chart.yaml", fmt.Sprintf("apiVersion: v2\nname: c%d\nversion: 1.0.0\n", i))
 	put(dir+"/values.yaml", fmt.Sprintf("replicas: 1\nimage: {repository: registry.example/c%d, tag: 1.0.0}\n", i))
 	put(dir+"/README.md", fmt.Sprintf("Component %d\n", i))
@@ -121,7 +121,7 @@ func (l *benchmarkRepository) chart(put func(name, text string), dir string, i i
 	put(dir+"/templates/_helpers.tpl", "{{- define \"labels\" -}}\napp: {{ .Chart.Name }}\n{{- end }}\n")
 	for _, env := range environments {
 		put(dir+"/values-"+env+".yaml", fmt.Sprintf("replicas: %d\nimage: {tag: 1.%d.0}\n", len(env), i))
-		l.readers = append(l.readers, deps.Reader{
+		b.readers = append(b.readers, deps.Reader{
 			ID: fmt.Sprintf("%s-c%d", env, i), Sources: []deps.Source{{Path: dir, ValueFiles: []string{dir + "/values-" + env + ".yaml"}}},
 		})
 	}

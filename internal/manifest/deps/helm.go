@@ -203,14 +203,14 @@ func isChartText(name string) bool {
 }
 
 // chartTexts lists what following a chart reads, when the tree is listed.
-func (v *treeView) chartTexts(dir string) []string {
+func (t *treeView) chartTexts(dir string) []string {
 	var out []string
 	for _, f := range []string{"Chart.yaml", "requirements.yaml", "values.yaml"} {
 		out = append(out, inFolder(dir, f))
 	}
 	for _, f := range []string{"templates", "charts"} {
-		first, end := v.listedRange(inFolder(dir, f))
-		for _, name := range v.files[first:end] {
+		first, end := t.listedRange(inFolder(dir, f))
+		for _, name := range t.files[first:end] {
 			if isChartText(name) && !strings.HasSuffix(name, packedSuffix) {
 				out = append(out, name)
 			}

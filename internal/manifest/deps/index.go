@@ -48,11 +48,11 @@ func (n *node) equal(o *node) bool {
 	return n.key == o.key && n.traits == o.traits && slices.Equal(n.files, o.files) && slices.Equal(n.uses, o.uses) && slices.Equal(n.releaseUses, o.releaseUses) && n.extras.equal(o.extras)
 }
 
-func (m *nodeExtras) equal(o *nodeExtras) bool {
-	if m == nil || o == nil {
-		return m == o
+func (n *nodeExtras) equal(o *nodeExtras) bool {
+	if n == nil || o == nil {
+		return n == o
 	}
-	return slices.EqualFunc(m.rules, o.rules, rule.equal) && slices.Equal(m.remotes, o.remotes) && slices.Equal(m.problems, o.problems)
+	return slices.EqualFunc(n.rules, o.rules, rule.equal) && slices.Equal(n.remotes, o.remotes) && slices.Equal(n.problems, o.problems)
 }
 
 // nodeRule is a rule and the node that it is of.
@@ -89,25 +89,25 @@ func newAdjacency(n int, each func(yield func(from, to uint32))) adjacency {
 	return t
 }
 
-func (t *adjacency) listOf(i uint32) []uint32 { return t.list[t.start[i]:t.start[i+1]] }
+func (a *adjacency) listOf(i uint32) []uint32 { return a.list[a.start[i]:a.start[i+1]] }
 
 // findReader finds a reader's node.
-func (x *Index) findReader(id string) (uint32, bool) {
-	i, ok := slices.BinarySearch(x.ids, id)
+func (in *Index) findReader(id string) (uint32, bool) {
+	i, ok := slices.BinarySearch(in.ids, id)
 	return uint32(i), ok
 }
 
 // Files lists what a reader reads, sorted: files that are there, and files
 // whose absence it depends on. nil for an unknown reader.
-func (x *Index) Files(id string) []string {
-	r, ok := x.findReader(id)
+func (in *Index) Files(id string) []string {
+	r, ok := in.findReader(id)
 	if !ok {
 		return nil
 	}
 	var numbers []uint32
-	for _, n := range x.nodesBelow(r) {
-		for _, f := range x.nodes[n].files {
-			if x.states[f] != stateFolder {
+	for _, n := range in.nodesBelow(r) {
+		for _, f := range in.nodes[n].files {
+			if in.states[f] != stateFolder {
 				numbers = append(numbers, f)
 			}
 		}
@@ -116,21 +116,21 @@ func (x *Index) Files(id string) []string {
 	numbers = slices.Compact(numbers)
 	out := make([]string, len(numbers))
 	for i, f := range numbers {
-		out[i] = x.names[f]
+		out[i] = in.names[f]
 	}
 	return out
 }
 
 // Readers lists who reads a file, or would if it existed; sorted, nil for
 // nobody. For a folder it lists who would notice a link in its place.
-func (x *Index) Readers(name string) []string {
-	nodes := x.nodesReading(name)
+func (in *Index) Readers(name string) []string {
+	nodes := in.nodesReading(name)
 	if len(nodes) == 0 {
 		return nil
 	}
 	var out []string
-	for _, r := range x.readersUsing(nodes, newNodeSet(len(x.nodes))) {
-		out = append(out, x.ids[r])
+	for _, r := range in.readersUsing(nodes, newNodeSet(len(in.nodes))) {
+		out = append(out, in.ids[r])
 	}
 	return out
 }
@@ -139,16 +139,16 @@ func (x *Index) Readers(name string) []string {
 // it reads, sorted. Files are what a change created, changed or deleted, by
 // their paths before and after. Readers that read the same of them share one
 // list: don't change it.
-func (x *Index) AffectedReaders(files []string) map[string][]string {
+func (in *Index) AffectedReaders(files []string) map[string][]string {
 	sorted := slices.Clone(files)
 	slices.Sort(sorted)
 	// Files that the same nodes read have the same readers.
 	groups := map[string]int{}
 	var members [][]string
 	var reach [][]uint32
-	visited := newNodeSet(len(x.nodes))
+	visited := newNodeSet(len(in.nodes))
 	for _, name := range slices.Compact(sorted) {
-		nodes := x.nodesReading(name)
+		nodes := in.nodesReading(name)
 		if len(nodes) == 0 {
 			continue
 		}
@@ -158,7 +158,7 @@ func (x *Index) AffectedReaders(files []string) map[string][]string {
 			g = len(members)
 			groups[k] = g
 			members = append(members, nil)
-			reach = append(reach, x.readersUsing(nodes, visited))
+			reach = append(reach, in.readersUsing(nodes, visited))
 		}
 		members[g] = append(members[g], name)
 	}
@@ -172,7 +172,7 @@ func (x *Index) AffectedReaders(files []string) map[string][]string {
 	out := make(map[string][]string, len(groupsOf))
 	for r, of := range groupsOf {
 		if len(of) == 1 {
-			out[x.ids[r]] = members[of[0]]
+			out[in.ids[r]] = members[of[0]]
 			continue
 		}
 		k := numbersKey(of)
@@ -184,7 +184,7 @@ func (x *Index) AffectedReaders(files []string) map[string][]string {
 			slices.Sort(list)
 			lists[k] = list
 		}
-		out[x.ids[r]] = list
+		out[in.ids[r]] = list
 	}
 	return out
 }
@@ -199,14 +199,14 @@ func numbersKey(numbers []uint32) string {
 
 // Remote lists what a reader takes from outside the repository, as it is
 // written there; sorted.
-func (x *Index) Remote(id string) []string {
-	r, ok := x.findReader(id)
+func (in *Index) Remote(id string) []string {
+	r, ok := in.findReader(id)
 	if !ok {
 		return nil
 	}
 	var out []string
-	for _, n := range x.nodesBelow(r) {
-		if m := x.nodes[n].extras; m != nil {
+	for _, n := range in.nodesBelow(r) {
+		if m := in.nodes[n].extras; m != nil {
 			out = append(out, m.remotes...)
 		}
 	}
@@ -215,17 +215,17 @@ func (x *Index) Remote(id string) []string {
 }
 
 // Problems lists what could not be followed, by reader and file.
-func (x *Index) Problems() []Problem {
+func (in *Index) Problems() []Problem {
 	var out []Problem
-	visited := newNodeSet(len(x.nodes))
-	for n := range x.nodes {
-		m := x.nodes[n].extras
+	visited := newNodeSet(len(in.nodes))
+	for n := range in.nodes {
+		m := in.nodes[n].extras
 		if m == nil || len(m.problems) == 0 {
 			continue
 		}
-		for _, r := range x.readersUsing([]uint32{uint32(n)}, visited) {
+		for _, r := range in.readersUsing([]uint32{uint32(n)}, visited) {
 			for _, p := range m.problems {
-				p.Reader = x.ids[r]
+				p.Reader = in.ids[r]
 				out = append(out, p)
 			}
 		}
@@ -240,13 +240,13 @@ func (x *Index) Problems() []Problem {
 // ascending: those that name it, that name something missing above it (it may
 // become a folder) or something below it (it may become a link), and those
 // with a rule that covers it.
-func (x *Index) nodesReading(name string) []uint32 {
+func (in *Index) nodesReading(name string) []uint32 {
 	var out []uint32
-	first, end := rangeBelow(x.names, name)
+	first, end := rangeBelow(in.names, name)
 	for f := first; f < end; f++ {
-		out = append(out, x.readersOf.listOf(uint32(f))...)
+		out = append(out, in.readersOf.listOf(uint32(f))...)
 	}
-	for _, r := range x.rulesFrom(name) {
+	for _, r := range in.rulesFrom(name) {
 		if rest, below := strings.CutPrefix(r.dir, name); !below {
 			break
 		} else if rest == "" || rest[0] == '/' {
@@ -254,10 +254,10 @@ func (x *Index) nodesReading(name string) []uint32 {
 		}
 	}
 	for at := name; ; at = path.Dir(at) {
-		if f, ok := slices.BinarySearch(x.names, at); ok && (at == name || x.states[f] == stateAbsent) {
-			out = append(out, x.readersOf.listOf(uint32(f))...)
+		if f, ok := slices.BinarySearch(in.names, at); ok && (at == name || in.states[f] == stateAbsent) {
+			out = append(out, in.readersOf.listOf(uint32(f))...)
 		}
-		for _, r := range x.rulesFrom(at) {
+		for _, r := range in.rulesFrom(at) {
 			if at == name || r.dir != at {
 				break
 			}
@@ -274,9 +274,9 @@ func (x *Index) nodesReading(name string) []uint32 {
 }
 
 // rulesFrom are the rules of a folder and of those that sort behind it.
-func (x *Index) rulesFrom(dir string) []nodeRule {
-	i, _ := slices.BinarySearchFunc(x.rules, dir, func(r nodeRule, dir string) int { return strings.Compare(r.dir, dir) })
-	return x.rules[i:]
+func (in *Index) rulesFrom(dir string) []nodeRule {
+	i, _ := slices.BinarySearchFunc(in.rules, dir, func(r nodeRule, dir string) int { return strings.Compare(r.dir, dir) })
+	return in.rules[i:]
 }
 
 // nodeSet says which nodes were seen.
@@ -285,20 +285,20 @@ type nodeSet []uint64
 func newNodeSet(n int) nodeSet { return make(nodeSet, (n+63)/64) }
 
 // add marks a node and says whether it wasn't before.
-func (m nodeSet) add(n uint32) bool {
+func (ns nodeSet) add(n uint32) bool {
 	bit := uint64(1) << (n % 64)
-	was := m[n/64] & bit
-	m[n/64] |= bit
+	was := ns[n/64] & bit
+	ns[n/64] |= bit
 	return was == 0
 }
 
-func (m nodeSet) has(n uint32) bool { return m[n/64]&(1<<(n%64)) != 0 }
+func (ns nodeSet) has(n uint32) bool { return ns[n/64]&(1<<(n%64)) != 0 }
 
-func (m nodeSet) remove(n uint32) { m[n/64] &^= 1 << (n % 64) }
+func (ns nodeSet) remove(n uint32) { ns[n/64] &^= 1 << (n % 64) }
 
 // readersUsing finds the readers that use one of the nodes, ascending. The marks
 // come and go empty.
-func (x *Index) readersUsing(nodes []uint32, seen nodeSet) []uint32 {
+func (in *Index) readersUsing(nodes []uint32, seen nodeSet) []uint32 {
 	var all, readers []uint32
 	for _, n := range nodes {
 		if seen.add(n) {
@@ -306,11 +306,11 @@ func (x *Index) readersUsing(nodes []uint32, seen nodeSet) []uint32 {
 		}
 	}
 	for i := 0; i < len(all); i++ {
-		if int(all[i]) < len(x.ids) {
+		if int(all[i]) < len(in.ids) {
 			readers = append(readers, all[i])
 			continue // nobody uses a reader
 		}
-		for _, u := range x.usersOf.listOf(all[i]) {
+		for _, u := range in.usersOf.listOf(all[i]) {
 			if seen.add(u) {
 				all = append(all, u)
 			}
@@ -324,8 +324,8 @@ func (x *Index) readersUsing(nodes []uint32, seen nodeSet) []uint32 {
 }
 
 // nodesBelow finds a node and all that it uses.
-func (x *Index) nodesBelow(n uint32) []uint32 {
-	return usedNodes(x.nodes, []uint32{n})
+func (in *Index) nodesBelow(n uint32) []uint32 {
+	return usedNodes(in.nodes, []uint32{n})
 }
 
 // usedNodes are nodes with all that they use, those that are given first.

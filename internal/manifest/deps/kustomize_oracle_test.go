@@ -21,11 +21,11 @@ type tracingFS struct {
 	seen map[string]bool
 }
 
-func (f *tracingFS) ReadFile(name string) ([]byte, error) {
-	f.mu.Lock()
-	f.seen[strings.TrimPrefix(path.Clean(name), "/")] = true
-	f.mu.Unlock()
-	return f.FileSystem.ReadFile(name)
+func (t *tracingFS) ReadFile(name string) ([]byte, error) {
+	t.mu.Lock()
+	t.seen[strings.TrimPrefix(path.Clean(name), "/")] = true
+	t.mu.Unlock()
+	return t.FileSystem.ReadFile(name)
 }
 
 // drawKustomizations draws folders in which each may use the later ones.

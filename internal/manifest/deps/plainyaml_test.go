@@ -10,8 +10,8 @@ import (
 )
 
 // shape is a node without what isn't looked at.
-func (n *comparableNode) String() string {
-	at := resolveAlias((*yaml.Node)(n))
+func (cn *comparableNode) String() string {
+	at := resolveAlias((*yaml.Node)(cn))
 	switch at.Kind {
 	case yaml.ScalarNode:
 		if isNull(at) {

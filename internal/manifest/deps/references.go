@@ -81,31 +81,31 @@ const (
 	maxSteps = 5_000_000
 )
 
-func (c *referenceCollector) recordTypeError(at string, n *yaml.Node) {
-	if c.err == nil {
-		c.err = fmt.Errorf("line %d: %s is not what kustomize wants there", n.Line, at)
+func (r *referenceCollector) recordTypeError(at string, n *yaml.Node) {
+	if r.err == nil {
+		r.err = fmt.Errorf("line %d: %s is not what kustomize wants there", n.Line, at)
 	}
 }
 
-func (c *referenceCollector) addReference(kind refKind, path string) {
-	if path != "" && len(c.refs) < maxReferences {
-		c.refs = append(c.refs, reference{path, kind})
+func (r *referenceCollector) addReference(kind refKind, path string) {
+	if path != "" && len(r.refs) < maxReferences {
+		r.refs = append(r.refs, reference{path, kind})
 	}
 }
 
 // eachField calls do for the values that a mapping has under a key, those of
 // the mappings that are merged into it included.
-func (c *referenceCollector) eachField(n *yaml.Node, key string, do func(*yaml.Node)) {
-	c.eachFieldAt(n, key, 0, do)
+func (r *referenceCollector) eachField(n *yaml.Node, key string, do func(*yaml.Node)) {
+	r.eachFieldAt(n, key, 0, do)
 }
 
-func (c *referenceCollector) eachFieldAt(n *yaml.Node, key string, depth int, do func(*yaml.Node)) {
+func (r *referenceCollector) eachFieldAt(n *yaml.Node, key string, depth int, do func(*yaml.Node)) {
 	n = resolveAlias(n)
 	if n.Kind != yaml.MappingNode {
 		return
 	}
-	if c.steps += len(n.Content); c.steps > maxSteps || depth > maxMerges {
-		c.err = errTooManyKeys
+	if r.steps += len(n.Content); r.steps > maxSteps || depth > maxMerges {
+		r.err = errTooManyKeys
 		return
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -113,10 +113,10 @@ func (c *referenceCollector) eachFieldAt(n *yaml.Node, key string, depth int, do
 		switch {
 		case k.Value == "<<" && v.Kind == yaml.SequenceNode:
 			for _, m := range v.Content {
-				c.eachFieldAt(m, key, depth+1, do)
+				r.eachFieldAt(m, key, depth+1, do)
 			}
 		case k.Value == "<<":
-			c.eachFieldAt(v, key, depth+1, do)
+			r.eachFieldAt(v, key, depth+1, do)
 		case strings.EqualFold(k.Value, key) && !isNull(v):
 			do(v)
 		}
@@ -124,14 +124,14 @@ func (c *referenceCollector) eachFieldAt(n *yaml.Node, key string, depth int, do
 }
 
 // eachItem calls do for the items of the list that a mapping has under a key.
-func (c *referenceCollector) eachItem(n *yaml.Node, key string, do func(*yaml.Node)) {
-	c.eachField(n, key, func(v *yaml.Node) {
+func (r *referenceCollector) eachItem(n *yaml.Node, key string, do func(*yaml.Node)) {
+	r.eachField(n, key, func(v *yaml.Node) {
 		if v.Kind != yaml.SequenceNode {
-			c.recordTypeError(key, v)
+			r.recordTypeError(key, v)
 			return
 		}
 		for _, item := range v.Content {
-			if len(c.refs) < maxReferences {
+			if len(r.refs) < maxReferences {
 				do(resolveAlias(item))
 			}
 		}
@@ -139,10 +139,10 @@ func (c *referenceCollector) eachItem(n *yaml.Node, key string, do func(*yaml.No
 }
 
 // eachMapping is eachItem for a list of mappings.
-func (c *referenceCollector) eachMapping(n *yaml.Node, key string, do func(*yaml.Node)) {
-	c.eachItem(n, key, func(item *yaml.Node) {
+func (r *referenceCollector) eachMapping(n *yaml.Node, key string, do func(*yaml.Node)) {
+	r.eachItem(n, key, func(item *yaml.Node) {
 		if item.Kind != yaml.MappingNode {
-			c.recordTypeError(key, item)
+			r.recordTypeError(key, item)
 			return
 		}
 		do(item)
@@ -150,14 +150,14 @@ func (c *referenceCollector) eachMapping(n *yaml.Node, key string, do func(*yaml
 }
 
 // addPathField takes a field that is a path.
-func (c *referenceCollector) addPathField(n *yaml.Node, key string, kind refKind) {
-	c.eachField(n, key, func(v *yaml.Node) { c.addScalar(v, key, kind, v.Value) })
+func (r *referenceCollector) addPathField(n *yaml.Node, key string, kind refKind) {
+	r.eachField(n, key, func(v *yaml.Node) { r.addScalar(v, key, kind, v.Value) })
 }
 
 // stringField is a field's first string, or otherwise.
-func (c *referenceCollector) stringField(n *yaml.Node, key, fallback string) string {
+func (r *referenceCollector) stringField(n *yaml.Node, key, fallback string) string {
 	out := ""
-	c.eachField(n, key, func(v *yaml.Node) {
+	r.eachField(n, key, func(v *yaml.Node) {
 		if v.Kind == yaml.ScalarNode && out == "" {
 			out = v.Value
 		}
@@ -166,105 +166,105 @@ func (c *referenceCollector) stringField(n *yaml.Node, key, fallback string) str
 }
 
 // addPathLists takes fields that are lists of paths, or of configurations given in place.
-func (c *referenceCollector) addPathLists(doc *yaml.Node, kind refKind, fields ...string) {
+func (r *referenceCollector) addPathLists(doc *yaml.Node, kind refKind, fields ...string) {
 	for _, field := range fields {
-		c.eachItem(doc, field, func(n *yaml.Node) {
+		r.eachItem(doc, field, func(n *yaml.Node) {
 			switch {
 			case isNull(n):
 			case n.Kind != yaml.ScalarNode:
-				c.recordTypeError(field, n)
+				r.recordTypeError(field, n)
 			case kind == refConfig && strings.ContainsAny(n.Value, "\n{:"):
-				c.addInlineConfig(n.Value)
-				c.addReference(kind, n.Value) // should it be a strange path after all
+				r.addInlineConfig(n.Value)
+				r.addReference(kind, n.Value) // should it be a strange path after all
 			default:
-				c.addReference(kind, n.Value)
+				r.addReference(kind, n.Value)
 			}
 		})
 	}
 }
 
 // addInlineConfig takes a plugin's configuration given in place.
-func (c *referenceCollector) addInlineConfig(text string) {
+func (r *referenceCollector) addInlineConfig(text string) {
 	list, err := collectStrings([]byte(text))
 	if err != nil {
-		c.err = err
+		r.err = err
 	}
 	for _, s := range list {
-		c.addReference(refConfigString, s)
-		c.addReference(refConfigString, defaultChartHome+"/"+s)
+		r.addReference(refConfigString, s)
+		r.addReference(refConfigString, defaultChartHome+"/"+s)
 		if _, path, ok := strings.Cut(s, "="); ok {
-			c.addReference(refConfigString, path)
+			r.addReference(refConfigString, path)
 		}
 	}
 }
 
 // addPatch takes an entry that is a path, a patch in place, or has a path.
-func (c *referenceCollector) addPatch(n *yaml.Node, at string) {
+func (r *referenceCollector) addPatch(n *yaml.Node, at string) {
 	switch n.Kind {
 	case yaml.ScalarNode:
 		if !strings.Contains(n.Value, "\n") {
-			c.addReference(refFile, n.Value)
+			r.addReference(refFile, n.Value)
 		}
 	case yaml.MappingNode:
-		c.addPathField(n, "path", refFile)
+		r.addPathField(n, "path", refFile)
 	default:
-		c.recordTypeError(at, n)
+		r.recordTypeError(at, n)
 	}
 }
 
 // addGeneratorFiles takes ConfigMap and Secret generators: files as path or key=path.
-func (c *referenceCollector) addGeneratorFiles(n *yaml.Node, at string) {
-	c.eachItem(n, "files", func(f *yaml.Node) {
+func (r *referenceCollector) addGeneratorFiles(n *yaml.Node, at string) {
+	r.eachItem(n, "files", func(f *yaml.Node) {
 		_, path, found := strings.Cut(f.Value, "=")
 		if !found {
 			path = f.Value
 		}
-		c.addScalar(f, at+".files", refFile, path)
+		r.addScalar(f, at+".files", refFile, path)
 	})
-	c.eachItem(n, "envs", func(f *yaml.Node) { c.addScalar(f, at+".envs", refFile, f.Value) })
-	c.addPathField(n, "env", refFile)
+	r.eachItem(n, "envs", func(f *yaml.Node) { r.addScalar(f, at+".envs", refFile, f.Value) })
+	r.addPathField(n, "env", refFile)
 }
 
 // addScalar takes the path that a scalar stands for.
-func (c *referenceCollector) addScalar(n *yaml.Node, at string, kind refKind, path string) {
+func (r *referenceCollector) addScalar(n *yaml.Node, at string, kind refKind, path string) {
 	if n.Kind != yaml.ScalarNode {
-		c.recordTypeError(at, n)
+		r.recordTypeError(at, n)
 		return
 	}
-	c.addReference(kind, path)
+	r.addReference(kind, path)
 }
 
 // defaultChartHome is where kustomize looks for charts when nothing is said.
 const defaultChartHome = "charts"
 
 // addCharts takes the Helm charts that a kustomization inflates.
-func (c *referenceCollector) addCharts(doc *yaml.Node) {
+func (r *referenceCollector) addCharts(doc *yaml.Node) {
 	home := defaultChartHome
-	c.eachField(doc, "helmGlobals", func(n *yaml.Node) { home = c.stringField(n, "chartHome", home) })
-	c.eachMapping(doc, "helmCharts", func(n *yaml.Node) {
-		c.addPathField(n, "valuesFile", refFile)
-		c.eachItem(n, "additionalValuesFiles", func(f *yaml.Node) { c.addScalar(f, "additionalValuesFiles", refFile, f.Value) })
-		c.addChart(home, c.stringField(n, "name", ""), c.stringField(n, "version", ""), c.stringField(n, "repo", ""))
+	r.eachField(doc, "helmGlobals", func(n *yaml.Node) { home = r.stringField(n, "chartHome", home) })
+	r.eachMapping(doc, "helmCharts", func(n *yaml.Node) {
+		r.addPathField(n, "valuesFile", refFile)
+		r.eachItem(n, "additionalValuesFiles", func(f *yaml.Node) { r.addScalar(f, "additionalValuesFiles", refFile, f.Value) })
+		r.addChart(home, r.stringField(n, "name", ""), r.stringField(n, "version", ""), r.stringField(n, "repo", ""))
 	})
-	c.eachMapping(doc, "helmChartInflationGenerator", func(n *yaml.Node) {
-		c.addPathField(n, "values", refFile)
-		c.addChart(c.stringField(n, "chartHome", home), c.stringField(n, "chartName", ""), c.stringField(n, "chartVersion", ""), c.stringField(n, "chartRepoUrl", ""))
+	r.eachMapping(doc, "helmChartInflationGenerator", func(n *yaml.Node) {
+		r.addPathField(n, "values", refFile)
+		r.addChart(r.stringField(n, "chartHome", home), r.stringField(n, "chartName", ""), r.stringField(n, "chartVersion", ""), r.stringField(n, "chartRepoUrl", ""))
 	})
 }
 
 // addChart takes one chart: fetched, or found below the charts' home, where one
 // with a repository has a folder of its own.
-func (c *referenceCollector) addChart(home, name, version, repo string) {
+func (r *referenceCollector) addChart(home, name, version, repo string) {
 	if repo != "" {
-		c.addReference(refRemote, repo)
+		r.addReference(refRemote, repo)
 	}
 	if name == "" {
 		return
 	}
 	home = strings.TrimSuffix(home, "/")
-	c.addReference(refFolder, home+"/"+name)
+	r.addReference(refFolder, home+"/"+name)
 	if version != "" {
-		c.addReference(refFolder, home+"/"+name+"-"+version)
+		r.addReference(refFolder, home+"/"+name+"-"+version)
 	}
 }
 

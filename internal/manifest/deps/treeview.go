@@ -145,22 +145,22 @@ func joinPath(from, p string) (string, error) {
 }
 
 // lstat says what lies at a cleaned path whose folders are no links.
-func (v *treeView) lstat(p string) (pathKind, error) {
-	if v.fileNumbers != nil {
-		if i, ok := v.fileNumbers[p]; ok {
-			return v.kinds[i], nil
+func (t *treeView) lstat(p string) (pathKind, error) {
+	if t.fileNumbers != nil {
+		if i, ok := t.fileNumbers[p]; ok {
+			return t.kinds[i], nil
 		}
-		if _, ok := v.folders[p]; ok {
+		if _, ok := t.folders[p]; ok {
 			return kindFolder, nil
 		}
 		return kindMissing, nil
 	}
 	var info fs.FileInfo
 	var err error
-	if v.linkFS != nil {
-		info, err = v.linkFS.Lstat(p)
+	if t.linkFS != nil {
+		info, err = t.linkFS.Lstat(p)
 	} else {
-		info, err = fs.Stat(v.tree, p)
+		info, err = fs.Stat(t.tree, p)
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrInvalid):
@@ -169,33 +169,33 @@ func (v *treeView) lstat(p string) (pathKind, error) {
 		return kindMissing, fmt.Errorf("looking %s up: %w", p, err)
 	case info.IsDir():
 		return kindFolder, nil
-	case info.Mode()&fs.ModeSymlink != 0 && v.linkFS != nil:
+	case info.Mode()&fs.ModeSymlink != 0 && t.linkFS != nil:
 		return kindLink, nil
 	}
 	return kindFile, nil
 }
 
 // listedRange finds the files below a folder among the listed ones.
-func (v *treeView) listedRange(dir string) (first, end int) {
+func (t *treeView) listedRange(dir string) (first, end int) {
 	if dir == "." {
-		return 0, len(v.files)
+		return 0, len(t.files)
 	}
-	return rangeBelow(v.files, dir)
+	return rangeBelow(t.files, dir)
 }
 
 // stateAt says what lies at a name, no links followed.
-func (v *treeView) stateAt(name string) pathState {
+func (t *treeView) stateAt(name string) pathState {
 	// A listing tells by itself; otherwise the folders above come first,
 	// because a path through a link is not to be asked for.
-	for i := 0; v.fileNumbers == nil && v.linkFS != nil && i < len(name); i++ {
+	for i := 0; t.fileNumbers == nil && t.linkFS != nil && i < len(name); i++ {
 		if name[i] != '/' {
 			continue
 		}
-		if k, err := v.lstat(name[:i]); err != nil || k != kindFolder {
+		if k, err := t.lstat(name[:i]); err != nil || k != kindFolder {
 			return stateAbsent
 		}
 	}
-	switch k, err := v.lstat(name); {
+	switch k, err := t.lstat(name); {
 	case err != nil || k == kindMissing:
 		return stateAbsent
 	case k == kindFolder:
@@ -225,9 +225,9 @@ func compareToFolder(name, dir string) int {
 
 // find looks a cleaned path up and resolves its links as a kernel does. A
 // path that is not there is no error.
-func (v *treeView) find(p string) (location, error) {
-	if v.linkFS == nil || v.fileNumbers != nil && !v.hasLinks {
-		k, err := v.lstat(p)
+func (t *treeView) find(p string) (location, error) {
+	if t.linkFS == nil || t.fileNumbers != nil && !t.hasLinks {
+		k, err := t.lstat(p)
 		return location{path: p, kind: k}, err
 	}
 	out := location{path: ".", kind: kindFolder}
@@ -246,7 +246,7 @@ func (v *treeView) find(p string) (location, error) {
 			continue
 		}
 		at := path.Join(out.path, part)
-		k, err := v.lstat(at)
+		k, err := t.lstat(at)
 		if err != nil {
 			return location{path: at, links: out.links}, err
 		}
@@ -257,7 +257,7 @@ func (v *treeView) find(p string) (location, error) {
 				return location{path: at, links: out.links}, fmt.Errorf("%s: more than %d symbolic links on the way", p, maxLinks)
 			}
 			out.links = append(out.links, at)
-			to, err := v.linkFS.ReadLink(at)
+			to, err := t.linkFS.ReadLink(at)
 			if err != nil {
 				err = fmt.Errorf("reading the symbolic link %s: %w", at, err)
 			} else if path.IsAbs(to) || len(to) > maxPathBytes {
@@ -280,15 +280,15 @@ func (v *treeView) find(p string) (location, error) {
 }
 
 // read returns a file's bytes, at most limit; found says where it really lies.
-func (v *treeView) read(found location, limit int64) ([]byte, error) {
-	info, err := fs.Stat(v.tree, found.path)
+func (t *treeView) read(found location, limit int64) ([]byte, error) {
+	info, err := fs.Stat(t.tree, found.path)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", found.path, err)
 	}
 	if info.Size() > limit {
 		return nil, fmt.Errorf("reading %s: %w: its %d bytes are more than the %d that are read", found.path, errTooLarge, info.Size(), limit)
 	}
-	data, err := fs.ReadFile(v.tree, found.path)
+	data, err := fs.ReadFile(t.tree, found.path)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", found.path, err)
 	}
@@ -300,24 +300,24 @@ var errTooLarge = errors.New("it is too large")
 
 // listBelow lists every file below a folder whose links are resolved, the
 // folder's path first in each name.
-func (v *treeView) listBelow(dir string) (folderContents, error) {
+func (t *treeView) listBelow(dir string) (folderContents, error) {
 	var out folderContents
-	if v.fileNumbers != nil {
-		first, end := v.listedRange(dir)
-		out.files = v.files[first:end]
-		for i := first; v.hasLinks && i < end; i++ {
-			if v.kinds[i] == kindLink {
-				out.links = append(out.links, v.files[i])
+	if t.fileNumbers != nil {
+		first, end := t.listedRange(dir)
+		out.files = t.files[first:end]
+		for i := first; t.hasLinks && i < end; i++ {
+			if t.kinds[i] == kindLink {
+				out.links = append(out.links, t.files[i])
 			}
 		}
 		return out, nil
 	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if list, ok := v.contentsCache[dir]; ok {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if list, ok := t.contentsCache[dir]; ok {
 		return list, nil
 	}
-	err := fs.WalkDir(v.tree, dir, func(name string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(t.tree, dir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -338,7 +338,7 @@ func (v *treeView) listBelow(dir string) (folderContents, error) {
 	if err != nil {
 		return folderContents{}, fmt.Errorf("listing %s: %w", dir, err)
 	}
-	v.contentsCache[dir] = out
+	t.contentsCache[dir] = out
 	return out, nil
 }
 
@@ -351,11 +351,11 @@ func isLayoutFile(base string) bool {
 }
 
 // layoutFilesIn are the files in a folder that mark a layout, sorted by name.
-func (v *treeView) layoutFilesIn(dir string) ([]string, error) {
-	if v.fileNumbers != nil {
-		return v.layoutFiles[dir], nil
+func (t *treeView) layoutFilesIn(dir string) ([]string, error) {
+	if t.fileNumbers != nil {
+		return t.layoutFiles[dir], nil
 	}
-	entries, err := fs.ReadDir(v.tree, dir)
+	entries, err := fs.ReadDir(t.tree, dir)
 	if err != nil {
 		return nil, fmt.Errorf("listing %s: %w", dir, err)
 	}

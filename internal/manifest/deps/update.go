@@ -17,16 +17,16 @@ const rebuildThreshold = 2_000
 // they can have changed, and readers that are new or different, are followed
 // again; where nothing comes out different the index itself is returned. The
 // answers are those that [Build] would give, and so are the errors.
-func (x *Index) Update(ctx context.Context, tree fs.FS, readers []Reader, changed []string) (*Index, error) {
+func (in *Index) Update(ctx context.Context, tree fs.FS, readers []Reader, changed []string) (*Index, error) {
 	v, err := newTreeView(ctx, tree, false)
 	if err != nil {
 		return nil, fmt.Errorf("reading the commit's files: %w", err)
 	}
-	b, err := newBuilder(ctx, v, readers, x)
+	b, err := newBuilder(ctx, v, readers, in)
 	if err != nil {
 		return nil, err
 	}
-	different := b.reuseNodes(x.findStaleNodes(changed, findRemovedFolders(v, changed)))
+	different := b.reuseNodes(in.findStaleNodes(changed, findRemovedFolders(v, changed)))
 	if _, ok := tree.(BulkFS); ok && len(b.pending) > rebuildThreshold {
 		return Build(ctx, tree, readers)
 	}
@@ -35,13 +35,13 @@ func (x *Index) Update(ctx context.Context, tree fs.FS, readers []Reader, change
 	}
 	changedNames := namesWithParents(changed)
 	if different || !b.isUnchanged() {
-		return b.assembleIndex(func(names []string) []pathState { return x.statesAfter(v, names, changedNames) }), nil
+		return b.assembleIndex(func(names []string) []pathState { return in.statesAfter(v, names, changedNames) }), nil
 	}
-	states := x.statesAfter(v, x.names, changedNames)
-	if slices.Equal(states, x.states) {
-		return x, nil
+	states := in.statesAfter(v, in.names, changedNames)
+	if slices.Equal(states, in.states) {
+		return in, nil
 	}
-	updated := *x
+	updated := *in
 	updated.states = states
 	return &updated, nil
 }
@@ -60,15 +60,15 @@ func (b *builder) isUnchanged() bool {
 }
 
 // statesAfter says what lies at sorted names after a change that touched some.
-func (x *Index) statesAfter(v *treeView, names []string, changedNames map[string]bool) []pathState {
+func (in *Index) statesAfter(v *treeView, names []string, changedNames map[string]bool) []pathState {
 	out := make([]pathState, len(names))
 	old := 0
 	for i, name := range names {
-		for old < len(x.names) && x.names[old] < name {
+		for old < len(in.names) && in.names[old] < name {
 			old++
 		}
-		if old < len(x.names) && x.names[old] == name && !changedNames[name] {
-			out[i] = x.states[old]
+		if old < len(in.names) && in.names[old] == name && !changedNames[name] {
+			out[i] = in.states[old]
 		} else {
 			out[i] = v.stateAt(name)
 		}
@@ -103,11 +103,11 @@ func namesWithParents(changed []string) map[string]bool {
 }
 
 // findStaleNodes finds the nodes that have to be followed again.
-func (x *Index) findStaleNodes(changed, removed []string) nodeSet {
-	stale := newNodeSet(len(x.nodes))
+func (in *Index) findStaleNodes(changed, removed []string) nodeSet {
+	stale := newNodeSet(len(in.nodes))
 	for _, list := range [][]string{changed, removed} {
 		for _, name := range list {
-			for _, n := range x.nodesReading(name) {
+			for _, n := range in.nodesReading(name) {
 				stale.add(n)
 			}
 		}

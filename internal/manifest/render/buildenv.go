@@ -27,14 +27,14 @@ func newBuildEnv(in *Input, s *Source, revision *bool) buildEnv {
 }
 
 // expand replaces $NAME and ${NAME}; an unknown one is empty, $$ is a dollar.
-func (e buildEnv) expand(s string) string {
+func (b buildEnv) expand(s string) string {
 	return os.Expand(s, func(name string) string {
 		if name == "$" {
 			return "$"
 		}
 		if strings.HasPrefix(name, "ARGOCD_APP_REVISION") {
-			*e.usesRevision = true
+			*b.usesRevision = true
 		}
-		return e.values[name]
+		return b.values[name]
 	})
 }

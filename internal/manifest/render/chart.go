@@ -64,24 +64,24 @@ type ignoreEntry struct {
 	folder bool
 }
 
-func (e ignoreEntry) IsDir() bool { return e.folder }
+func (i ignoreEntry) IsDir() bool { return i.folder }
 
 // walk takes what is in one folder; below is how the chart calls it.
-func (l *chartLoader) walk(dir, below string, links int) error {
-	entries, err := l.files.list(dir)
+func (c *chartLoader) walk(dir, below string, links int) error {
+	entries, err := c.files.list(dir)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
 		name := path.Join(below, e.Name())
-		found, err := l.files.find(path.Join(dir, e.Name()))
+		found, err := c.files.find(path.Join(dir, e.Name()))
 		if err != nil {
 			return err
 		}
 		if found.kind == kindMissing {
 			return fmt.Errorf("%s: the symbolic link leads nowhere", path.Join(dir, e.Name()))
 		}
-		if l.rules.Ignore(name, ignoreEntry{folder: found.kind == kindFolder}) {
+		if c.rules.Ignore(name, ignoreEntry{folder: found.kind == kindFolder}) {
 			continue
 		}
 		if found.kind == kindFolder {
@@ -92,25 +92,25 @@ func (l *chartLoader) walk(dir, below string, links int) error {
 			if depth > maxLinks {
 				return fmt.Errorf("%s: %w: links to folders that hold themselves", path.Join(dir, e.Name()), ErrLimit)
 			}
-			if err := l.walk(found.path, name, depth); err != nil {
+			if err := c.walk(found.path, name, depth); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := l.loadFile(found.path, name); err != nil {
+		if err := c.loadFile(found.path, name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (l *chartLoader) loadFile(p, name string) error {
-	data, err := l.files.read(p)
+func (c *chartLoader) loadFile(p, name string) error {
+	data, err := c.files.read(p)
 	if err != nil {
 		return err
 	}
 	if path.Dir(name) == "charts" && path.Ext(name) == ".tgz" {
-		if err := l.checkPackedChart(p, bytes.NewReader(data)); err != nil {
+		if err := c.checkPackedChart(p, bytes.NewReader(data)); err != nil {
 			return fmt.Errorf("%s: %w", p, err)
 		}
 	}
@@ -119,8 +119,8 @@ func (l *chartLoader) loadFile(p, name string) error {
 			return fmt.Errorf("%s: %w", p, err)
 		}
 	}
-	l.loaded = append(l.loaded, &loader.BufferedFile{Name: name, Data: bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))})
-	if len(l.loaded) > maxFiles {
+	c.loaded = append(c.loaded, &loader.BufferedFile{Name: name, Data: bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))})
+	if len(c.loaded) > maxFiles {
 		return fmt.Errorf("%w: a chart of more than %d files", ErrLimit, maxFiles)
 	}
 	return nil
@@ -137,12 +137,12 @@ func isParsedOnLoad(name string) bool {
 
 // checkPackedChart measures a packed chart before Helm unpacks it into memory: Helm
 // 3.16 doesn't stop at any size (CVE-2025-32386).
-func (l *chartLoader) checkPackedChart(name string, data io.Reader) error {
+func (c *chartLoader) checkPackedChart(name string, data io.Reader) error {
 	unzipped, err := gzip.NewReader(data)
 	if err != nil {
 		return fmt.Errorf("it is no packed chart: %w", err)
 	}
-	archive := tar.NewReader(&unpackLimiter{r: unzipped, read: &l.unpackedBytes})
+	archive := tar.NewReader(&unpackLimiter{r: unzipped, read: &c.unpackedBytes})
 	for n := 0; ; n++ {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
@@ -154,7 +154,7 @@ func (l *chartLoader) checkPackedChart(name string, data io.Reader) error {
 			return fmt.Errorf("%w: a packed chart of more than %d files", ErrLimit, maxFiles)
 		}
 		if strings.HasSuffix(header.Name, ".tgz") && strings.Contains(header.Name, "charts/") {
-			if err := l.checkPackedChart(header.Name, archive); err != nil {
+			if err := c.checkPackedChart(header.Name, archive); err != nil {
 				return fmt.Errorf("%s: %w", header.Name, err)
 			}
 		}
@@ -176,12 +176,12 @@ type unpackLimiter struct {
 	read *int64
 }
 
-func (c *unpackLimiter) Read(p []byte) (int, error) {
-	if *c.read > maxUnpackedBytes { // an error that comes with bytes is lost on the readers above
+func (u *unpackLimiter) Read(p []byte) (int, error) {
+	if *u.read > maxUnpackedBytes { // an error that comes with bytes is lost on the readers above
 		return 0, fmt.Errorf("%w: packed charts unpack to more than %d bytes", ErrLimit, maxUnpackedBytes)
 	}
-	n, err := c.r.Read(p)
-	*c.read += int64(n)
+	n, err := u.r.Read(p)
+	*u.read += int64(n)
 	return n, err
 }
 

@@ -24,21 +24,21 @@ func newChartFiles(from []*chart.File) chartFiles {
 }
 
 // GetBytes gives a file's bytes; none for a file that isn't there.
-func (f chartFiles) GetBytes(name string) []byte {
-	if data, ok := f[name]; ok {
+func (c chartFiles) GetBytes(name string) []byte {
+	if data, ok := c[name]; ok {
 		return data
 	}
 	return []byte{}
 }
 
 // Get gives a file's text.
-func (f chartFiles) Get(name string) string { return string(f.GetBytes(name)) }
+func (c chartFiles) Get(name string) string { return string(c.GetBytes(name)) }
 
 // Glob gives the files that match; all of them for what is no pattern.
-func (f chartFiles) Glob(pattern string) chartFiles {
+func (c chartFiles) Glob(pattern string) chartFiles {
 	g, err := glob.Compile(pattern, '/')
 	out := chartFiles{}
-	for name, data := range f {
+	for name, data := range c {
 		if err != nil || g.Match(name) {
 			out[name] = data
 		}
@@ -47,28 +47,28 @@ func (f chartFiles) Glob(pattern string) chartFiles {
 }
 
 // AsConfig gives the files as a ConfigMap's data.
-func (f chartFiles) AsConfig() string {
-	return f.encodeData(func(data []byte) string { return string(data) })
+func (c chartFiles) AsConfig() string {
+	return c.encodeData(func(data []byte) string { return string(data) })
 }
 
 // AsSecrets gives the files as a Secret's data.
-func (f chartFiles) AsSecrets() string { return f.encodeData(base64.StdEncoding.EncodeToString) }
+func (c chartFiles) AsSecrets() string { return c.encodeData(base64.StdEncoding.EncodeToString) }
 
-func (f chartFiles) encodeData(value func([]byte) string) string {
-	if f == nil {
+func (c chartFiles) encodeData(value func([]byte) string) string {
+	if c == nil {
 		return ""
 	}
 	out := map[string]string{}
-	for _, name := range slices.Sorted(maps.Keys(f)) { // of two of a name the last counts
-		out[path.Base(name)] = value(f[name])
+	for _, name := range slices.Sorted(maps.Keys(c)) { // of two of a name the last counts
+		out[path.Base(name)] = value(c[name])
 	}
 	return toYAML(out)
 }
 
 // Lines gives a file's lines; none for a file that isn't there. As in Helm
 // 3.16, asking an empty file for its lines is an error.
-func (f chartFiles) Lines(name string) ([]string, error) {
-	data, ok := f[name]
+func (c chartFiles) Lines(name string) ([]string, error) {
+	data, ok := c[name]
 	switch {
 	case !ok || data == nil:
 		return []string{}, nil

@@ -84,37 +84,37 @@ func differingLines(old, recent string) (went, came string) {
 // valueClipper takes the start of values until its bytes are used up.
 type valueClipper struct{ left int }
 
-func (c *valueClipper) clip(value any) any {
+func (vc *valueClipper) clip(value any) any {
 	more := func(n int) string { return fmt.Sprintf("… and %d more", n) }
-	c.left -= 8
+	vc.left -= 8
 	switch v := value.(type) {
 	case map[string]any:
 		out := map[string]any{}
 		keys := sortedKeys(v)
 		for i, key := range keys {
-			if c.left <= 0 {
+			if vc.left <= 0 {
 				out["…"] = more(len(keys) - i)
 				break
 			}
-			c.left -= len(key)
-			out[wording.Clip(key, maxClippedValue)] = c.clip(v[key])
+			vc.left -= len(key)
+			out[wording.Clip(key, maxClippedValue)] = vc.clip(v[key])
 		}
 		return out
 	case []any:
 		out := []any{}
 		for i, item := range v {
-			if c.left <= 0 {
+			if vc.left <= 0 {
 				return append(out, more(len(v)-i))
 			}
-			out = append(out, c.clip(item))
+			out = append(out, vc.clip(item))
 		}
 		return out
 	case string:
-		text := wording.Clip(v, max(c.left, 100))
-		c.left -= len(text)
+		text := wording.Clip(v, max(vc.left, 100))
+		vc.left -= len(text)
 		return strings.Clone(text) // and not all of what it is a part of
 	case json.Number:
-		c.left -= len(v)
+		vc.left -= len(v)
 	}
 	return value
 }

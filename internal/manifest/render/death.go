@@ -13,7 +13,7 @@ type Died struct {
 	Cause  string // for people
 }
 
-func (e *Died) Error() string { return fmt.Sprintf("rendering %s died: %s", e.Source, e.Cause) }
+func (d *Died) Error() string { return fmt.Sprintf("rendering %s died: %s", d.Source, d.Cause) }
 
 const (
 	// maxDeaths bounds the deaths that are remembered.

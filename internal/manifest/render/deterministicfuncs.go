@@ -22,14 +22,14 @@ type deterministicRandom struct {
 }
 
 // startFile says which file the next values are for.
-func (s *deterministicRandom) startFile(name string) { *s = deterministicRandom{file: name} }
+func (d *deterministicRandom) startFile(name string) { *d = deterministicRandom{file: name} }
 
 // makeBytes are n made-up bytes.
-func (s *deterministicRandom) makeBytes(n int) []byte {
-	s.draws++
+func (d *deterministicRandom) makeBytes(n int) []byte {
+	d.draws++
 	out := make([]byte, 0, n+sha256.Size)
 	for block := uint64(0); len(out) < n; block++ {
-		seed := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64([]byte(s.file+"\x00"), s.draws), block)
+		seed := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64([]byte(d.file+"\x00"), d.draws), block)
 		sum := sha256.Sum256(seed)
 		out = append(out, sum[:]...)
 	}
@@ -37,9 +37,9 @@ func (s *deterministicRandom) makeBytes(n int) []byte {
 }
 
 // makeText makes n characters of an alphabet.
-func (s *deterministicRandom) makeText(alphabet string, n int) string {
+func (d *deterministicRandom) makeText(alphabet string, n int) string {
 	var b strings.Builder
-	for _, c := range s.makeBytes(n) {
+	for _, c := range d.makeBytes(n) {
 		b.WriteByte(alphabet[int(c)%len(alphabet)])
 	}
 	return b.String()
@@ -48,8 +48,8 @@ func (s *deterministicRandom) makeText(alphabet string, n int) string {
 // certificate has the fields of Sprig's.
 type certificate struct{ Cert, Key string }
 
-func (s *deterministicRandom) makePEM(kind string) string {
-	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: s.makeBytes(256)}))
+func (d *deterministicRandom) makePEM(kind string) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: d.makeBytes(256)}))
 }
 
 const (

@@ -17,15 +17,15 @@ type Unrenderable struct {
 	Externals []External
 }
 
-func (e *Unrenderable) Error() string {
+func (u *Unrenderable) Error() string {
 	var b strings.Builder
 	b.WriteString("can't be rendered")
-	if e.Source != "" {
-		fmt.Fprintf(&b, " (%s)", e.Source)
+	if u.Source != "" {
+		fmt.Fprintf(&b, " (%s)", u.Source)
 	}
-	fmt.Fprintf(&b, ": %s", e.Reason)
-	if len(e.Remote) > 0 {
-		fmt.Fprintf(&b, ": %s", strings.Join(e.Remote, ", "))
+	fmt.Fprintf(&b, ": %s", u.Reason)
+	if len(u.Remote) > 0 {
+		fmt.Fprintf(&b, ": %s", strings.Join(u.Remote, ", "))
 	}
 	return b.String()
 }
@@ -56,8 +56,8 @@ type clippedError struct {
 	err  error
 }
 
-func (e *clippedError) Error() string { return e.text }
-func (e *clippedError) Unwrap() error { return e.err }
+func (c *clippedError) Error() string { return c.text }
+func (c *clippedError) Unwrap() error { return c.err }
 
 // clipError bounds an error's text: libraries quote what they choke on.
 func clipError(err error) error {

@@ -97,24 +97,24 @@ type openedExternal struct {
 	err  error
 }
 
-func (o *externalOpener) get(ctx context.Context, e External) (Tree, error) {
-	found, known := o.opened[e]
+func (eo *externalOpener) get(ctx context.Context, e External) (Tree, error) {
+	found, known := eo.opened[e]
 	if !known {
-		found.tree, found.err = o.open(ctx, e)
-		o.opened[e] = found
+		found.tree, found.err = eo.open(ctx, e)
+		eo.opened[e] = found
 	}
 	return found.tree, found.err
 }
 
 // addTo opens an external for an input, whose map of trees is replaced. That it can't be had is
 // said where it is missed.
-func (o *externalOpener) addTo(ctx context.Context, in *Input, wanted []External) (added bool) {
+func (eo *externalOpener) addTo(ctx context.Context, in *Input, wanted []External) (added bool) {
 	for _, e := range wanted {
 		key := e.key()
 		if _, there := in.Branches[key]; there || len(in.Branches) >= maxExternals {
 			continue
 		}
-		tree, err := o.get(ctx, e)
+		tree, err := eo.get(ctx, e)
 		if err != nil {
 			continue
 		}
@@ -125,13 +125,13 @@ func (o *externalOpener) addTo(ctx context.Context, in *Input, wanted []External
 }
 
 // explain adds to an outcome that misses externals why they can't be had.
-func (o *externalOpener) explain(out *Outcome) {
+func (eo *externalOpener) explain(out *Outcome) {
 	var u *Unrenderable
 	if !errors.As(out.Err, &u) {
 		return
 	}
 	for _, e := range u.Externals {
-		if found, known := o.opened[e]; known && found.err != nil {
+		if found, known := eo.opened[e]; known && found.err != nil {
 			out.Err = &Unrenderable{Source: u.Source, Reason: u.Reason + ": " + clipError(found.err).Error(), Remote: u.Remote, Externals: u.Externals}
 			return
 		}

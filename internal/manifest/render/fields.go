@@ -16,30 +16,30 @@ import (
 type fieldDiffer struct{ fields []Field }
 
 // compareValues compares two values at a path.
-func (d *fieldDiffer) compareValues(path string, old, recent any, v redactor) {
+func (fd *fieldDiffer) compareValues(path string, old, recent any, v redactor) {
 	if reflect.DeepEqual(old, recent) {
 		return
 	}
 	switch a := old.(type) {
 	case map[string]any:
 		if b, ok := recent.(map[string]any); ok {
-			d.compareMappings(path, a, b, v)
+			fd.compareMappings(path, a, b, v)
 			return
 		}
 	case []any:
 		if b, ok := recent.([]any); ok && !v.hidden {
-			d.compareLists(path, a, b, v)
+			fd.compareLists(path, a, b, v)
 			return
 		}
 	}
 	if v.hides(old) && v.hides(recent) {
-		d.fields = append(d.fields, Field{Path: path, Op: Changed, Hidden: true})
+		fd.fields = append(fd.fields, Field{Path: path, Op: Changed, Hidden: true})
 		return
 	}
-	d.fields = append(d.fields, Field{Path: path, Op: Changed, Old: v.maskSecrets(old), New: v.maskSecrets(recent)})
+	fd.fields = append(fd.fields, Field{Path: path, Op: Changed, Old: v.maskSecrets(old), New: v.maskSecrets(recent)})
 }
 
-func (d *fieldDiffer) compareMappings(path string, old, recent map[string]any, v redactor) {
+func (fd *fieldDiffer) compareMappings(path string, old, recent map[string]any, v redactor) {
 	keys := append(sortedKeys(old), sortedKeys(recent)...)
 	slices.Sort(keys)
 	for _, key := range slices.Compact(keys) {
@@ -48,20 +48,20 @@ func (d *fieldDiffer) compareMappings(path string, old, recent map[string]any, v
 		b, is := recent[key]
 		switch {
 		case was && is:
-			d.compareValues(at, a, b, v.enterEither(old, recent, key))
+			fd.compareValues(at, a, b, v.enterEither(old, recent, key))
 		case was:
-			d.recordOneSided(Removed, at, a, v.enterKey(old, key))
+			fd.recordOneSided(Removed, at, a, v.enterKey(old, key))
 		default:
-			d.recordOneSided(Added, at, b, v.enterKey(recent, key))
+			fd.recordOneSided(Added, at, b, v.enterKey(recent, key))
 		}
 	}
 }
 
 // recordOneSided notes a value that only one side has; of a secret mapping its keys.
-func (d *fieldDiffer) recordOneSided(op Op, path string, value any, v redactor) {
+func (fd *fieldDiffer) recordOneSided(op Op, path string, value any, v redactor) {
 	if m, ok := value.(map[string]any); ok && v.hidden && len(m) > 0 {
 		for _, key := range sortedKeys(m) {
-			d.recordOneSided(op, appendKey(path, key), m[key], v.enterKey(m, key))
+			fd.recordOneSided(op, appendKey(path, key), m[key], v.enterKey(m, key))
 		}
 		return
 	}
@@ -73,30 +73,30 @@ func (d *fieldDiffer) recordOneSided(op Op, path string, value any, v redactor) 
 			f.Old = v.maskSecrets(value)
 		}
 	}
-	d.fields = append(d.fields, f)
+	fd.fields = append(fd.fields, f)
 }
 
-func (d *fieldDiffer) compareLists(path string, old, recent []any, v redactor) {
+func (fd *fieldDiffer) compareLists(path string, old, recent []any, v redactor) {
 	if key := v.itemKey(old, recent); key != "" {
-		d.compareKeyedLists(path, key, old, recent, v)
+		fd.compareKeyedLists(path, key, old, recent, v)
 		return
 	}
 	for _, h := range textdiff.Hunks(encodeItems(old), encodeItems(recent)) {
 		both := min(h.OldTo-h.OldFrom, h.NewTo-h.NewFrom)
 		for i := range both {
-			d.compareValues(path+"["+strconv.Itoa(h.NewFrom+i)+"]", old[h.OldFrom+i], recent[h.NewFrom+i], v)
+			fd.compareValues(path+"["+strconv.Itoa(h.NewFrom+i)+"]", old[h.OldFrom+i], recent[h.NewFrom+i], v)
 		}
 		for i := h.OldFrom + both; i < h.OldTo; i++ {
-			d.recordOneSided(Removed, path+"["+strconv.Itoa(i)+"]", old[i], v)
+			fd.recordOneSided(Removed, path+"["+strconv.Itoa(i)+"]", old[i], v)
 		}
 		for i := h.NewFrom + both; i < h.NewTo; i++ {
-			d.recordOneSided(Added, path+"["+strconv.Itoa(i)+"]", recent[i], v)
+			fd.recordOneSided(Added, path+"["+strconv.Itoa(i)+"]", recent[i], v)
 		}
 	}
 }
 
 // compareKeyedLists compares lists whose items a field tells apart.
-func (d *fieldDiffer) compareKeyedLists(path, key string, old, recent []any, v redactor) {
+func (fd *fieldDiffer) compareKeyedLists(path, key string, old, recent []any, v redactor) {
 	name := func(item any) string { return scalarText(item.(map[string]any)[key]) }
 	at := func(item any) string { return path + keyedStep(key, item) }
 	was, is := map[string]any{}, map[string]bool{}
@@ -111,19 +111,19 @@ func (d *fieldDiffer) compareKeyedLists(path, key string, old, recent []any, v r
 		if is[name(item)] {
 			before = append(before, name(item))
 		} else {
-			d.recordOneSided(Removed, at(item), item, v)
+			fd.recordOneSided(Removed, at(item), item, v)
 		}
 	}
 	for _, item := range recent {
 		if other := was[name(item)]; other != nil {
 			after = append(after, name(item))
-			d.compareValues(at(item), other, item, v)
+			fd.compareValues(at(item), other, item, v)
 		} else {
-			d.recordOneSided(Added, at(item), item, v)
+			fd.recordOneSided(Added, at(item), item, v)
 		}
 	}
 	if !slices.Equal(before, after) {
-		d.fields = append(d.fields, Field{Path: path, Op: Reordered, Old: before, New: after})
+		fd.fields = append(fd.fields, Field{Path: path, Op: Reordered, Old: before, New: after})
 	}
 }
 

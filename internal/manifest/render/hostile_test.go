@@ -168,23 +168,23 @@ type failingTree struct {
 
 var errTreeFailed = errors.New("the repository is gone")
 
-func (v *failingTree) isBroken() bool { v.left--; return v.left < 0 }
+func (f *failingTree) isBroken() bool { f.left--; return f.left < 0 }
 
-func (v *failingTree) Open(name string) (fs.File, error) {
-	if v.isBroken() {
+func (f *failingTree) Open(name string) (fs.File, error) {
+	if f.isBroken() {
 		return nil, errTreeFailed
 	}
-	return v.FS.Open(name)
+	return f.FS.Open(name)
 }
 
-func (v *failingTree) Lstat(name string) (fs.FileInfo, error) {
-	if v.isBroken() {
+func (f *failingTree) Lstat(name string) (fs.FileInfo, error) {
+	if f.isBroken() {
 		return nil, errTreeFailed
 	}
-	return fs.Lstat(v.FS, name)
+	return fs.Lstat(f.FS, name)
 }
 
-func (v *failingTree) ReadLink(name string) (string, error) { return fs.ReadLink(v.FS, name) }
+func (f *failingTree) ReadLink(name string) (string, error) { return fs.ReadLink(f.FS, name) }
 
 // TestTreeFails holds that no look that fails is taken for a file
 // that isn't there.

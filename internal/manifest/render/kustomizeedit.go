@@ -51,9 +51,9 @@ func (k *kustomizeFS) applyOptions(dir string, o *kustomizeOptions, env buildEnv
 	return nil
 }
 
-func (o *kustomizeOptions) isEmpty() bool {
-	return o.NamePrefix == "" && o.NameSuffix == "" && o.Namespace == "" && len(o.Images) == 0 && len(o.CommonLabels) == 0 &&
-		len(o.CommonAnnotations) == 0 && len(o.Replicas) == 0 && len(o.Patches) == 0 && len(o.Components) == 0
+func (k *kustomizeOptions) isEmpty() bool {
+	return k.NamePrefix == "" && k.NameSuffix == "" && k.Namespace == "" && len(k.Images) == 0 && len(k.CommonLabels) == 0 &&
+		len(k.CommonAnnotations) == 0 && len(k.Replicas) == 0 && len(k.Patches) == 0 && len(k.Components) == 0
 }
 
 // readKustomization finds a folder's kustomization and reads it.
@@ -92,36 +92,36 @@ type kustomizationEdit struct {
 	env     buildEnv
 }
 
-func (e *kustomizationEdit) editNames() error {
-	e.spec.NamePrefix = cmp.Or(e.options.NamePrefix, e.spec.NamePrefix)
-	e.spec.NameSuffix = cmp.Or(e.options.NameSuffix, e.spec.NameSuffix)
-	e.spec.Namespace = cmp.Or(e.options.Namespace, e.spec.Namespace)
+func (k *kustomizationEdit) editNames() error {
+	k.spec.NamePrefix = cmp.Or(k.options.NamePrefix, k.spec.NamePrefix)
+	k.spec.NameSuffix = cmp.Or(k.options.NameSuffix, k.spec.NameSuffix)
+	k.spec.Namespace = cmp.Or(k.options.Namespace, k.spec.Namespace)
 	return nil
 }
 
 // editImages replaces the kustomization's entries of the same names. An asterisk
 // keeps what the kustomization says.
-func (e *kustomizationEdit) editImages() error {
-	if len(e.options.Images) == 0 {
+func (k *kustomizationEdit) editImages() error {
+	if len(k.options.Images) == 0 {
 		return nil
 	}
 	byName := map[string]types.Image{}
-	for _, text := range e.options.Images {
-		img, err := parseImage(e.env.expand(text))
+	for _, text := range k.options.Images {
+		img, err := parseImage(k.env.expand(text))
 		if err != nil {
 			return err
 		}
 		byName[img.Name] = img
 	}
-	for _, old := range e.spec.Images {
+	for _, old := range k.spec.Images {
 		if img, ok := byName[old.Name]; ok {
 			old = resolveAsterisks(img, old)
 		}
 		byName[old.Name] = old
 	}
-	e.spec.Images = nil
+	k.spec.Images = nil
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		e.spec.Images = append(e.spec.Images, resolveAsterisks(byName[name], types.Image{}))
+		k.spec.Images = append(k.spec.Images, resolveAsterisks(byName[name], types.Image{}))
 	}
 	return nil
 }
@@ -155,56 +155,56 @@ func parseImage(text string) (types.Image, error) {
 	return types.Image{Name: key, NewName: name, NewTag: tag, Digest: digest}, nil
 }
 
-func (e *kustomizationEdit) editReplicas() error {
-	if len(e.options.Replicas) == 0 {
+func (k *kustomizationEdit) editReplicas() error {
+	if len(k.options.Replicas) == 0 {
 		return nil
 	}
 	byName := map[string]types.Replica{}
-	for _, r := range slices.Backward(e.spec.Replicas) { // of two of a name the first counts
+	for _, r := range slices.Backward(k.spec.Replicas) { // of two of a name the first counts
 		byName[r.Name] = r
 	}
-	for _, r := range e.options.Replicas {
+	for _, r := range k.options.Replicas {
 		count, err := strconv.ParseInt(r.Count.String(), 10, 64)
 		if err != nil {
 			return fmt.Errorf("the replicas of %s: %q is no number", r.Name, r.Count)
 		}
 		byName[r.Name] = types.Replica{Name: r.Name, Count: count}
 	}
-	e.spec.Replicas = nil
+	k.spec.Replicas = nil
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		e.spec.Replicas = append(e.spec.Replicas, byName[name])
+		k.spec.Replicas = append(k.spec.Replicas, byName[name])
 	}
 	return nil
 }
 
-func (e *kustomizationEdit) editLabels() error {
-	if len(e.options.CommonLabels) == 0 {
+func (k *kustomizationEdit) editLabels() error {
+	if len(k.options.CommonLabels) == 0 {
 		return nil
 	}
 	to := map[string]string{}
-	if e.options.LabelWithoutSelector {
-		e.spec.Labels = append(e.spec.Labels, types.Label{Pairs: to})
+	if k.options.LabelWithoutSelector {
+		k.spec.Labels = append(k.spec.Labels, types.Label{Pairs: to})
 	} else {
-		if e.spec.CommonLabels == nil {
-			e.spec.CommonLabels = to
+		if k.spec.CommonLabels == nil {
+			k.spec.CommonLabels = to
 		}
-		to = e.spec.CommonLabels
+		to = k.spec.CommonLabels
 	}
-	return addPairs("label", to, e.options.CommonLabels, e.options.ForceCommonLabels, e.env.expand)
+	return addPairs("label", to, k.options.CommonLabels, k.options.ForceCommonLabels, k.env.expand)
 }
 
-func (e *kustomizationEdit) editAnnotations() error {
-	if len(e.options.CommonAnnotations) == 0 {
+func (k *kustomizationEdit) editAnnotations() error {
+	if len(k.options.CommonAnnotations) == 0 {
 		return nil
 	}
-	if e.spec.CommonAnnotations == nil {
-		e.spec.CommonAnnotations = map[string]string{}
+	if k.spec.CommonAnnotations == nil {
+		k.spec.CommonAnnotations = map[string]string{}
 	}
 	expand := func(s string) string { return s }
-	if e.options.CommonAnnotationsEnvsubst {
-		expand = e.env.expand
+	if k.options.CommonAnnotationsEnvsubst {
+		expand = k.env.expand
 	}
-	return addPairs("annotation", e.spec.CommonAnnotations, e.options.CommonAnnotations, e.options.ForceCommonAnnotations, expand)
+	return addPairs("annotation", k.spec.CommonAnnotations, k.options.CommonAnnotations, k.options.ForceCommonAnnotations, expand)
 }
 
 // addPairs adds labels or annotations. One pair of quotes around a value is
@@ -226,13 +226,13 @@ func addPairs(what string, to, pairs map[string]string, force bool, expand func(
 	return nil
 }
 
-func (e *kustomizationEdit) editPatches() error {
-	for _, raw := range e.options.Patches {
+func (k *kustomizationEdit) editPatches() error {
+	for _, raw := range k.options.Patches {
 		var p types.Patch
 		if err := json.Unmarshal(raw, &p); err != nil {
 			return fmt.Errorf("a patch: %w", err)
 		}
-		e.spec.Patches = append(e.spec.Patches, p)
+		k.spec.Patches = append(k.spec.Patches, p)
 	}
 	return nil
 }

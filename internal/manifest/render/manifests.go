@@ -55,8 +55,8 @@ func (o *Object) toIdentity() identity {
 	return identity{group: group, kind: o.Kind, namespace: o.Namespace, name: o.Name}
 }
 
-func (a identity) compare(b identity) int {
-	return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.kind, b.kind), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name))
+func (id identity) compare(b identity) int {
+	return cmp.Or(cmp.Compare(id.group, b.group), cmp.Compare(id.kind, b.kind), cmp.Compare(id.namespace, b.namespace), cmp.Compare(id.name, b.name))
 }
 
 // objectCollector gathers a target's objects.
@@ -66,16 +66,16 @@ type objectCollector struct {
 	notes   map[string]bool
 }
 
-func (c *objectCollector) addNote(text string) {
-	if c.notes == nil {
-		c.notes = map[string]bool{}
+func (oc *objectCollector) addNote(text string) {
+	if oc.notes == nil {
+		oc.notes = map[string]bool{}
 	}
-	c.notes[text] = true
+	oc.notes[text] = true
 }
 
 // addYAML takes every object of a stream of YAML or JSON documents; empty ones
 // are skipped and lists are their items, as the repo server does.
-func (c *objectCollector) addYAML(data []byte) error {
+func (oc *objectCollector) addYAML(data []byte) error {
 	if err := checkAliases(data); err != nil {
 		return err
 	}
@@ -91,14 +91,14 @@ func (c *objectCollector) addYAML(data []byte) error {
 		if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
 			continue
 		}
-		if err := c.addJSON(raw); err != nil {
+		if err := oc.addJSON(raw); err != nil {
 			return err
 		}
 	}
 }
 
 // addJSON takes one object, or the items of a list.
-func (c *objectCollector) addJSON(raw []byte) error {
+func (oc *objectCollector) addJSON(raw []byte) error {
 	fields, err := decodeFields(raw)
 	if err != nil {
 		return fmt.Errorf("a manifest is no object: %w", err)
@@ -111,26 +111,26 @@ func (c *objectCollector) addJSON(raw []byte) error {
 		return nil // a list of nothing
 	case has:
 		if list, ok := items.([]any); ok {
-			return c.addItems(list)
+			return oc.addItems(list)
 		}
 	}
-	return c.addObject(fields)
+	return oc.addObject(fields)
 }
 
-func (c *objectCollector) addItems(list []any) error {
+func (oc *objectCollector) addItems(list []any) error {
 	for _, item := range list {
 		fields, ok := item.(map[string]any)
 		if !ok {
 			return errors.New("a list has an item that is no object")
 		}
-		if err := c.addObject(fields); err != nil {
+		if err := oc.addObject(fields); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *objectCollector) addObject(fields map[string]any) error {
+func (oc *objectCollector) addObject(fields map[string]any) error {
 	metadata, _ := fields["metadata"].(map[string]any)
 	text := func(m map[string]any, key string) string { s, _ := m[key].(string); return s }
 	o := Object{APIVersion: text(fields, "apiVersion"), Kind: text(fields, "kind"), Namespace: text(metadata, "namespace"), Name: text(metadata, "name")}
@@ -141,11 +141,11 @@ func (c *objectCollector) addObject(fields map[string]any) error {
 	if o.JSON, err = encodeFields(fields); err != nil {
 		return fmt.Errorf("%s %s: %w", o.Kind, o.Name, err)
 	}
-	c.objects = append(c.objects, o)
-	if len(c.objects) > maxObjects {
+	oc.objects = append(oc.objects, o)
+	if len(oc.objects) > maxObjects {
 		return fmt.Errorf("%w: more than %d objects", ErrLimit, maxObjects)
 	}
-	if c.size += len(o.JSON); c.size > maxOutputBytes {
+	if oc.size += len(o.JSON); oc.size > maxOutputBytes {
 		return fmt.Errorf("%w: manifests of more than %d bytes", ErrLimit, maxOutputBytes)
 	}
 	return nil
@@ -153,23 +153,23 @@ func (c *objectCollector) addObject(fields map[string]any) error {
 
 // buildManifests sorts what was gathered. Of an object that is given twice the
 // last counts, as in the controller.
-func (c *objectCollector) buildManifests(reads ReadSet) *Manifests {
-	last := make(map[identity]int, len(c.objects))
-	for i := range c.objects {
-		id := c.objects[i].toIdentity()
+func (oc *objectCollector) buildManifests(reads ReadSet) *Manifests {
+	last := make(map[identity]int, len(oc.objects))
+	for i := range oc.objects {
+		id := oc.objects[i].toIdentity()
 		if _, twice := last[id]; twice {
-			c.addNote(fmt.Sprintf("%s %s is given more than once; the last one counts", c.objects[i].Kind, c.objects[i].Name))
+			oc.addNote(fmt.Sprintf("%s %s is given more than once; the last one counts", oc.objects[i].Kind, oc.objects[i].Name))
 		}
 		last[id] = i
 	}
 	m := &Manifests{Objects: make([]Object, 0, len(last)), Reads: reads}
-	for i := range c.objects {
-		if last[c.objects[i].toIdentity()] == i {
-			m.Objects = append(m.Objects, c.objects[i])
+	for i := range oc.objects {
+		if last[oc.objects[i].toIdentity()] == i {
+			m.Objects = append(m.Objects, oc.objects[i])
 		}
 	}
 	slices.SortFunc(m.Objects, func(a, b Object) int { return a.toIdentity().compare(b.toIdentity()) })
-	m.Notes = slices.Sorted(maps.Keys(c.notes))
+	m.Notes = slices.Sorted(maps.Keys(oc.notes))
 	m.Digest = DigestObjects(m.Objects)
 	return m
 }
@@ -235,26 +235,26 @@ type aliasCounter struct {
 
 // countNodes is how many nodes n is with its aliases written out, at most a number
 // that is far too many.
-func (c *aliasCounter) countNodes(n *yaml.Node) (int, error) {
+func (a *aliasCounter) countNodes(n *yaml.Node) (int, error) {
 	const many = 1 << 40
 	if n.Kind == yaml.AliasNode {
-		size, known := c.sizes[n.Alias]
+		size, known := a.sizes[n.Alias]
 		if !known {
 			return 0, fmt.Errorf("%w: line %d: the alias *%s is part of what it stands for", ErrLimit, n.Line, n.Value)
 		}
 		return size, nil
 	}
-	c.written++
+	a.written++
 	total := 1
 	for _, child := range n.Content {
-		size, err := c.countNodes(child)
+		size, err := a.countNodes(child)
 		if err != nil {
 			return 0, err
 		}
 		total = min(total+size, many)
 	}
 	if n.Anchor != "" {
-		c.sizes[n] = total
+		a.sizes[n] = total
 	}
 	return total, nil
 }

@@ -102,28 +102,28 @@ type packedEntry struct {
 	folder bool
 }
 
-func (e packedEntry) Name() string               { return e.name }
-func (e packedEntry) Size() int64                { return e.size }
-func (e packedEntry) ModTime() time.Time         { return time.Time{} }
-func (e packedEntry) IsDir() bool                { return e.folder }
-func (e packedEntry) Sys() any                   { return nil }
-func (e packedEntry) Type() fs.FileMode          { return e.Mode().Type() }
-func (e packedEntry) Info() (fs.FileInfo, error) { return e, nil }
+func (p packedEntry) Name() string               { return p.name }
+func (p packedEntry) Size() int64                { return p.size }
+func (p packedEntry) ModTime() time.Time         { return time.Time{} }
+func (p packedEntry) IsDir() bool                { return p.folder }
+func (p packedEntry) Sys() any                   { return nil }
+func (p packedEntry) Type() fs.FileMode          { return p.Mode().Type() }
+func (p packedEntry) Info() (fs.FileInfo, error) { return p, nil }
 
-func (e packedEntry) Mode() fs.FileMode {
-	if e.folder {
+func (p packedEntry) Mode() fs.FileMode {
+	if p.folder {
 		return fs.ModeDir | 0o555
 	}
 	return 0o444
 }
 
 // Open opens a file or folder; a folder is listed by ReadDir.
-func (t packedTree) Open(name string) (fs.File, error) {
-	info, err := t.Stat(name)
+func (p packedTree) Open(name string) (fs.File, error) {
+	info, err := p.Stat(name)
 	if err != nil {
 		return nil, err
 	}
-	return &packedFile{Reader: bytes.NewReader(t[name]), info: info}, nil
+	return &packedFile{Reader: bytes.NewReader(p[name]), info: info}, nil
 }
 
 type packedFile struct {
@@ -131,15 +131,15 @@ type packedFile struct {
 	info fs.FileInfo
 }
 
-func (f *packedFile) Stat() (fs.FileInfo, error) { return f.info, nil }
-func (f *packedFile) Close() error               { return nil }
+func (p *packedFile) Stat() (fs.FileInfo, error) { return p.info, nil }
+func (p *packedFile) Close() error               { return nil }
 
 // Stat describes what lies at a name.
-func (t packedTree) Stat(name string) (fs.FileInfo, error) {
-	if data, is := t[name]; is {
+func (p packedTree) Stat(name string) (fs.FileInfo, error) {
+	if data, is := p[name]; is {
 		return packedEntry{name: path.Base(name), size: int64(len(data))}, nil
 	}
-	for file := range t {
+	for file := range p {
 		if name == "." || strings.HasPrefix(file, name+"/") {
 			return packedEntry{name: path.Base(name), folder: true}, nil
 		}
@@ -148,8 +148,8 @@ func (t packedTree) Stat(name string) (fs.FileInfo, error) {
 }
 
 // ReadFile gives a file's bytes, which are the caller's.
-func (t packedTree) ReadFile(name string) ([]byte, error) {
-	data, is := t[name]
+func (p packedTree) ReadFile(name string) ([]byte, error) {
+	data, is := p[name]
 	if !is {
 		return nil, &fs.PathError{Op: "read", Path: name, Err: fs.ErrNotExist}
 	}
@@ -157,13 +157,13 @@ func (t packedTree) ReadFile(name string) ([]byte, error) {
 }
 
 // ReadDir lists a folder, sorted by name.
-func (t packedTree) ReadDir(name string) ([]fs.DirEntry, error) {
+func (p packedTree) ReadDir(name string) ([]fs.DirEntry, error) {
 	prefix := name + "/"
 	if name == "." {
 		prefix = ""
 	}
 	entries := map[string]fs.DirEntry{}
-	for file, data := range t {
+	for file, data := range p {
 		rest, in := strings.CutPrefix(file, prefix)
 		if !in {
 			continue

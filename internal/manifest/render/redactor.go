@@ -37,9 +37,9 @@ func (id identity) isKnown() bool {
 }
 
 // hides says that a value is not shown; what is in a mapping or list is looked at for itself.
-func (v redactor) hides(value any) bool {
-	if v.hidden || !v.namesOnly || v.harmless {
-		return v.hidden
+func (r redactor) hides(value any) bool {
+	if r.hidden || !r.namesOnly || r.harmless {
+		return r.hidden
 	}
 	switch value.(type) {
 	case map[string]any, []any:
@@ -49,9 +49,9 @@ func (v redactor) hides(value any) bool {
 }
 
 // itemKey is the field that tells lists' items apart, whose values become part of paths.
-func (v redactor) itemKey(lists ...[]any) string {
+func (r redactor) itemKey(lists ...[]any) string {
 	key := itemKey(lists...)
-	if v.namesOnly && (key != "name" || v.free) {
+	if r.namesOnly && (key != "name" || r.free) {
 		return ""
 	}
 	return key
@@ -68,17 +68,17 @@ func newRedactor(o *Object, namesOnly bool) redactor {
 }
 
 // enterKey goes into one field of a mapping.
-func (v redactor) enterKey(parent map[string]any, key string) redactor {
-	out := v
+func (r redactor) enterKey(parent map[string]any, key string) redactor {
+	out := r
 	out.depth++
-	out.free = v.free || v.namesOnly && slices.Contains(freeKeys, key)
-	out.harmless = v.namesOnly && (!v.free && slices.Contains(harmlessKeys, key) || v.depth == 0 && (key == "apiVersion" || key == "kind"))
-	out.inConfigData = v.depth == 0 && v.kind == "ConfigMap" && (key == "data" || key == "binaryData")
+	out.free = r.free || r.namesOnly && slices.Contains(freeKeys, key)
+	out.harmless = r.namesOnly && (!r.free && slices.Contains(harmlessKeys, key) || r.depth == 0 && (key == "apiVersion" || key == "kind"))
+	out.inConfigData = r.depth == 0 && r.kind == "ConfigMap" && (key == "data" || key == "binaryData")
 	switch {
-	case v.hidden:
-	case slices.Contains(secretKinds, v.kind):
+	case r.hidden:
+	case slices.Contains(secretKinds, r.kind):
 		out.hidden = key == "data" || key == "stringData" || key == "encryptedData" || key == "kubectl.kubernetes.io/last-applied-configuration"
-	case v.inConfigData:
+	case r.inConfigData:
 		out.hidden = secretNamePattern.MatchString(key)
 	case key == "value":
 		name, _ := parent["name"].(string)
@@ -89,32 +89,32 @@ func (v redactor) enterKey(parent map[string]any, key string) redactor {
 
 // enterEither goes into a field that both sides have: it is hidden when either
 // side's is.
-func (v redactor) enterEither(a, b map[string]any, key string) redactor {
-	out := v.enterKey(a, key)
-	out.hidden = out.hidden || v.enterKey(b, key).hidden
+func (r redactor) enterEither(a, b map[string]any, key string) redactor {
+	out := r.enterKey(a, key)
+	out.hidden = out.hidden || r.enterKey(b, key).hidden
 	return out
 }
 
 // maskSecrets is a value with what is secret in it replaced; keys stay.
-func (v redactor) maskSecrets(value any) any {
+func (r redactor) maskSecrets(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
 		out := make(map[string]any, len(value))
 		for key, item := range value {
-			out[key] = v.enterKey(value, key).maskSecrets(item)
+			out[key] = r.enterKey(value, key).maskSecrets(item)
 		}
 		return out
 	case []any:
-		if v.hidden {
+		if r.hidden {
 			break
 		}
 		out := make([]any, len(value))
 		for i, item := range value {
-			out[i] = v.maskSecrets(item)
+			out[i] = r.maskSecrets(item)
 		}
 		return out
 	}
-	if v.hides(value) {
+	if r.hides(value) {
 		return Placeholder
 	}
 	return value

@@ -63,20 +63,20 @@ func listMappings(v any) []map[string]any {
 }
 
 // countVisits counts the parts that judge one and the same value.
-func (e *recursionChecker) countVisits(v map[string]any) (int, error) {
+func (r *recursionChecker) countVisits(v map[string]any) (int, error) {
 	const most = 100_000
 	id := reflect.ValueOf(v).Pointer()
-	if n, known := e.cost[id]; known {
+	if n, known := r.cost[id]; known {
 		return n, nil
 	}
-	if e.visiting[id] {
+	if r.visiting[id] {
 		return 0, fmt.Errorf("%w: it refers to itself without an end", ErrLimit)
 	}
-	e.visiting[id] = true
-	defer delete(e.visiting, id)
+	r.visiting[id] = true
+	defer delete(r.visiting, id)
 	total := 1
-	for _, part := range e.inPlaceParts(v) {
-		n, err := e.countVisits(part)
+	for _, part := range r.inPlaceParts(v) {
+		n, err := r.countVisits(part)
 		if err != nil {
 			return 0, err
 		}
@@ -84,15 +84,15 @@ func (e *recursionChecker) countVisits(v map[string]any) (int, error) {
 			return 0, fmt.Errorf("%w: more than %d of its parts judge one value", ErrLimit, most)
 		}
 	}
-	e.cost[id] = total
+	r.cost[id] = total
 	return total, nil
 }
 
 // inPlaceParts are the parts that judge the same value as v does.
-func (e *recursionChecker) inPlaceParts(v map[string]any) []map[string]any {
+func (r *recursionChecker) inPlaceParts(v map[string]any) []map[string]any {
 	parts := []any{v["not"], v["if"], v["then"], v["else"]}
 	if ref, ok := v["$ref"].(string); ok {
-		parts = append(parts, e.resolveRef(ref))
+		parts = append(parts, r.resolveRef(ref))
 	}
 	for _, key := range []string{"allOf", "anyOf", "oneOf"} {
 		list, _ := v[key].([]any)
@@ -113,15 +113,15 @@ func (e *recursionChecker) inPlaceParts(v map[string]any) []map[string]any {
 
 // resolveRef follows a reference within the document as the validator does, which
 // takes an anchor that isn't there for the whole document; nil where there is nothing.
-func (e *recursionChecker) resolveRef(text string) any {
+func (r *recursionChecker) resolveRef(text string) any {
 	ref, err := gojsonreference.NewJsonReference(text)
 	if err != nil {
 		return nil
 	}
-	if part, ok := e.anchors[ref.String()]; ok {
+	if part, ok := r.anchors[ref.String()]; ok {
 		return part
 	}
-	part, _, err := ref.GetPointer().Get(e.doc)
+	part, _, err := ref.GetPointer().Get(r.doc)
 	if err != nil {
 		return nil
 	}

@@ -76,23 +76,23 @@ func newTreeReader(ctx context.Context, tree fs.FS) *treeReader {
 }
 
 // readSet is what was looked at so far.
-func (f *treeReader) readSet() ReadSet {
-	list := func(kind int) []string { return slices.Sorted(maps.Keys(f.seen[kind])) }
+func (t *treeReader) readSet() ReadSet {
+	list := func(kind int) []string { return slices.Sorted(maps.Keys(t.seen[kind])) }
 	return ReadSet{Files: list(sawFile), Links: list(sawLink), Folders: list(sawFolder), Absent: list(sawAbsent)}
 }
 
-func (f *treeReader) countAccess() error {
-	if err := f.ctx.Err(); err != nil {
+func (t *treeReader) countAccess() error {
+	if err := t.ctx.Err(); err != nil {
 		return err
 	}
-	if f.accesses++; f.accesses > maxAccesses {
+	if t.accesses++; t.accesses > maxAccesses {
 		return fmt.Errorf("%w: more than %d looks at files", ErrLimit, maxAccesses)
 	}
 	return nil
 }
 
 // find looks a path from the tree's root up. That nothing is there is no error.
-func (f *treeReader) find(p string) (location, error) {
+func (t *treeReader) find(p string) (location, error) {
 	clean, ok := cleanTreePath(p)
 	if !ok {
 		return location{}, fmt.Errorf("%s: %w", p, errOutside)
@@ -100,36 +100,36 @@ func (f *treeReader) find(p string) (location, error) {
 	if !fs.ValidPath(clean) {
 		return location{path: clean}, nil // git may have such a name, no layout refers to it
 	}
-	return f.findAt(clean, 0)
+	return t.findAt(clean, 0)
 }
 
-func (f *treeReader) findAt(p string, depth int) (location, error) {
-	if found, ok := f.locations[p]; ok {
+func (t *treeReader) findAt(p string, depth int) (location, error) {
+	if found, ok := t.locations[p]; ok {
 		return found, nil
 	}
-	if err := f.countAccess(); err != nil {
+	if err := t.countAccess(); err != nil {
 		return location{}, err
 	}
-	found, err := f.resolveLinks(p, depth)
+	found, err := t.resolveLinks(p, depth)
 	if err != nil {
 		return location{}, err
 	}
 	if found.kind == kindMissing {
-		f.seen[sawAbsent][found.path] = true
+		t.seen[sawAbsent][found.path] = true
 	}
-	f.locations[p] = found
+	t.locations[p] = found
 	return found, nil
 }
 
-func (f *treeReader) resolveLinks(p string, depth int) (location, error) {
+func (t *treeReader) resolveLinks(p string, depth int) (location, error) {
 	if depth > maxLinks {
 		return location{}, fmt.Errorf("%s: more than %d symbolic links in a row", p, maxLinks)
 	}
-	if f.linkFS == nil || p == "." {
-		info, err := fs.Stat(f.tree, p)
+	if t.linkFS == nil || p == "." {
+		info, err := fs.Stat(t.tree, p)
 		return newLocation(p, info, err)
 	}
-	parent, err := f.findAt(path.Dir(p), depth)
+	parent, err := t.findAt(path.Dir(p), depth)
 	if err != nil {
 		return location{}, err
 	}
@@ -138,22 +138,22 @@ func (f *treeReader) resolveLinks(p string, depth int) (location, error) {
 		return location{path: at}, nil
 	}
 	if at != p {
-		return f.findAt(at, depth)
+		return t.findAt(at, depth)
 	}
-	info, err := f.linkFS.Lstat(at)
+	info, err := t.linkFS.Lstat(at)
 	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
 		return newLocation(at, info, err)
 	}
-	to, err := f.linkFS.ReadLink(at)
+	to, err := t.linkFS.ReadLink(at)
 	if err != nil {
 		return location{}, fmt.Errorf("reading the symbolic link %s: %w", at, err)
 	}
-	f.seen[sawLink][at] = true
+	t.seen[sawLink][at] = true
 	next, ok := cleanTreePath(path.Join(path.Dir(at), to))
 	if !ok || path.IsAbs(to) || !fs.ValidPath(next) {
 		return location{}, fmt.Errorf("the symbolic link %s: %w", at, errOutside)
 	}
-	return f.findAt(next, depth+1)
+	return t.findAt(next, depth+1)
 }
 
 // newLocation is what looking a path up gave.
@@ -175,30 +175,30 @@ func newLocation(p string, info fs.FileInfo, err error) (location, error) {
 var lfsHeader = []byte("version https://git-lfs.github.com/spec/")
 
 // read returns a file's bytes. A path where no file is gives fs.ErrNotExist.
-func (f *treeReader) read(p string) ([]byte, error) {
-	found, err := f.find(p)
+func (t *treeReader) read(p string) ([]byte, error) {
+	found, err := t.find(p)
 	if err != nil {
 		return nil, err
 	}
 	if found.kind != kindFile {
 		return nil, fmt.Errorf("%s: %w", p, fs.ErrNotExist)
 	}
-	if err := f.countAccess(); err != nil {
+	if err := t.countAccess(); err != nil {
 		return nil, err
 	}
-	info, err := fs.Stat(f.tree, found.path)
+	info, err := fs.Stat(t.tree, found.path)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", p, err)
 	}
 	if info.Size() > MaxFileBytes {
 		return nil, fmt.Errorf("reading %s: %w: it has %d bytes, more than %d", p, ErrLimit, info.Size(), MaxFileBytes)
 	}
-	data, err := fs.ReadFile(f.tree, found.path)
+	data, err := fs.ReadFile(t.tree, found.path)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", p, err)
 	}
-	f.seen[sawFile][found.path] = true
-	if f.bytesRead += len(data); f.bytesRead > maxReadBytes || len(data) > MaxFileBytes {
+	t.seen[sawFile][found.path] = true
+	if t.bytesRead += len(data); t.bytesRead > maxReadBytes || len(data) > MaxFileBytes {
 		return nil, fmt.Errorf("reading %s: %w: more than %d bytes in all", p, ErrLimit, maxReadBytes)
 	}
 	if bytes.HasPrefix(data, lfsHeader) {
@@ -208,33 +208,33 @@ func (f *treeReader) read(p string) ([]byte, error) {
 }
 
 // readIfFile returns a file's bytes, or false where no file is.
-func (f *treeReader) readIfFile(p string) ([]byte, bool, error) {
-	found, err := f.find(p)
+func (t *treeReader) readIfFile(p string) ([]byte, bool, error) {
+	found, err := t.find(p)
 	if err != nil || found.kind != kindFile {
 		return nil, false, err
 	}
-	data, err := f.read(p)
+	data, err := t.read(p)
 	return data, err == nil, err
 }
 
 // list gives the entries of a folder, sorted by name; a symbolic link is
 // listed as one.
-func (f *treeReader) list(p string) ([]fs.DirEntry, error) {
-	found, err := f.find(p)
+func (t *treeReader) list(p string) ([]fs.DirEntry, error) {
+	found, err := t.find(p)
 	if err != nil {
 		return nil, err
 	}
 	if found.kind != kindFolder {
 		return nil, fmt.Errorf("%s: %w", p, fs.ErrNotExist)
 	}
-	if err := f.countAccess(); err != nil {
+	if err := t.countAccess(); err != nil {
 		return nil, err
 	}
-	entries, err := fs.ReadDir(f.tree, found.path)
+	entries, err := fs.ReadDir(t.tree, found.path)
 	if err != nil {
 		return nil, fmt.Errorf("listing %s: %w", p, err)
 	}
-	f.seen[sawFolder][found.path] = true
+	t.seen[sawFolder][found.path] = true
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return entries, nil
 }

@@ -104,14 +104,14 @@ func groupHunks(hunks []Hunk) []hunkGroup {
 	return out
 }
 
-func (g hunkGroup) writeHunks(b *strings.Builder, old, recent []string) {
-	first, last := g[0], g[len(g)-1]
+func (hg hunkGroup) writeHunks(b *strings.Builder, old, recent []string) {
+	first, last := hg[0], hg[len(hg)-1]
 	before, after := min(contextLines, first.OldFrom), min(contextLines, len(old)-last.OldTo)
 	oldFrom, oldTo := first.OldFrom-before, last.OldTo+after
 	newFrom, newTo := first.NewFrom-before, last.NewTo+after
 	fmt.Fprintf(b, "@@ -%s +%s @@\n", formatRange(oldFrom, oldTo), formatRange(newFrom, newTo))
 	at := oldFrom
-	for _, h := range g {
+	for _, h := range hg {
 		writeLines(b, " ", old[at:h.OldFrom])
 		writeLines(b, "-", old[h.OldFrom:h.OldTo])
 		writeLines(b, "+", recent[h.NewFrom:h.NewTo])

@@ -39,37 +39,37 @@ func NewRateLimit(now func() time.Time) *RateLimit {
 
 // Allow takes one answer for a login; false when it has to wait, or when so many
 // people ask at once that another one can't be remembered.
-func (l *RateLimit) Allow(login string) bool {
+func (r *RateLimit) Allow(login string) bool {
 	login = strings.ToLower(login)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := l.now()
-	l.all = l.all.refillAt(now, perAll, everyAll)
-	b, known := l.logins[login]
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.now()
+	r.all = r.all.refillAt(now, perAll, everyAll)
+	b, known := r.logins[login]
 	if !known {
-		if len(l.logins) >= maxLogins {
-			l.dropFullBuckets(now)
+		if len(r.logins) >= maxLogins {
+			r.dropFullBuckets(now)
 		}
-		if len(l.logins) >= maxLogins {
+		if len(r.logins) >= maxLogins {
 			return false
 		}
 		b = bucket{Left: perLogin, At: now}
 	}
 	b = b.refillAt(now, perLogin, everyLogin)
-	if b.Left == 0 || l.all.Left == 0 {
+	if b.Left == 0 || r.all.Left == 0 {
 		return false
 	}
 	b.Left--
-	l.all.Left--
-	l.logins[login] = b
+	r.all.Left--
+	r.logins[login] = b
 	return true
 }
 
 // dropFullBuckets drops who would start with everything left anyway.
-func (l *RateLimit) dropFullBuckets(now time.Time) {
-	for k, b := range l.logins {
+func (r *RateLimit) dropFullBuckets(now time.Time) {
+	for k, b := range r.logins {
 		if b.refillAt(now, perLogin, everyLogin).Left == perLogin {
-			delete(l.logins, k)
+			delete(r.logins, k)
 		}
 	}
 }

@@ -25,7 +25,7 @@ type ImageHabit struct {
 }
 
 // isHabit says that it counts.
-func (h *ImageHabit) isHabit() bool { return h.Seen >= habitSeen }
+func (i *ImageHabit) isHabit() bool { return i.Seen >= habitSeen }
 
 // nameInManifests is a running image's name as the manifests have it, by the habits that count.
 func nameInManifests(image string, habits []ImageHabit) imageName {

@@ -56,17 +56,17 @@ func (op *Operation) firstFailure() *SyncResult {
 }
 
 // HasFailed says that the resource could not be applied, or that it or the hook failed.
-func (r *SyncResult) HasFailed() bool {
-	return r.Status == syncFailed || r.Phase == failed || r.Phase == errored
+func (s *SyncResult) HasFailed() bool {
+	return s.Status == syncFailed || s.Phase == failed || s.Phase == errored
 }
 
 // describe names what failed, with its message.
-func (r *SyncResult) describe() string {
-	name := r.Kind + " " + r.Name
-	if r.Hook != "" {
-		name = "the " + r.Hook + " hook " + name
+func (s *SyncResult) describe() string {
+	name := s.Kind + " " + s.Name
+	if s.Hook != "" {
+		name = "the " + s.Hook + " hook " + name
 	}
-	return clipMessage(name + messageSuffix(r.Message))
+	return clipMessage(name + messageSuffix(s.Message))
 }
 
 // operationRelation is how the last operation stands to the commit. Before means

@@ -25,18 +25,18 @@ type applicationModel struct {
 
 var relations = []Relation{Holds, Superseded, Before, Unresolved}
 
-func (w *applicationModel) step(t *rapid.T) {
+func (am *applicationModel) step(t *rapid.T) {
 	pick := func(label string, from ...string) string { return rapid.SampledFrom(from).Draw(t, label) }
 	if rapid.IntRange(0, 30).Draw(t, "gone") == 0 {
-		w.app = nil
-	} else if w.app == nil {
-		w.app = &App{Name: "web", UID: pick("uid", "u1", "u2"), ComparedToSpec: true, AutoSync: true, ReconciledAt: cluster}
+		am.app = nil
+	} else if am.app == nil {
+		am.app = &App{Name: "web", UID: pick("uid", "u1", "u2"), ComparedToSpec: true, AutoSync: true, ReconciledAt: cluster}
 	}
-	w.down = pick("down", "", "", "", "", "", "", "", "connection refused")
-	if w.app == nil {
+	am.down = pick("down", "", "", "", "", "", "", "", "connection refused")
+	if am.app == nil {
 		return
 	}
-	next := *w.app
+	next := *am.app
 	a := &next
 	for range rapid.IntRange(1, 4).Draw(t, "changes") {
 		switch rapid.IntRange(0, 12).Draw(t, "change") {
@@ -47,12 +47,12 @@ func (w *applicationModel) step(t *rapid.T) {
 		case 3:
 			a.SyncStatus = pick("sync", "Synced", "Synced", "Synced", "OutOfSync", "Unknown", "")
 		case 4:
-			w.rel = rapid.SliceOfN(rapid.SampledFrom(append(relations, Holds, Holds, Holds, Holds, Holds)), 0, 2).Draw(t, "rel")
-			a.Revisions = []string{fmt.Sprint(w.rel)}
+			am.rel = rapid.SliceOfN(rapid.SampledFrom(append(relations, Holds, Holds, Holds, Holds, Holds)), 0, 2).Draw(t, "rel")
+			a.Revisions = []string{fmt.Sprint(am.rel)}
 		case 5:
 			a.Operation = &Operation{Phase: pick("phase", "Running", "Succeeded", "Succeeded", "Failed", "Error", "Terminating"), Revisions: a.Revisions,
 				Message: pick("message", "", "x", "Sync operation blocked by sync window")}
-			w.op = rapid.SliceOfN(rapid.SampledFrom(relations), 0, 1).Draw(t, "op")
+			am.op = rapid.SliceOfN(rapid.SampledFrom(relations), 0, 1).Draw(t, "op")
 		case 6:
 			a.RefreshPending = !a.RefreshPending
 			if !a.RefreshPending {
@@ -73,29 +73,29 @@ func (w *applicationModel) step(t *rapid.T) {
 			a.HealthInTree = rapid.IntRange(0, 3).Draw(t, "in the tree") == 0
 			a.Unchecked.Total = rapid.IntRange(0, 1).Draw(t, "unchecked")
 		case 12: // all is well
-			w.rel, a.Revisions, w.op, a.Operation = []Relation{Holds}, []string{"x"}, nil, nil
+			am.rel, a.Revisions, am.op, a.Operation = []Relation{Holds}, []string{"x"}, nil, nil
 			a.SyncStatus, a.Health, a.ComparedToSpec, a.Pending, a.Conditions = "Synced", "Healthy", true, false, nil
 		}
 	}
-	next = TrackRefresh(w.app, next)
-	w.app = &next
+	next = TrackRefresh(am.app, next)
+	am.app = &next
 }
 
 // recordTruth notes the truth after a step: done means the facts of 2 and 3.
-func (w *applicationModel) recordTruth() (done bool) {
-	a := w.app
-	w.sure = w.down == "" && a != nil && a.SyncStatus != "Unknown" &&
+func (am *applicationModel) recordTruth() (done bool) {
+	a := am.app
+	am.sure = am.down == "" && a != nil && a.SyncStatus != "Unknown" &&
 		!slices.ContainsFunc(a.Conditions, func(c Condition) bool { return c.Type == "ComparisonError" })
-	w.holds = w.down == "" && a != nil && len(w.rel) > 0 && !slices.ContainsFunc(w.rel, func(r Relation) bool { return r != Holds })
-	done = w.sure && w.holds && a.SyncStatus == "Synced" && a.ComparedToSpec && !a.Pending && !inProgress(a)
+	am.holds = am.down == "" && a != nil && len(am.rel) > 0 && !slices.ContainsFunc(am.rel, func(r Relation) bool { return r != Holds })
+	done = am.sure && am.holds && a.SyncStatus == "Synced" && a.ComparedToSpec && !a.Pending && !inProgress(a)
 	if a == nil {
 		return done
 	}
-	if done && w.doneAt.IsZero() {
-		w.doneAt = a.ReconciledAt
+	if done && am.doneAt.IsZero() {
+		am.doneAt = a.ReconciledAt
 	}
-	if !w.doneAt.IsZero() && !a.ReconciledAt.Equal(w.doneAt) {
-		w.reconciled = true
+	if !am.doneAt.IsZero() && !a.ReconciledAt.Equal(am.doneAt) {
+		am.reconciled = true
 	}
 	return done
 }

@@ -32,16 +32,16 @@ func (j *judgement) queuedVerdict() (Verdict, bool) {
 
 // isUnhealthy says that the step after another Application's doesn't begin before somebody has
 // mended that one.
-func (w *StepMember) isUnhealthy() bool { return w.Health == degradedHealth || w.Health == missing }
+func (s *StepMember) isUnhealthy() bool { return s.Health == degradedHealth || s.Health == missing }
 
 // describe says how another Application of the set is.
-func (w *StepMember) describe() string {
-	said := w.Status
-	if w.isUnhealthy() {
-		said = w.Health + ", so it is blocked"
+func (s *StepMember) describe() string {
+	said := s.Status
+	if s.isUnhealthy() {
+		said = s.Health + ", so it is blocked"
 	}
-	if !w.Since.IsZero() {
-		said += " since " + w.Since.UTC().Format(time.RFC3339)
+	if !s.Since.IsZero() {
+		said += " since " + s.Since.UTC().Format(time.RFC3339)
 	}
 	return said
 }

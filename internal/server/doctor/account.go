@@ -15,28 +15,28 @@ import (
 // Liftlock's own then, and is neither a command nor an approval nor a veto. No forge says whether
 // a token is a person's or a machine user's, so what counts are pull requests that Liftlock would
 // not open.
-func (k *repositoryCheck) checkAccount(ctx context.Context) {
-	me, err := k.forge.Me(ctx)
+func (r *repositoryCheck) checkAccount(ctx context.Context) {
+	me, err := r.forge.Me(ctx)
 	if err != nil || me.Bot {
 		return // which the credentials' check says, or nobody works as
 	}
-	pulls, err := k.readRecentPulls(ctx)
+	pulls, err := r.readRecentPulls(ctx)
 	if err != nil {
-		k.found.add("account-unread", k.where, "whether a person works with Liftlock's account can't be seen, as its pull requests can't be read: "+err.Error(), "try again when the forge answers")
+		r.found.add("account-unread", r.where, "whether a person works with Liftlock's account can't be seen, as its pull requests can't be read: "+err.Error(), "try again when the forge answers")
 		return
 	}
 	for i := range pulls {
 		p := &pulls[i]
 		if _, ours := promotion.ParseBranch(p.Branch); strings.EqualFold(p.Author, me.Login) && (!ours || p.Fork) {
-			k.found.add("account-personal", k.where, fmt.Sprintf("%s was opened by %s, as whom Liftlock works, from a branch that isn't Liftlock's: a person seems to work with this account, and what they comment, review, label or close there is taken for Liftlock's own and not acted on", k.repo.Number(p.Number), me.Login), k.ownAccount())
+			r.found.add("account-personal", r.where, fmt.Sprintf("%s was opened by %s, as whom Liftlock works, from a branch that isn't Liftlock's: a person seems to work with this account, and what they comment, review, label or close there is taken for Liftlock's own and not acted on", r.repo.Number(p.Number), me.Login), r.ownAccount())
 			return
 		}
 	}
 }
 
 // ownAccount says what an account of Liftlock's own can be.
-func (k *repositoryCheck) ownAccount() string {
-	switch k.forgeOf.Type {
+func (r *repositoryCheck) ownAccount() string {
+	switch r.forgeOf.Type {
 	case config.GitHub:
 		return "have Liftlock work as a GitHub App, or with the token of an account that nobody else uses"
 	case config.GitLab:
@@ -46,13 +46,13 @@ func (k *repositoryCheck) ownAccount() string {
 }
 
 // readRecentPulls reads the pull requests of the last days, once.
-func (k *repositoryCheck) readRecentPulls(ctx context.Context) ([]forge.PullRequest, error) {
-	if !k.pullsRead {
-		pulls, err := k.forge.PullRequests(ctx, k.repo, k.Now().Add(-recentDays*24*time.Hour))
+func (r *repositoryCheck) readRecentPulls(ctx context.Context) ([]forge.PullRequest, error) {
+	if !r.pullsRead {
+		pulls, err := r.forge.PullRequests(ctx, r.repo, r.Now().Add(-recentDays*24*time.Hour))
 		if err != nil {
 			return nil, err
 		}
-		k.pulls, k.pullsRead = pulls, true
+		r.pulls, r.pullsRead = pulls, true
 	}
-	return k.pulls, nil
+	return r.pulls, nil
 }

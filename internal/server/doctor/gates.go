@@ -34,19 +34,19 @@ type recentChecks struct {
 }
 
 // readRecentChecks reads which checks ran of late, where a gate goes by them.
-func (k *repositoryCheck) readRecentChecks(ctx context.Context, pipes []*pipeline.Pipeline) (ran recentChecks) {
+func (r *repositoryCheck) readRecentChecks(ctx context.Context, pipes []*pipeline.Pipeline) (ran recentChecks) {
 	if !slices.ContainsFunc(pipes, requiresChecks) {
 		return ran
 	}
-	pulls, err := k.readRecentPulls(ctx)
+	pulls, err := r.readRecentPulls(ctx)
 	if err != nil {
-		k.found.add("checks-unread", k.where, "which checks ran of late can't be read: "+err.Error(), "try again when the forge answers")
+		r.found.add("checks-unread", r.where, "which checks ran of late can't be read: "+err.Error(), "try again when the forge answers")
 		return ran
 	}
 	for i := range pulls[:min(len(pulls), recentPulls)] {
-		checks, err := k.forge.Checks(ctx, k.repo, pulls[i].Head)
+		checks, err := r.forge.Checks(ctx, r.repo, pulls[i].Head)
 		if err != nil {
-			k.found.add("checks-unread", k.where, "which checks ran of late can't be read: "+err.Error(), "let the token read commit statuses and check runs")
+			r.found.add("checks-unread", r.where, "which checks ran of late can't be read: "+err.Error(), "let the token read commit statuses and check runs")
 			return recentChecks{}
 		}
 		ran.known = true
@@ -81,18 +81,18 @@ type teamMembers struct {
 }
 
 // checkGates checks that each gate of a pipeline can be passed by somebody, some time.
-func (k *repositoryCheck) checkGates(ctx context.Context, where string, p *pipeline.Pipeline, tree fs.FS, ran recentChecks) {
-	c := &gatesCheck{repositoryCheck: k, ctx: ctx, where: where, tree: tree, ran: ran, teams: map[string]*teamMembers{}, users: map[string]bool{}}
+func (r *repositoryCheck) checkGates(ctx context.Context, where string, p *pipeline.Pipeline, tree fs.FS, ran recentChecks) {
+	c := &gatesCheck{repositoryCheck: r, ctx: ctx, where: where, tree: tree, ran: ran, teams: map[string]*teamMembers{}, users: map[string]bool{}}
 	for i := range p.Spec.Environments {
 		e := &p.Spec.Environments[i]
 		if e.IsSource() {
 			continue
 		}
 		gates := slices.Clone(e.Gates)
-		for _, f := range k.Config.FloorApprovals(e.Name) {
+		for _, f := range r.Config.FloorApprovals(e.Name) {
 			gates = append(gates, policies.Gate{Approvals: f})
 		}
-		for _, f := range k.Config.FreezesOf(e.Name) {
+		for _, f := range r.Config.FreezesOf(e.Name) {
 			gates = append(gates, policies.Gate{Freeze: f})
 		}
 		for j := range gates {
@@ -104,29 +104,29 @@ func (k *repositoryCheck) checkGates(ctx context.Context, where string, p *pipel
 	}
 }
 
-func (c *gatesCheck) checkGate(environment string, g *policies.Gate) {
+func (gc *gatesCheck) checkGate(environment string, g *policies.Gate) {
 	what := environment + "'s gate " + g.Name()
 	switch {
 	case g.Approvals != nil:
-		c.checkApprovals(what, g.Approvals)
+		gc.checkApprovals(what, g.Approvals)
 	case g.Freeze != nil, (g.Window != nil || len(g.Windows) > 0) && !g.FollowsSyncWindows():
-		c.checkTimes(what, g)
-	case g.Checks != nil && c.ran.known:
-		if missing := g.Checks.Unmatched(c.ran.names); len(missing) > 0 {
-			c.found.add("check-never-ran", c.where, fmt.Sprintf("%s waits for %s, which ran on none of the last pull requests", what, strings.Join(missing, ", ")), "have it run on the branches below liftlock/ too, or correct its name; of late there were: "+wording.JoinFew(compactSorted(c.ran.names), 10))
+		gc.checkTimes(what, g)
+	case g.Checks != nil && gc.ran.known:
+		if missing := g.Checks.Unmatched(gc.ran.names); len(missing) > 0 {
+			gc.found.add("check-never-ran", gc.where, fmt.Sprintf("%s waits for %s, which ran on none of the last pull requests", what, strings.Join(missing, ", ")), "have it run on the branches below liftlock/ too, or correct its name; of late there were: "+wording.JoinFew(compactSorted(gc.ran.names), 10))
 		}
 	}
 }
 
 // checkTimes checks that a gate that goes by the clock opens before long.
-func (c *gatesCheck) checkTimes(what string, g *policies.Gate) {
-	r := g.Evaluate(policies.Facts{Now: c.Now()})
+func (gc *gatesCheck) checkTimes(what string, g *policies.Gate) {
+	r := g.Evaluate(policies.Facts{Now: gc.Now()})
 	switch {
 	case r.Outcome == policies.Pass:
 	case r.Until.IsZero():
-		c.found.add("closed-long", c.where, fmt.Sprintf("%s stays closed, nobody can say until when: %s", what, r.Reason), "correct its times in the pipeline file")
-	case r.Until.Sub(c.Now()) > longClosed:
-		c.found.add("closed-long", c.where, fmt.Sprintf("%s stays closed until %s: %s", what, r.Until.UTC().Format(time.DateOnly), g.Describe()), "see whether that is meant: nothing is merged there before")
+		gc.found.add("closed-long", gc.where, fmt.Sprintf("%s stays closed, nobody can say until when: %s", what, r.Reason), "correct its times in the pipeline file")
+	case r.Until.Sub(gc.Now()) > longClosed:
+		gc.found.add("closed-long", gc.where, fmt.Sprintf("%s stays closed until %s: %s", what, r.Until.UTC().Format(time.DateOnly), g.Describe()), "see whether that is meant: nothing is merged there before")
 	}
 }
 
@@ -137,43 +137,43 @@ func compactSorted(names []string) []string {
 }
 
 // checkApprovals checks that there are people enough whose approvals count.
-func (c *gatesCheck) checkApprovals(what string, a *policies.Approvals) {
+func (gc *gatesCheck) checkApprovals(what string, a *policies.Approvals) {
 	from := &a.From
 	if from.Codeowners {
-		c.checkCodeowners(what)
+		gc.checkCodeowners(what)
 	}
-	who, complete := c.checkAccounts(what, from.Teams, from.Users)
+	who, complete := gc.checkAccounts(what, from.Teams, from.Users)
 	if !complete || from.IsEmpty() || from.Codeowners {
 		return
 	}
 	switch n := len(who); {
 	case n < a.Count:
-		c.found.add("approvers-few", c.where, fmt.Sprintf("%s takes %s, and %s could give one", what, wording.Plural(a.Count, "approval", "approvals"), wording.Plural(n, "person", "people")), "name more people or teams, or let fewer approve")
+		gc.found.add("approvers-few", gc.where, fmt.Sprintf("%s takes %s, and %s could give one", what, wording.Plural(a.Count, "approval", "approvals"), wording.Plural(n, "person", "people")), "name more people or teams, or let fewer approve")
 	case n == a.Count:
-		c.found.add("approvers-scarce", c.where, fmt.Sprintf("%s takes %s, and no more people than that could give one: a release by one of them is never approved", what, wording.Plural(n, "approval", "approvals")), "name one more")
+		gc.found.add("approvers-scarce", gc.where, fmt.Sprintf("%s takes %s, and no more people than that could give one: a release by one of them is never approved", what, wording.Plural(n, "approval", "approvals")), "name one more")
 	}
 }
 
 // checkCodeowners checks that there is a file that names the owners, which is read.
-func (c *gatesCheck) checkCodeowners(what string) {
-	if c.forgeOf.Type == config.GitLab {
-		c.found.add("codeowners-unusable", c.where, what+" goes by CODEOWNERS, which isn't read on GitLab yet, so it waits for ever", "name the owners in users or teams")
+func (gc *gatesCheck) checkCodeowners(what string) {
+	if gc.forgeOf.Type == config.GitLab {
+		gc.found.add("codeowners-unusable", gc.where, what+" goes by CODEOWNERS, which isn't read on GitLab yet, so it waits for ever", "name the owners in users or teams")
 		return
 	}
-	files := forge.CodeownersFiles(c.forgeOf.Type)
+	files := forge.CodeownersFiles(gc.forgeOf.Type)
 	for _, f := range files {
-		if info, err := fs.Stat(c.tree, f); err == nil && info.Mode().IsRegular() {
+		if info, err := fs.Stat(gc.tree, f); err == nil && info.Mode().IsRegular() {
 			return
 		}
 	}
-	c.found.add("codeowners-unusable", c.where, what+" goes by CODEOWNERS, and the branch has none", "commit one as "+strings.Join(files, ", or as "))
+	gc.found.add("codeowners-unusable", gc.where, what+" goes by CODEOWNERS, and the branch has none", "commit one as "+strings.Join(files, ", or as "))
 }
 
 // checkAccounts checks that teams and users are there and may do what they are named for, and gives
 // the logins of those whose word would count; complete false: there may be more.
-func (c *gatesCheck) checkAccounts(what string, teams, users []string) (who []string, complete bool) {
+func (gc *gatesCheck) checkAccounts(what string, teams, users []string) (who []string, complete bool) {
 	complete = true
-	me, err := c.forge.Me(c.ctx)
+	me, err := gc.forge.Me(gc.ctx)
 	if err != nil {
 		return nil, false // which was found when the rules were read
 	}
@@ -184,13 +184,13 @@ func (c *gatesCheck) checkAccounts(what string, teams, users []string) (who []st
 	}
 	for _, u := range users {
 		if strings.EqualFold(u, me.Login) {
-			c.found.add("approver-own", c.where, fmt.Sprintf("%s names %s, which is Liftlock's own account and never counts", what, u), "name somebody else, or give Liftlock an account of its own")
-		} else if c.checkUser(what, u) {
+			gc.found.add("approver-own", gc.where, fmt.Sprintf("%s names %s, which is Liftlock's own account and never counts", what, u), "name somebody else, or give Liftlock an account of its own")
+		} else if gc.checkUser(what, u) {
 			add(u)
 		}
 	}
 	for _, t := range teams {
-		m := c.readTeam(what, t)
+		m := gc.readTeam(what, t)
 		if m == nil {
 			complete = false
 			continue
@@ -204,45 +204,45 @@ func (c *gatesCheck) checkAccounts(what string, teams, users []string) (who []st
 }
 
 // checkUser says whether a person's approval or command would count.
-func (c *gatesCheck) checkUser(what, login string) bool {
-	seen, known := c.users[login]
+func (gc *gatesCheck) checkUser(what, login string) bool {
+	seen, known := gc.users[login]
 	if known {
 		return seen
 	}
-	may, err := c.forge.Permission(c.ctx, c.repo, login)
+	may, err := gc.forge.Permission(gc.ctx, gc.repo, login)
 	switch {
 	case err != nil:
-		c.found.add("people-unread", c.where, fmt.Sprintf("what %s may do can't be read: %v", login, err), "let Liftlock's account read who may do what in the repository")
+		gc.found.add("people-unread", gc.where, fmt.Sprintf("what %s may do can't be read: %v", login, err), "let Liftlock's account read who may do what in the repository")
 	case may == forge.PermissionNone:
-		c.found.add("approver-unknown", c.where, fmt.Sprintf("%s names %s, who isn't there or has no access to the repository", what, login), "correct the login, or give the person the role that may write")
+		gc.found.add("approver-unknown", gc.where, fmt.Sprintf("%s names %s, who isn't there or has no access to the repository", what, login), "correct the login, or give the person the role that may write")
 	case may < forge.PermissionWrite:
-		c.found.add("approver-reader", c.where, fmt.Sprintf("%s names %s, who may only read: such a word doesn't count", what, login), "give the person the role that may write")
+		gc.found.add("approver-reader", gc.where, fmt.Sprintf("%s names %s, who may only read: such a word doesn't count", what, login), "give the person the role that may write")
 	}
-	c.users[login] = err != nil || may >= forge.PermissionWrite
-	return c.users[login]
+	gc.users[login] = err != nil || may >= forge.PermissionWrite
+	return gc.users[login]
 }
 
 // readTeam reads who is in a team; nil: it can't be.
-func (c *gatesCheck) readTeam(what, name string) *teamMembers {
-	if m, known := c.teams[name]; known {
+func (gc *gatesCheck) readTeam(what, name string) *teamMembers {
+	if m, known := gc.teams[name]; known {
 		return m
 	}
-	c.teams[name] = nil
+	gc.teams[name] = nil
 	organisation, slug, err := policies.ParseTeam(name)
 	if err != nil {
 		return nil // the pipeline file is refused for it
 	}
-	logins, complete, err := c.forge.InspectTeam(c.ctx, forge.Team{Organisation: organisation, Name: slug})
+	logins, complete, err := gc.forge.InspectTeam(gc.ctx, forge.Team{Organisation: organisation, Name: slug})
 	switch {
 	case errors.Is(err, forge.ErrNotFound):
-		c.found.add("team-unseen", c.where, fmt.Sprintf("%s names the team %s, which isn't there, or Liftlock may not see it", what, name), "correct the name, or let Liftlock read the organisation's members (token: read:org; App: members: read; GitLab and Gitea: make it a member)")
+		gc.found.add("team-unseen", gc.where, fmt.Sprintf("%s names the team %s, which isn't there, or Liftlock may not see it", what, name), "correct the name, or let Liftlock read the organisation's members (token: read:org; App: members: read; GitLab and Gitea: make it a member)")
 		return nil
 	case err != nil:
-		c.found.add("people-unread", c.where, fmt.Sprintf("who is in %s can't be read: %v", name, err), "let Liftlock's account read who is in the team")
+		gc.found.add("people-unread", gc.where, fmt.Sprintf("who is in %s can't be read: %v", name, err), "let Liftlock's account read who is in the team")
 		return nil
 	case len(logins) == 0:
-		c.found.add("team-empty", c.where, fmt.Sprintf("%s names the team %s, in which nobody is", what, name), "add people to the team, or name another")
+		gc.found.add("team-empty", gc.where, fmt.Sprintf("%s names the team %s, in which nobody is", what, name), "add people to the team, or name another")
 	}
-	c.teams[name] = &teamMembers{logins, complete}
-	return c.teams[name]
+	gc.teams[name] = &teamMembers{logins, complete}
+	return gc.teams[name]
 }

@@ -16,28 +16,28 @@ const stateBranch = "liftlock-state"
 // checkGuards checks who may push to the branches that promotions and reverts come from, and to
 // that of the holds. What somebody else pushes to the former is noticed and waits for a person;
 // that nobody can is better. The latter's files are believed.
-func (k *repositoryCheck) checkGuards(ctx context.Context, pipes []*pipeline.Pipeline) {
+func (r *repositoryCheck) checkGuards(ctx context.Context, pipes []*pipeline.Pipeline) {
 	sample := sampleUnit(pipes)
 	if sample == "" {
 		return
 	}
 	var open []string
-	patterns := branchPatterns(k.forgeOf.Type)
+	patterns := branchPatterns(r.forgeOf.Type)
 	for i, branch := range []string{"liftlock/" + sample, "liftlock-revert/" + sample, stateBranch} {
-		where := fmt.Sprintf("branches %s in %s", patterns[i], k.config.Name)
-		guard, err := k.forge.InspectGuard(ctx, k.repo, branch)
+		where := fmt.Sprintf("branches %s in %s", patterns[i], r.config.Name)
+		guard, err := r.forge.InspectGuard(ctx, r.repo, branch)
 		switch {
 		case err != nil:
-			k.found.add("branches-unread", where, "who may push to them can't be read: "+err.Error(), "see yourself that only Liftlock's account may, or let it read the repository's rules")
+			r.found.add("branches-unread", where, "who may push to them can't be read: "+err.Error(), "see yourself that only Liftlock's account may, or let it read the repository's rules")
 			return // the others would say the same
 		case guard.Excluded:
-			k.found.add("branches-closed", where, "they are guarded, and Liftlock's account isn't let past: nothing can be pushed", "add Liftlock's account to those who may (on GitHub the ruleset's bypass list, always and not for pull requests only)")
+			r.found.add("branches-closed", where, "they are guarded, and Liftlock's account isn't let past: nothing can be pushed", "add Liftlock's account to those who may (on GitHub the ruleset's bypass list, always and not for pull requests only)")
 		case !guard.Guarded:
 			open = append(open, patterns[i])
 		}
 	}
 	if len(open) > 0 {
-		k.found.add("branches-open", "branches of "+k.config.Name, "whoever may write may make or move "+strings.Join(open, ", ")+": "+describeOpen(open), "let only Liftlock's account create and update them: "+guardCure(k.forgeOf.Type))
+		r.found.add("branches-open", "branches of "+r.config.Name, "whoever may write may make or move "+strings.Join(open, ", ")+": "+describeOpen(open), "let only Liftlock's account create and update them: "+guardCure(r.forgeOf.Type))
 	}
 }
 

@@ -51,9 +51,9 @@ type testHost struct {
 	free                    int64
 }
 
-func (h *testHost) CheckGit(context.Context) (string, error) { return "2.39", h.gitErr }
-func (h *testHost) FreeBytes(string) (int64, error)          { return h.free, h.diskErr }
-func (h *testHost) MayWrite(string) error                    { return h.dirErr }
+func (t *testHost) CheckGit(context.Context) (string, error) { return "2.39", t.gitErr }
+func (t *testHost) FreeBytes(string) (int64, error)          { return t.free, t.diskErr }
+func (t *testHost) MayWrite(string) error                    { return t.dirErr }
 
 var errPlanted = errors.New("planted")
 
@@ -197,8 +197,8 @@ func (in *installation) driver(c *config.Config) doctor.Forge {
 // inspectedArgoCD reads the Argo CD as the server would.
 type inspectedArgoCD struct{ options argocd.Options }
 
-func (a inspectedArgoCD) Inspect(ctx context.Context, now time.Time) (*argocd.Inspection, error) {
-	return argocd.Inspect(ctx, a.options, now)
+func (i inspectedArgoCD) Inspect(ctx context.Context, now time.Time) (*argocd.Inspection, error) {
+	return argocd.Inspect(ctx, i.options, now)
 }
 
 func (in *installation) newArgoCD(c *config.Config) doctor.ArgoCD {

@@ -16,7 +16,7 @@ type fixedLogin struct {
 	err    error
 }
 
-func (l fixedLogin) Discover(context.Context) (string, error) { return l.issuer, l.err }
+func (f fixedLogin) Discover(context.Context) (string, error) { return f.issuer, f.err }
 
 func TestCheckLogin(t *testing.T) {
 	for _, c := range []struct {

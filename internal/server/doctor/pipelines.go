@@ -19,84 +19,84 @@ import (
 
 // checkPipelines checks the pipeline files on the tracked branch, and what they need of the forge;
 // where a probe is wanted, it is made too.
-func (k *repositoryCheck) checkPipelines(ctx context.Context) {
-	checkout := k.openCheckout(ctx)
+func (r *repositoryCheck) checkPipelines(ctx context.Context) {
+	checkout := r.openCheckout(ctx)
 	if checkout == nil {
 		return
 	}
 	m := checkout.Mirror
-	if p := k.Probers[k.forgeOf.Name]; p != nil {
-		k.probe(ctx, m, p)
+	if p := r.Probers[r.forgeOf.Name]; p != nil {
+		r.probe(ctx, m, p)
 	}
-	ctx, cancel := k.limit(ctx)
+	ctx, cancel := r.limit(ctx)
 	defer cancel()
-	head, ok, err := m.Head(ctx, k.config.Branch)
+	head, ok, err := m.Head(ctx, r.config.Branch)
 	if err != nil {
-		k.found.add("git-unread", k.where, err.Error(), "try again")
+		r.found.add("git-unread", r.where, err.Error(), "try again")
 		return
 	}
 	if !ok {
-		if k.settings.DefaultBranch != "" { // else it is empty, which was found
-			k.found.add("branch-missing", k.where, "it has no branch "+k.config.Branch, "correct repositories[].branch in the server's file")
+		if r.settings.DefaultBranch != "" { // else it is empty, which was found
+			r.found.add("branch-missing", r.where, "it has no branch "+r.config.Branch, "correct repositories[].branch in the server's file")
 		}
 		return
 	}
 	tree := m.Tree(head)
-	pipes, ok := k.loadPipelines(tree)
+	pipes, ok := r.loadPipelines(tree)
 	if !ok {
 		return
 	}
 	heads, err := m.Heads(ctx, "")
 	if err != nil {
-		k.found.add("git-unread", k.where, err.Error(), "try again")
+		r.found.add("git-unread", r.where, err.Error(), "try again")
 		return
 	}
-	k.checkRules(ctx, pipes, heads)
-	k.checkGuards(ctx, pipes)
-	ran := k.readRecentChecks(ctx, pipes)
+	r.checkRules(ctx, pipes, heads)
+	r.checkGuards(ctx, pipes)
+	ran := r.readRecentChecks(ctx, pipes)
 	for _, p := range pipes {
-		before := len(k.found)
-		where := fmt.Sprintf("pipeline %s in %s", p.Name(), k.config.Name)
-		if k.checkSources(where, p, tree); len(k.found) == before {
+		before := len(r.found)
+		where := fmt.Sprintf("pipeline %s in %s", p.Name(), r.config.Name)
+		if r.checkSources(where, p, tree); len(r.found) == before {
 			checkout.usable = append(checkout.usable, p.Name())
 		}
 		for _, branch := range p.EnvironmentBranches() {
 			if _, ok := heads[branch]; !ok {
-				k.found.add("branch-missing", where, "there is no branch "+branch+", on which an environment is said to be", "make the branch, or correct environments[].branch")
+				r.found.add("branch-missing", where, "there is no branch "+branch+", on which an environment is said to be", "make the branch, or correct environments[].branch")
 			}
 		}
-		if p.Spec.Commands == pipeline.CommandsBare && k.forgeOf.Type == config.GitLab {
-			k.found.add("commands-bare", where, "commands: bare lets commands be written as /promote, and GitLab takes lines with the names of its quick actions, such as /promote, out of comments: those commands never reach Liftlock", "remove commands: bare, and write /liftlock promote, which always works")
+		if p.Spec.Commands == pipeline.CommandsBare && r.forgeOf.Type == config.GitLab {
+			r.found.add("commands-bare", where, "commands: bare lets commands be written as /promote, and GitLab takes lines with the names of its quick actions, such as /promote, out of comments: those commands never reach Liftlock", "remove commands: bare, and write /liftlock promote, which always works")
 		}
-		k.checkGates(ctx, where, p, tree, ran)
+		r.checkGates(ctx, where, p, tree, ran)
 		how := "it acts"
 		if p.Spec.Mode == pipeline.ModeDryRun {
 			how = "it observes, and opens nothing"
 		}
-		k.found.addOK(before, CodePipeline, where, fmt.Sprintf("%s on %s", how, wording.Plural(len(p.Spec.Environments), "environment", "environments")))
+		r.found.addOK(before, CodePipeline, where, fmt.Sprintf("%s on %s", how, wording.Plural(len(p.Spec.Environments), "environment", "environments")))
 	}
 }
 
 // loadPipelines reads the pipeline files; false: there is none that can be used.
-func (k *repositoryCheck) loadPipelines(tree fs.FS) ([]*pipeline.Pipeline, bool) {
+func (r *repositoryCheck) loadPipelines(tree fs.FS) ([]*pipeline.Pipeline, bool) {
 	pipes, err := pipeline.Load(tree)
 	var wrong strictyaml.Errors
 	switch {
 	case errors.Is(err, pipeline.ErrNoPipeline):
-		k.found.add("pipeline-missing", k.where, fmt.Sprintf("its branch %s has no pipeline file: Liftlock does nothing there", k.config.Branch), "liftlock init proposes one; commit it as "+pipeline.FileName)
+		r.found.add("pipeline-missing", r.where, fmt.Sprintf("its branch %s has no pipeline file: Liftlock does nothing there", r.config.Branch), "liftlock init proposes one; commit it as "+pipeline.FileName)
 		return nil, false
 	case errors.As(err, &wrong):
-		k.found.add("pipeline-invalid", k.where, describeErrors(wrong), "correct it: nothing is opened or merged until then; liftlock validate checks it before it is pushed")
+		r.found.add("pipeline-invalid", r.where, describeErrors(wrong), "correct it: nothing is opened or merged until then; liftlock validate checks it before it is pushed")
 		return nil, false
 	case err != nil:
-		k.found.add("git-unread", k.where, err.Error(), "try again")
+		r.found.add("git-unread", r.where, err.Error(), "try again")
 		return nil, false
 	}
-	if err := pipeline.CheckAllNames(tree, serverNames(k.Config)); errors.As(err, &wrong) {
-		k.found.add("pipeline-names", k.where, describeErrors(wrong), "add what is missing to the server's file, or correct the name")
+	if err := pipeline.CheckAllNames(tree, serverNames(r.Config)); errors.As(err, &wrong) {
+		r.found.add("pipeline-names", r.where, describeErrors(wrong), "add what is missing to the server's file, or correct the name")
 	}
 	if odd, err := pipeline.FindAllWarnings(tree); err == nil && len(odd) > 0 {
-		k.found.add("pipeline-odd", k.where, describeErrors(odd), "see whether that is meant")
+		r.found.add("pipeline-odd", r.where, describeErrors(odd), "see whether that is meant")
 	}
 	return pipes, true
 }
@@ -139,35 +139,35 @@ func hasKustomization(tree fs.FS, folder string) bool {
 }
 
 // checkManifests checks that what an entry names is there.
-func (k *repositoryCheck) checkManifests(where, at string, m pipeline.ManifestSource, tree fs.FS) {
+func (r *repositoryCheck) checkManifests(where, at string, m pipeline.ManifestSource, tree fs.FS) {
 	if m.Kustomize != "" && !hasKustomization(tree, m.Kustomize) {
-		k.found.add("sets-missing", where, fmt.Sprintf("no kustomization is in %s on the branch %s, so it has no targets from there", m.Kustomize, k.config.Branch), "correct "+at+".kustomize, a folder from the repository's root; liftlock resolve shows what is built of it")
+		r.found.add("sets-missing", where, fmt.Sprintf("no kustomization is in %s on the branch %s, so it has no targets from there", m.Kustomize, r.config.Branch), "correct "+at+".kustomize, a folder from the repository's root; liftlock resolve shows what is built of it")
 	}
 	if m.Path == "" {
 		return
 	}
 	found, err := doublestar.Glob(tree, strings.TrimPrefix(m.Path, "./"), doublestar.WithFilesOnly())
 	if err != nil || len(found) == 0 {
-		k.found.add("sets-missing", where, fmt.Sprintf("no file is named %s on the branch %s, so it has no targets from there", m.Path, k.config.Branch), "correct "+at+".path, from the repository's root; liftlock resolve shows what is found")
+		r.found.add("sets-missing", where, fmt.Sprintf("no file is named %s on the branch %s, so it has no targets from there", m.Path, r.config.Branch), "correct "+at+".path, from the repository's root; liftlock resolve shows what is found")
 	}
 }
 
 // checkSources checks where a pipeline's targets come from: that there are such files, and that
 // the server's file has such an Argo CD.
-func (k *repositoryCheck) checkSources(where string, p *pipeline.Pipeline, tree fs.FS) {
+func (r *repositoryCheck) checkSources(where string, p *pipeline.Pipeline, tree fs.FS) {
 	var argocds []string
 	for i := range p.Spec.ApplicationSets {
 		argocds = append(argocds, p.Spec.ApplicationSets[i].ArgoCDName())
-		k.checkManifests(where, "applicationSets[]", p.Spec.ApplicationSets[i].Manifests(), tree)
+		r.checkManifests(where, "applicationSets[]", p.Spec.ApplicationSets[i].Manifests(), tree)
 	}
 	for i := range p.Spec.Applications {
 		argocds = append(argocds, p.Spec.Applications[i].ArgoCDName())
-		k.checkManifests(where, "applications[]", p.Spec.Applications[i].Manifests(), tree)
+		r.checkManifests(where, "applications[]", p.Spec.Applications[i].Manifests(), tree)
 	}
 	slices.Sort(argocds)
 	for _, name := range slices.Compact(argocds) {
-		if k.Config.ArgoCDByName(name) == nil {
-			k.found.add("argocd-unnamed", where, fmt.Sprintf("the server's file has no Argo CD %q", name), "add it under argocd, or correct the name in the pipeline file")
+		if r.Config.ArgoCDByName(name) == nil {
+			r.found.add("argocd-unnamed", where, fmt.Sprintf("the server's file has no Argo CD %q", name), "add it under argocd, or correct the name in the pipeline file")
 		}
 	}
 }

@@ -27,56 +27,56 @@ const (
 // one file, so that what runs on pushes finds nothing to run. What a probe left that was killed is
 // replaced, and deleted with it. Each call has its own time: one that stalls takes none of the
 // deletion's, nor of what is checked after it.
-func (k *repositoryCheck) probe(ctx context.Context, m *git.Mirror, by Prober) {
-	before := len(k.found)
-	where := "probe of " + k.config.Name
-	commit, err := k.pushProbe(ctx, m)
+func (r *repositoryCheck) probe(ctx context.Context, m *git.Mirror, by Prober) {
+	before := len(r.found)
+	where := "probe of " + r.config.Name
+	commit, err := r.pushProbe(ctx, m)
 	switch {
 	case errors.Is(err, git.ErrRejected), errors.Is(err, git.ErrAuth):
-		k.found.add("probe-push", where, "no branch could be pushed: "+err.Error(), "let Liftlock's account push to the branches below liftlock/ and liftlock-revert/, and to liftlock-state: its role, the token's scopes, rules that it isn't let past (for "+guardPatterns(k.forgeOf.Type)+")")
+		r.found.add("probe-push", where, "no branch could be pushed: "+err.Error(), "let Liftlock's account push to the branches below liftlock/ and liftlock-revert/, and to liftlock-state: its role, the token's scopes, rules that it isn't let past (for "+guardPatterns(r.forgeOf.Type)+")")
 		return
 	case err != nil:
-		k.found.add("probe-unread", where, err.Error(), probeAgain)
+		r.found.add("probe-unread", where, err.Error(), probeAgain)
 		if commit == "" {
 			return // nothing was pushed
 		}
 	case ctx.Err() == nil:
-		k.setProbeStatus(ctx, where, commit, by)
+		r.setProbeStatus(ctx, where, commit, by)
 	}
 	// What was pushed, or may have been, is deleted also where somebody interrupts the probe.
-	ctx, cancel := k.limit(context.WithoutCancel(ctx))
+	ctx, cancel := r.limit(context.WithoutCancel(ctx))
 	defer cancel()
-	if err := by.DeleteBranch(ctx, k.repo, probeBranch); err != nil {
-		k.found.addProbe("probe-delete", where, "the branch "+probeBranch+" can't be deleted: ", err, "let Liftlock's account delete its branches, and delete this one by hand")
+	if err := by.DeleteBranch(ctx, r.repo, probeBranch); err != nil {
+		r.found.addProbe("probe-delete", where, "the branch "+probeBranch+" can't be deleted: ", err, "let Liftlock's account delete its branches, and delete this one by hand")
 	}
-	k.found.addOK(before, CodeProbe, where, "a branch was pushed, given a commit status, and deleted")
+	r.found.addOK(before, CodeProbe, where, "a branch was pushed, given a commit status, and deleted")
 }
 
 // pushProbe pushes the probe's commit to its branch. With an error the commit is empty where
 // nothing was pushed; otherwise the push may have arrived.
-func (k *repositoryCheck) pushProbe(ctx context.Context, m *git.Mirror) (commit string, err error) {
-	reading, cancel := k.limit(ctx)
+func (r *repositoryCheck) pushProbe(ctx context.Context, m *git.Mirror) (commit string, err error) {
+	reading, cancel := r.limit(ctx)
 	defer cancel()
 	left, err := m.RemoteHeads(reading, probeBranch)
 	if err != nil {
 		return "", err
 	}
-	commit, err = m.Write(reading, git.CommitSpec{Files: []git.FileWrite{{Path: "probe.txt", Content: []byte("What liftlock doctor --probe pushes, and deletes at once.\n")}}, Message: "Probe what may be written [skip ci]\n", When: k.Now()})
+	commit, err = m.Write(reading, git.CommitSpec{Files: []git.FileWrite{{Path: "probe.txt", Content: []byte("What liftlock doctor --probe pushes, and deletes at once.\n")}}, Message: "Probe what may be written [skip ci]\n", When: r.Now()})
 	if err != nil {
 		return "", err
 	}
 	// An interrupt doesn't cut a push, which might arrive after the deletion.
-	pushing, cancel := k.limit(context.WithoutCancel(ctx))
+	pushing, cancel := r.limit(context.WithoutCancel(ctx))
 	defer cancel()
 	return commit, m.Push(pushing, git.PushSpec{Branch: probeBranch, New: commit, Old: left[probeBranch]})
 }
 
 // setProbeStatus sets a status on the probe's commit.
-func (k *repositoryCheck) setProbeStatus(ctx context.Context, where, commit string, by Prober) {
-	ctx, cancel := k.limit(ctx)
+func (r *repositoryCheck) setProbeStatus(ctx context.Context, where, commit string, by Prober) {
+	ctx, cancel := r.limit(ctx)
 	defer cancel()
-	if err := by.SetStatus(ctx, k.repo, commit, forge.Status{Context: probeStatus, State: forge.StatusSuccess, Description: "a probe by liftlock doctor"}); err != nil {
-		k.found.addProbe("probe-status", where, "no commit status could be set: ", err, "give the token the right to write commit statuses")
+	if err := by.SetStatus(ctx, r.repo, commit, forge.Status{Context: probeStatus, State: forge.StatusSuccess, Description: "a probe by liftlock doctor"}); err != nil {
+		r.found.addProbe("probe-status", where, "no commit status could be set: ", err, "give the token the right to write commit statuses")
 	}
 }
 

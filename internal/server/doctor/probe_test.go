@@ -74,9 +74,9 @@ type interrupting struct {
 	interrupt context.CancelFunc
 }
 
-func (p interrupting) SetStatus(ctx context.Context, r forge.Repo, commit string, s forge.Status) error {
-	p.interrupt()
-	return p.Prober.SetStatus(ctx, r, commit, s)
+func (i interrupting) SetStatus(ctx context.Context, r forge.Repo, commit string, s forge.Status) error {
+	i.interrupt()
+	return i.Prober.SetStatus(ctx, r, commit, s)
 }
 
 // TestProbeInterrupted: what a probe has pushed is deleted also where it is interrupted.

@@ -38,60 +38,60 @@ func (d *doctor) checkRepository(ctx context.Context, c *config.Forge, r *config
 }
 
 // checkByAPI checks what needs no content of the repository; false: nothing else can be known.
-func (k *repositoryCheck) checkByAPI(ctx context.Context) bool {
-	ctx, cancel := k.limit(ctx)
+func (r *repositoryCheck) checkByAPI(ctx context.Context) bool {
+	ctx, cancel := r.limit(ctx)
 	defer cancel()
-	if !k.checkSettings(ctx) {
+	if !r.checkSettings(ctx) {
 		return false
 	}
-	k.checkHooks(ctx)
-	k.checkAccount(ctx)
+	r.checkHooks(ctx)
+	r.checkAccount(ctx)
 	return true
 }
 
 // checkSettings checks the repository itself; false: nothing else can be known of it.
-func (k *repositoryCheck) checkSettings(ctx context.Context) bool {
-	s, err := k.forge.InspectRepository(ctx, k.repo)
+func (r *repositoryCheck) checkSettings(ctx context.Context) bool {
+	s, err := r.forge.InspectRepository(ctx, r.repo)
 	if err != nil {
-		k.addUnread(err)
+		r.addUnread(err)
 		return false
 	}
-	k.settings = s
-	if !strings.EqualFold(s.Name, k.config.Name) && s.Name != "" {
-		k.found.add("repository-renamed", k.where, "it is called "+s.Name+" now", "write that name in repositories: a former name leads to it only until somebody else uses it")
+	r.settings = s
+	if !strings.EqualFold(s.Name, r.config.Name) && s.Name != "" {
+		r.found.add("repository-renamed", r.where, "it is called "+s.Name+" now", "write that name in repositories: a former name leads to it only until somebody else uses it")
 	}
 	if s.Archived {
-		k.found.add("repository-archived", k.where, "it is archived: nothing can be written", "unarchive it, or remove it from the server's file")
+		r.found.add("repository-archived", r.where, "it is archived: nothing can be written", "unarchive it, or remove it from the server's file")
 	}
 	if s.NoPulls {
-		k.found.add("pulls-off", k.where, "pull requests are switched off", "switch them on in its settings")
+		r.found.add("pulls-off", r.where, "pull requests are switched off", "switch them on in its settings")
 	}
 	for _, m := range s.Missing {
-		k.found.add("grant-missing", k.where, fmt.Sprintf("the App's installation lacks the permission %s: %s", m.Name, m.Without), "accept the App's permissions in the organisation's settings, under GitHub Apps")
+		r.found.add("grant-missing", r.where, fmt.Sprintf("the App's installation lacks the permission %s: %s", m.Name, m.Without), "accept the App's permissions in the organisation's settings, under GitHub Apps")
 	}
 	switch {
 	case s.Permission < forge.PermissionWrite:
-		k.found.add("write-missing", k.where, "Liftlock's account may only read: no branch can be pushed and no promotion opened", "give the account the role that may write"+k.writeRole())
-	case k.forgeOf.Type == config.Gitea && s.Permission < forge.PermissionAdmin:
-		k.found.add("admin-missing", k.where, "Liftlock's account is no administrator: Gitea tells others nobody's permission, so that no command and no approval counts", "make the account an administrator of the repository")
+		r.found.add("write-missing", r.where, "Liftlock's account may only read: no branch can be pushed and no promotion opened", "give the account the role that may write"+r.writeRole())
+	case r.forgeOf.Type == config.Gitea && s.Permission < forge.PermissionAdmin:
+		r.found.add("admin-missing", r.where, "Liftlock's account is no administrator: Gitea tells others nobody's permission, so that no command and no approval counts", "make the account an administrator of the repository")
 	}
-	k.checkBranch()
-	k.found.addOK(0, CodeRepository, k.where, fmt.Sprintf("its branch is %s; the account may %s", k.config.Branch, describePermission(s.Permission)))
+	r.checkBranch()
+	r.found.addOK(0, CodeRepository, r.where, fmt.Sprintf("its branch is %s; the account may %s", r.config.Branch, describePermission(s.Permission)))
 	return true
 }
 
 // checkBranch compares the branch that is tracked with the repository's own.
-func (k *repositoryCheck) checkBranch() {
-	switch of := k.settings.DefaultBranch; {
+func (r *repositoryCheck) checkBranch() {
+	switch of := r.settings.DefaultBranch; {
 	case of == "":
-		k.found.add("repository-empty", k.where, "it has no commit yet", "push the first one")
-	case of != k.config.Branch:
-		k.found.add("branch-other", k.where, fmt.Sprintf("the tracked branch is %s, and the repository's default branch %s", k.config.Branch, of), "if that isn't meant, correct repositories[].branch: people's pull requests go to the default branch")
+		r.found.add("repository-empty", r.where, "it has no commit yet", "push the first one")
+	case of != r.config.Branch:
+		r.found.add("branch-other", r.where, fmt.Sprintf("the tracked branch is %s, and the repository's default branch %s", r.config.Branch, of), "if that isn't meant, correct repositories[].branch: people's pull requests go to the default branch")
 	}
 }
 
-func (k *repositoryCheck) writeRole() string {
-	switch k.forgeOf.Type {
+func (r *repositoryCheck) writeRole() string {
+	switch r.forgeOf.Type {
 	case config.GitLab:
 		return " (Developer; Maintainer where the branch is protected)"
 	case config.Gitea:
@@ -101,17 +101,17 @@ func (k *repositoryCheck) writeRole() string {
 }
 
 // addUnread adds why the repository can't be read.
-func (k *repositoryCheck) addUnread(err error) {
+func (r *repositoryCheck) addUnread(err error) {
 	var refusal *forge.Error
 	switch {
 	case errors.Is(err, forge.ErrNotInstalled) && errors.As(err, &refusal):
-		k.found.add("app-unusable", k.where, refusal.Message, refusal.Hint)
+		r.found.add("app-unusable", r.where, refusal.Message, refusal.Hint)
 	case errors.Is(err, forge.ErrNotFound):
-		k.found.add("repository-missing", k.where, err.Error(), "correct repositories[].name, or give Liftlock's account access to it: what an account may not see looks as if it weren't there")
+		r.found.add("repository-missing", r.where, err.Error(), "correct repositories[].name, or give Liftlock's account access to it: what an account may not see looks as if it weren't there")
 	case errors.Is(err, forge.ErrForbidden), errors.Is(err, forge.ErrUnauthorized):
-		k.found.add("grant-missing", k.where, err.Error(), "give the token what is named, or use another one")
+		r.found.add("grant-missing", r.where, err.Error(), "give the token what is named, or use another one")
 	default:
-		k.found.add("repository-unread", k.where, err.Error(), "try again when the forge answers")
+		r.found.add("repository-unread", r.where, err.Error(), "try again when the forge answers")
 	}
 }
 

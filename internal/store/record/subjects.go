@@ -26,7 +26,7 @@ type InRepository struct{ Repo, Name string }
 // OfBranch is a branch of a repository.
 func OfBranch(repo, branch string) InRepository { return InRepository{repo, branch} }
 
-func (p InRepository) key() store.RecordKey { return store.RecordKey{Repo: p.Repo, Name: p.Name} }
+func (i InRepository) key() store.RecordKey { return store.RecordKey{Repo: i.Repo, Name: i.Name} }
 func (InRepository) of(key store.RecordKey) InRepository {
 	return InRepository{key.Repo, key.Name}
 }
@@ -51,8 +51,8 @@ type InPull struct {
 	Name string
 }
 
-func (p InPull) key() store.RecordKey {
-	return store.RecordKey{Repo: p.Repo, Pull: p.Number, Name: p.Name}
+func (i InPull) key() store.RecordKey {
+	return store.RecordKey{Repo: i.Repo, Pull: i.Number, Name: i.Name}
 }
 func (InPull) of(key store.RecordKey) InPull { return InPull{Pull{key.Repo, key.Pull}, key.Name} }
 func (InPull) describe() string              { return "pull request and name" }
@@ -82,9 +82,9 @@ type InUnit struct {
 	Name string
 }
 
-func (p InUnit) key() store.RecordKey {
-	key := p.Unit.key()
-	key.Name += unitSeparator + p.Name
+func (i InUnit) key() store.RecordKey {
+	key := i.Unit.key()
+	key.Name += unitSeparator + i.Name
 	return key
 }
 

@@ -82,20 +82,20 @@ type extract struct {
 var builtIn = []string{"Boolean", "Float", "ID", "Int", "String"}
 
 // addType takes a type, and what its fields take and answer.
-func (x *extract) addType(name string) error {
-	if x.to[name] != nil {
+func (e *extract) addType(name string) error {
+	if e.to[name] != nil {
 		return nil
 	}
 	if slices.Contains(builtIn, name) {
 		return nil
 	}
-	whole := x.from.ForName(name)
+	whole := e.from.ForName(name)
 	if whole == nil {
 		return fmt.Errorf("there is no type %s", name)
 	}
 	part := *whole
 	part.Directives, part.Fields = nil, nil
-	x.to[name] = &part
+	e.to[name] = &part
 	if whole.Kind == ast.Scalar || whole.Kind == ast.Enum {
 		part.EnumValues = nil
 		for _, v := range whole.EnumValues {
@@ -103,7 +103,7 @@ func (x *extract) addType(name string) error {
 		}
 		return nil
 	}
-	wanted, listed := x.fields[name]
+	wanted, listed := e.fields[name]
 	if whole.Kind != ast.InputObject && !listed {
 		return fmt.Errorf("%s is answered, and none of its fields is named", name)
 	}
@@ -123,19 +123,19 @@ func (x *extract) addType(name string) error {
 			argument := *a
 			argument.Directives = nil
 			field.Arguments = append(field.Arguments, &argument)
-			if err := x.addType(a.Type.Name()); err != nil {
+			if err := e.addType(a.Type.Name()); err != nil {
 				return err
 			}
 		}
-		if err := x.addType(f.Type.Name()); err != nil {
+		if err := e.addType(f.Type.Name()); err != nil {
 			return err
 		}
 		part.Fields = append(part.Fields, &field)
 	}
-	isListed := func(other string) bool { _, is := x.fields[other]; return is }
+	isListed := func(other string) bool { _, is := e.fields[other]; return is }
 	// What has not all fields of an interface that are taken isn't one of it, as far as is read.
 	isWhole := func(i string) bool {
-		return isListed(i) && !slices.ContainsFunc(x.fields[i], func(f string) bool { return !slices.Contains(wanted, f) })
+		return isListed(i) && !slices.ContainsFunc(e.fields[i], func(f string) bool { return !slices.Contains(wanted, f) })
 	}
 	part.Interfaces = slices.DeleteFunc(slices.Clone(whole.Interfaces), func(i string) bool { return !isWhole(i) })
 	part.Types = slices.DeleteFunc(slices.Clone(whole.Types), func(t string) bool { return !isListed(t) })
