@@ -198,21 +198,7 @@ const (
 func TestFunctions(t *testing.T) {
 	all, one := 0, 0
 	byRoom := map[string]int{}
-	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() && (d.Name() == "testdata" || d.Name() == ".git") {
-			return filepath.SkipDir
-		}
-		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return nil
-		}
-		fset := token.NewFileSet()
-		f, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
+	walkSources(t, func(path string, _ []byte, fset *token.FileSet, f *ast.File) {
 		for _, d := range f.Decls {
 			fn, ok := d.(*ast.FuncDecl)
 			if !ok {
@@ -230,11 +216,7 @@ func TestFunctions(t *testing.T) {
 				byRoom[filepath.Dir(path)]++
 			}
 		}
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	if one*100 > all*maxOneWord {
 		t.Errorf("%d of %d unexported functions and methods have names of one word, more than %d %%: %v", one, all, maxOneWord, byRoom)
 	}

@@ -208,7 +208,8 @@ func (a *Approvals) explainMissing(more int, remaining []string) string {
 	case len(remaining) < more:
 		// Only a change of the rules or of the release's authors can help, but a
 		// dismissed or newly permitted person's review isn't excluded: it waits.
-		return fmt.Sprintf("waiting for %d more, but of those who are asked only %s can still approve: the release's authors and the bot don't count", more, countPersons(len(remaining)))
+		return fmt.Sprintf("waiting for %d more, but of those who are asked only %s can still approve: the release's authors and the bot "+
+			"don't count", more, countPersons(len(remaining)))
 	}
 	return fmt.Sprintf("waiting for %d more from %s", more, strings.Join(remaining, ", "))
 }

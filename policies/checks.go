@@ -112,7 +112,8 @@ func (c *Checks) validate() []Problem {
 	}
 	for i, login := range c.From {
 		if login == "" || len(login) > maxCheckLength || strings.ContainsAny(login, " \t\r\n@/,") {
-			add(fmt.Sprintf("checks.from[%d]", i), "%q is not a login; write it without @ and spaces", wording.ClipLine(login, maxCheckLength))
+			add(fmt.Sprintf("checks.from[%d]", i), "%q is not a login; write it without @ and spaces",
+				wording.ClipLine(login, maxCheckLength))
 		}
 	}
 	return problems
@@ -188,7 +189,8 @@ func (c *Checks) judgeChecks(checks []Check) (Outcome, string) {
 		if len(c.From) > 0 {
 			from = " from " + wording.JoinFew(c.From, maxNamedChecks)
 		}
-		reasons = append(reasons, fmt.Sprintf("no check named %s%s has reported; is it spelt so?", wording.JoinFew(t.missing, maxNamedChecks), from))
+		reasons = append(reasons, fmt.Sprintf("no check named %s%s has reported; is it spelt so?",
+			wording.JoinFew(t.missing, maxNamedChecks), from))
 	}
 	say(t.notFrom, "by nobody who is asked: %s")
 	outcome := Wait
@@ -217,7 +219,8 @@ func (c *Checks) countChecks(checks []Check) checkTally {
 		switch {
 		case !wanted:
 		case !c.isFrom(k.App):
-			t.notFrom = append(t.notFrom, fmt.Sprintf("%s by %s", wording.ClipLine(k.Name, maxCheckLength), wording.ClipLine(k.App, maxCheckLength)))
+			t.notFrom = append(t.notFrom, fmt.Sprintf("%s by %s", wording.ClipLine(k.Name, maxCheckLength),
+				wording.ClipLine(k.App, maxCheckLength)))
 		case k.State == CheckPassed:
 			t.passed = append(t.passed, wording.ClipLine(k.Name, maxCheckLength))
 		case k.State == CheckSkipped && c.AllowSkipped:

@@ -129,7 +129,8 @@ func (f *From) names(v Approval) bool {
 
 // isOwnedBy says whether who gave a review is an owner, or in a team that is.
 func (o *OwnedFile) isOwnedBy(v Approval) bool {
-	return containsLogin(o.Owners, v.User) || slices.ContainsFunc(o.Owners, func(owner string) bool { return containsLogin(v.Teams, owner) })
+	return containsLogin(o.Owners, v.User) || slices.ContainsFunc(o.Owners,
+		func(owner string) bool { return containsLogin(v.Teams, owner) })
 }
 
 // listTeams are the teams that it hangs on who is in them.
@@ -178,9 +179,11 @@ func (a *Approvals) listUnapproved(f Facts, t approvalTally) []string {
 		switch {
 		case len(file.Owners) == 0 && a.From.Strict:
 			unowned = append(unowned, wording.ClipLine(file.Path, maxName))
-		case len(file.Owners) == 0 || slices.ContainsFunc(t.counted, func(user string) bool { v := t.byUser[user]; return a.From.names(v) || file.isOwnedBy(v) }):
+		case len(file.Owners) == 0 || slices.ContainsFunc(t.counted,
+			func(user string) bool { v := t.byUser[user]; return a.From.names(v) || file.isOwnedBy(v) }):
 		default:
-			waiting = append(waiting, fmt.Sprintf("%s (%s)", wording.ClipLine(file.Path, maxName), wording.JoinFew(file.Owners, maxNamedFiles)))
+			waiting = append(waiting, fmt.Sprintf("%s (%s)", wording.ClipLine(file.Path, maxName),
+				wording.JoinFew(file.Owners, maxNamedFiles)))
 		}
 	}
 	var out []string
@@ -213,7 +216,8 @@ func (a *Approvals) findVetoes(f Facts) []string {
 func (a *Approvals) remainingApprovers(counted []string, f Facts) []string {
 	var left []string
 	for _, u := range a.From.Users {
-		if named := (Account{Login: u}); !containsLogin(counted, u) && !slices.ContainsFunc(f.Authors, named.Matches) && !named.Matches(f.Bot) {
+		if named := (Account{Login: u}); !containsLogin(counted, u) && !slices.ContainsFunc(f.Authors, named.Matches) &&
+			!named.Matches(f.Bot) {
 			left = append(left, u)
 		}
 	}

@@ -16,11 +16,14 @@ func findShared(f Facts) []string {
 	case a.assignOwners():
 		return nil
 	case a.steps > maxAssignmentSteps:
-		return []string{"nobody counts in two gates here (distinct), and there are too many ways to give those who approved to the gates to tell whether they meet all of them: let somebody approve who owns more of the files"}
+		return []string{"nobody counts in two gates here (distinct), and there are too many ways to give those who approved to the gates " +
+			"to tell whether they meet all of them: let somebody approve who owns more of the files"}
 	case a.filled < len(a.places):
-		return []string{fmt.Sprintf("nobody counts in two gates here (distinct): the approvals gates together take %d different people, and %d of them approved", len(a.places), a.filled)}
+		return []string{fmt.Sprintf("nobody counts in two gates here (distinct): the approvals gates together take %d different people, "+
+			"and %d of them approved", len(a.places), a.filled)}
 	}
-	return []string{"nobody counts in two gates here (distinct): those who approved own the changed files only where one of them counts in two gates; one more owner has to approve"}
+	return []string{"nobody counts in two gates here (distinct): those who approved own the changed files only where one of them counts " +
+		"in two gates; one more owner has to approve"}
 }
 
 // assignment gives the people who approved to the approvals gates of an environment: each

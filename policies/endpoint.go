@@ -69,16 +69,19 @@ func ParseEndpointAnswer(body []byte, id string) (EndpointAnswer, error) {
 	switch read.Outcome {
 	case Pass, Wait, Fail:
 	default:
-		return EndpointAnswer{}, fmt.Errorf("the answer has the outcome %q; it must be pass, wait or fail", wording.ClipLine(string(read.Outcome), 40))
+		return EndpointAnswer{}, fmt.Errorf("the answer has the outcome %q; it must be pass, wait or fail",
+			wording.ClipLine(string(read.Outcome), 40))
 	}
 	if id == "" || read.ID != id {
-		return EndpointAnswer{}, fmt.Errorf("the answer is to the request %q, not to this one; it must have the request's id", wording.ClipLine(read.ID, 80))
+		return EndpointAnswer{}, fmt.Errorf("the answer is to the request %q, not to this one; it must have the request's id",
+			wording.ClipLine(read.ID, 80))
 	}
 	a := EndpointAnswer{ID: id, Outcome: read.Outcome, Reason: wording.ClipLine(strings.ReplaceAll(read.Reason, "\x00", ""), maxHTTPReason)}
 	if read.Until != "" {
 		a.Until, _ = time.Parse(time.RFC3339, read.Until) // what is none is of the year 1
 		if a.Until.Year() < 2000 || a.Until.Year() > 9000 {
-			return EndpointAnswer{}, fmt.Errorf("the answer's until is %q, not a time like 2026-12-20T18:00:00Z", wording.ClipLine(read.Until, 40))
+			return EndpointAnswer{}, fmt.Errorf("the answer's until is %q, not a time like 2026-12-20T18:00:00Z",
+				wording.ClipLine(read.Until, 40))
 		}
 	}
 	return a, nil
@@ -114,7 +117,8 @@ func VerifyEndpoint(secret []byte, header string, body []byte, now time.Time) (t
 	}
 	at := time.Unix(unix, 0).UTC()
 	if age := now.Sub(at); age > maxSignatureAge || age < -maxSignatureAge {
-		return time.Time{}, fmt.Errorf("it was signed at %s, more than %s from now", at.Format(time.RFC3339), formatDuration(maxSignatureAge))
+		return time.Time{}, fmt.Errorf("it was signed at %s, more than %s from now", at.Format(time.RFC3339),
+			formatDuration(maxSignatureAge))
 	}
 	return at, nil
 }

@@ -68,12 +68,14 @@ func newExpressionEnv() (*cel.Env, error) {
 		return nil, err
 	}
 	return cel.NewEnv(
-		ext.NativeTypes(ext.ParseStructTags(true), reflect.TypeFor[Release](), reflect.TypeFor[UpstreamEnvironment](), reflect.TypeFor[PullRequest](), reflect.TypeFor[Target](), reflect.TypeFor[Diff]()),
+		ext.NativeTypes(ext.ParseStructTags(true), reflect.TypeFor[Release](), reflect.TypeFor[UpstreamEnvironment](),
+			reflect.TypeFor[PullRequest](), reflect.TypeFor[Target](), reflect.TypeFor[Diff]()),
 		texts,
 		cel.HomogeneousAggregateLiterals(),
 		cel.ParserExpressionSizeLimit(maxExpressionLength),
 		cel.ParserRecursionLimit(maxExpressionDepth),
-		cel.ASTValidators(cel.ValidateRegexLiterals(), cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals(), cel.ValidateComprehensionNestingLimit(maxExpressionNesting)),
+		cel.ASTValidators(cel.ValidateRegexLiterals(), cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals(),
+			cel.ValidateComprehensionNestingLimit(maxExpressionNesting)),
 		cel.Variable("pipeline", cel.StringType),
 		cel.Variable("environment", cel.StringType),
 		cel.Variable("component", cel.StringType),
@@ -93,7 +95,8 @@ var (
 	expressionEnv = sync.OnceValues(newExpressionEnv)
 	// compiledExpressions are what expressions compile to, by their text: that takes a
 	// thousand times as long as an evaluation, and every look evaluates.
-	compiledExpressions = cache.New(nil, cache.Options[Expression, *compiledExpression]{Name: "expressions", Entries: maxCompiledExpressions})
+	compiledExpressions = cache.New(nil, cache.Options[Expression, *compiledExpression]{Name: "expressions",
+		Entries: maxCompiledExpressions})
 )
 
 // compile gives what the expression compiles to. Its error says what is wrong with it.
@@ -115,15 +118,18 @@ func (e *Expression) compileAnew() (*compiledExpression, error) {
 	checked, issues := env.Compile(string(*e))
 	if err := issues.Err(); err != nil {
 		first := issues.Errors()[0]
-		return nil, fmt.Errorf("can't be compiled: line %d, column %d: %s", first.Location.Line(), first.Location.Column()+1, wording.ClipLine(first.Message, maxExpressionReason))
+		return nil, fmt.Errorf("can't be compiled: line %d, column %d: %s", first.Location.Line(), first.Location.Column()+1,
+			wording.ClipLine(first.Message, maxExpressionReason))
 	}
 	if out := checked.OutputType(); !out.IsExactType(cel.BoolType) && !out.IsExactType(cel.MapType(cel.StringType, cel.StringType)) {
-		return nil, fmt.Errorf(`must give true or false, or {"outcome": …, "reason": …}; it gives %s`, wording.ClipLine(out.String(), maxExpressionReason))
+		return nil, fmt.Errorf(`must give true or false, or {"outcome": …, "reason": …}; it gives %s`,
+			wording.ClipLine(out.String(), maxExpressionReason))
 	}
 	if err := checkPatterns(checked); err != nil {
 		return nil, fmt.Errorf("can't be compiled: %s", wording.ClipLine(err.Error(), maxExpressionReason))
 	}
-	program, err := env.Program(checked, cel.CostLimit(maxExpressionCost), cel.InterruptCheckFrequency(interruptEvery), cel.EvalOptions(cel.OptPartialEval), boundPatterns())
+	program, err := env.Program(checked, cel.CostLimit(maxExpressionCost), cel.InterruptCheckFrequency(interruptEvery),
+		cel.EvalOptions(cel.OptPartialEval), boundPatterns())
 	if err != nil {
 		return nil, fmt.Errorf("can't be compiled: %s", wording.ClipLine(err.Error(), maxExpressionReason))
 	}
@@ -190,7 +196,8 @@ func (e *Expression) evaluate(f Facts) Result {
 	}
 	r.setAnswer(out)
 	if r.Outcome == Pass && c.vacuous && len(p.Release.Images) == 0 {
-		r.Outcome, r.Reason = Wait, "no image in this release, so the expression would be true of nothing; where that is meant, say so with size(release.images) == 0"
+		r.Outcome, r.Reason = Wait, "no image in this release, so the expression would be true of nothing; where that is meant, say so "+
+			"with size(release.images) == 0"
 	}
 	return r
 }
@@ -219,6 +226,7 @@ func (r *Result) setOutcome(said map[string]string) {
 		}
 		r.Outcome, r.Reason = o, reason
 	default:
-		r.Reason = fmt.Sprintf("the expression gives the outcome %q; it must be pass, wait or fail", wording.ClipLine(said["outcome"], maxExpressionReason))
+		r.Reason = fmt.Sprintf("the expression gives the outcome %q; it must be pass, wait or fail",
+			wording.ClipLine(said["outcome"], maxExpressionReason))
 	}
 }

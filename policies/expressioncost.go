@@ -51,7 +51,8 @@ func checkCost(env *cel.Env, checked *cel.Ast) error {
 		return fmt.Errorf("can't be estimated: %w", err)
 	}
 	if cost.Max > maxExpressionCost {
-		return fmt.Errorf("costs too much: up to %d where its lists have %d entries and its texts %d characters, and an evaluation stops at %d; go through fewer lists within one another, or match shorter patterns",
+		return fmt.Errorf("costs too much: up to %d where its lists have %d entries and its texts %d characters, and an evaluation stops "+
+			"at %d; go through fewer lists within one another, or match shorter patterns",
 			cost.Max, sizes.entries, estimatedText, maxExpressionCost)
 	}
 	return nil

@@ -14,12 +14,14 @@ func ApplyFloor(gates []Gate, floor *Approvals) []Gate {
 		return raised
 	}
 	for i := range raised {
-		if a := raised[i].Approvals; a != nil && a.Count >= floor.Count && a.From.isWithin(floor.From) && a.isAsStrict(floor) && (!floor.hasVeto() || floor.From.isWithin(a.From)) {
+		if a := raised[i].Approvals; a != nil && a.Count >= floor.Count && a.From.isWithin(floor.From) && a.isAsStrict(floor) &&
+			(!floor.hasVeto() || floor.From.isWithin(a.From)) {
 			return raised
 		}
 	}
 	for i := range raised {
-		if a := raised[i].Approvals; a != nil && a.From.isWithin(floor.From) && floor.From.isWithin(a.From) && a.isAsStrict(floor) && floor.isAsStrict(a) {
+		if a := raised[i].Approvals; a != nil && a.From.isWithin(floor.From) && floor.From.isWithin(a.From) && a.isAsStrict(floor) &&
+			floor.isAsStrict(a) {
 			own := *a
 			own.Count = floor.Count
 			raised[i].Approvals = &own
@@ -34,7 +36,8 @@ func ApplyFloor(gates []Gate, floor *Approvals) []Gate {
 // isAsStrict says that a takes nothing for an approval that floor doesn't, as far as it
 // isn't about whose they are.
 func (a *Approvals) isAsStrict(floor *Approvals) bool {
-	return (a.hasVeto() || !floor.hasVeto()) && (a.Distinct || !floor.Distinct) && (floor.MaxAge == 0 || a.MaxAge > 0 && a.MaxAge <= floor.MaxAge)
+	return (a.hasVeto() || !floor.hasVeto()) && (a.Distinct || !floor.Distinct) &&
+		(floor.MaxAge == 0 || a.MaxAge > 0 && a.MaxAge <= floor.MaxAge)
 }
 
 // hasVeto says that somebody whose approval would count can keep it waiting.

@@ -132,7 +132,8 @@ func (m Moment) instant(zone *time.Location) (time.Time, error) {
 	}
 	day, err := time.Parse(time.DateOnly, string(m))
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%q is neither a date like 2026-12-20 nor a time with its offset like 2026-12-20T18:00:00+01:00", string(m))
+		return time.Time{}, fmt.Errorf("%q is neither a date like 2026-12-20 nor a time with its offset like 2026-12-20T18:00:00+01:00",
+			string(m))
 	}
 	return findDayStart(day, zone), nil
 }

@@ -76,10 +76,12 @@ func (h *HTTP) validate() []Problem {
 		add("every", "must be from %s to %s; it is %s", formatDuration(minHTTPEvery), formatDuration(maxHTTPEvery), formatDuration(h.Every))
 	}
 	if h.Timeout < minHTTPTimeout || h.Timeout > maxHTTPTimeout {
-		add("timeout", "must be from %s to %s; it is %s", formatDuration(minHTTPTimeout), formatDuration(maxHTTPTimeout), formatDuration(h.Timeout))
+		add("timeout", "must be from %s to %s; it is %s", formatDuration(minHTTPTimeout), formatDuration(maxHTTPTimeout),
+			formatDuration(h.Timeout))
 	}
 	if h.MaxAge < h.Every || h.MaxAge > maxHTTPAge {
-		add("maxAge", "must be from every, %s, to %s; it is %s", formatDuration(h.Every), formatDuration(maxHTTPAge), formatDuration(h.MaxAge))
+		add("maxAge", "must be from every, %s, to %s; it is %s", formatDuration(h.Every), formatDuration(maxHTTPAge),
+			formatDuration(h.MaxAge))
 	}
 	return problems
 }
@@ -117,9 +119,11 @@ func (h *HTTP) evaluate(f Facts) Result {
 	case !reading.Answered:
 		r.Reason = h.Endpoint + " hasn't been asked yet"
 	case reading.Outcome == Pass && isAhead(reading.At, f.Now):
-		r.Reason = fmt.Sprintf("%s said pass at %s, by a clock that was ahead; it is asked again", h.Endpoint, formatInstant(reading.At, time.UTC))
+		r.Reason = fmt.Sprintf("%s said pass at %s, by a clock that was ahead; it is asked again", h.Endpoint,
+			formatInstant(reading.At, time.UTC))
 	case reading.Outcome == Pass && !f.Now.Before(expires):
-		r.Reason = fmt.Sprintf("%s said pass at %s, which counts for %s; it is asked again", h.Endpoint, formatInstant(reading.At, time.UTC), formatDuration(h.MaxAge))
+		r.Reason = fmt.Sprintf("%s said pass at %s, which counts for %s; it is asked again", h.Endpoint,
+			formatInstant(reading.At, time.UTC), formatDuration(h.MaxAge))
 	case reading.Outcome == Pass:
 		r.Outcome, r.Reason, r.Until = Pass, says("pass"), expires
 	case reading.Outcome == Wait:

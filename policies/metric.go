@@ -84,7 +84,8 @@ var _ evaluator = (*Metric)(nil)
 func (*Metric) kindName() string { return "metric" }
 
 func (m *Metric) describe() string {
-	return fmt.Sprintf("%s for %s, of %s on the Prometheus %s", wording.ClipLine(m.When, maxMetricText), formatDuration(m.For), wording.ClipLine(m.Query, maxMetricText), m.Prometheus)
+	return fmt.Sprintf("%s for %s, of %s on the Prometheus %s", wording.ClipLine(m.When, maxMetricText), formatDuration(m.For),
+		wording.ClipLine(m.Query, maxMetricText), m.Prometheus)
 }
 
 func (m *Metric) validate() []Problem {
@@ -109,9 +110,11 @@ func (m *Metric) validate() []Problem {
 		add("when", "%v", err)
 	}
 	if every := m.Every; every < minMetricEvery || every > maxMetricEvery {
-		add("every", "must be from %s to %s; it is %s", formatDuration(minMetricEvery), formatDuration(maxMetricEvery), formatDuration(every))
+		add("every", "must be from %s to %s; it is %s", formatDuration(minMetricEvery), formatDuration(maxMetricEvery),
+			formatDuration(every))
 	} else if m.For < (minMetricSamples-1)*every || m.For > maxMetricFor*every {
-		add("for", "must be from %s to %s, which is 2 to %d times every; it is %s. For longer, ask less often, or let the query look back: max_over_time(…[1d])",
+		add("for", "must be from %s to %s, which is 2 to %d times every; it is %s. For longer, ask less often, or let the query look "+
+			"back: max_over_time(…[1d])",
 			formatDuration((minMetricSamples-1)*every), formatDuration(maxMetricFor*every), maxMetricFor, formatDuration(m.For))
 	}
 	if !slices.Contains([]string{"", "wait", "pass"}, m.OnEmpty) {
@@ -135,14 +138,16 @@ func (m *Metric) compileAnew() (cel.Program, error) {
 	case len(m.When) > maxMetricWhen:
 		return nil, fmt.Errorf("is longer than %d bytes", maxMetricWhen)
 	}
-	env, err := cel.NewEnv(cel.Variable("value", cel.DoubleType), cel.CrossTypeNumericComparisons(true), cel.ParserRecursionLimit(maxExpressionDepth), cel.ClearMacros())
+	env, err := cel.NewEnv(cel.Variable("value", cel.DoubleType), cel.CrossTypeNumericComparisons(true),
+		cel.ParserRecursionLimit(maxExpressionDepth), cel.ClearMacros())
 	if err != nil {
 		return nil, fmt.Errorf("make the environment of conditions: %w", err)
 	}
 	checked, issues := env.Compile(m.When)
 	if err := issues.Err(); err != nil {
 		first := issues.Errors()[0]
-		return nil, fmt.Errorf("can't be compiled: line %d, column %d: %s", first.Location.Line(), first.Location.Column()+1, wording.ClipLine(first.Message, maxExpressionReason))
+		return nil, fmt.Errorf("can't be compiled: line %d, column %d: %s", first.Location.Line(), first.Location.Column()+1,
+			wording.ClipLine(first.Message, maxExpressionReason))
 	}
 	if !checked.OutputType().IsExactType(cel.BoolType) {
 		return nil, fmt.Errorf("must give true or false; it gives %s", wording.ClipLine(checked.OutputType().String(), maxMetricText))
@@ -191,9 +196,11 @@ func (m *Metric) evaluate(f Facts) Result {
 	case n == 0:
 		r.Reason = fmt.Sprintf("the Prometheus %s hasn't been asked yet", m.Prometheus)
 	case isAhead(reading.Samples[n-1].At, f.Now):
-		r.Reason = fmt.Sprintf("the Prometheus %s was asked last at %s, by a clock that was ahead; what is so now isn't known", m.Prometheus, formatInstant(reading.Samples[n-1].At, time.UTC))
+		r.Reason = fmt.Sprintf("the Prometheus %s was asked last at %s, by a clock that was ahead; what is so now isn't known",
+			m.Prometheus, formatInstant(reading.Samples[n-1].At, time.UTC))
 	case f.Now.Sub(reading.Samples[n-1].At) > 2*m.Every:
-		r.Reason = fmt.Sprintf("the Prometheus %s was asked last at %s, and what was since isn't known", m.Prometheus, formatInstant(reading.Samples[n-1].At, time.UTC))
+		r.Reason = fmt.Sprintf("the Prometheus %s was asked last at %s, and what was since isn't known", m.Prometheus,
+			formatInstant(reading.Samples[n-1].At, time.UTC))
 	default:
 		m.countSamples(reading.Samples, holds, f.Now, &r)
 		if w := reading.Samples[n-1].Warning; w != "" {
@@ -234,7 +241,8 @@ func (m *Metric) countSamples(samples []MetricSample, holds func(*MetricSample) 
 	if full := since.Add(m.For); full.After(now) {
 		r.Until = full
 	}
-	r.Reason = fmt.Sprintf("%s has held since %s, and must until %s", wording.ClipLine(m.When, maxMetricText), formatInstant(since, time.UTC), formatInstant(since.Add(m.For), time.UTC))
+	r.Reason = fmt.Sprintf("%s has held since %s, and must until %s", wording.ClipLine(m.When, maxMetricText),
+		formatInstant(since, time.UTC), formatInstant(since.Add(m.For), time.UTC))
 }
 
 // newCondition gives what says of a sample why it isn't as it should be; empty: it is.

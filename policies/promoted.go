@@ -166,7 +166,8 @@ func newExpressionVariables(f *Facts) (cel.Activation, []unknownFact, error) {
 	if p.Commit != nil {
 		release.Commit = *p.Commit
 	} else {
-		mark(wordCommit, p.CommitErr, "which commit brought the release isn't known", cel.AttributePattern("release").QualString(wordCommit))
+		mark(wordCommit, p.CommitErr, "which commit brought the release isn't known",
+			cel.AttributePattern("release").QualString(wordCommit))
 	}
 	if p.Diff != nil {
 		diff = *p.Diff

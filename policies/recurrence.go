@@ -106,13 +106,15 @@ func parseCron(text string) (cron.Schedule, error) {
 	case len(text) > maxCronLength:
 		return nil, fmt.Errorf("is longer than %d characters", maxCronLength)
 	case strings.HasPrefix(fields[0], "@"):
-		return nil, fmt.Errorf("%q is a descriptor, which says no hour; write five fields: minute, hour, day of the month, month, day of the week", fields[0])
+		return nil, fmt.Errorf("%q is a descriptor, which says no hour; write five fields: minute, hour, day of the month, month, day of "+
+			"the week", fields[0])
 	case strings.HasPrefix(fields[0], "TZ=") || strings.HasPrefix(fields[0], "CRON_TZ="):
 		return nil, fmt.Errorf("has a zone in it; give it as timezone")
 	case len(fields) != 5:
 		return nil, fmt.Errorf("has %d fields instead of five: minute, hour, day of the month, month, day of the week", len(fields))
 	case !isEvery(fields[2]) && !isEvery(fields[4]):
-		return nil, fmt.Errorf("sets the day of the month and the day of the week, of which cron takes either; set one of them, and use two windows for both")
+		return nil, fmt.Errorf("sets the day of the month and the day of the week, of which cron takes either; set one of them, and use " +
+			"two windows for both")
 	}
 	fields[4] = replaceSeven(fields[4])
 	schedule, err := cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow).Parse(strings.Join(fields, " "))

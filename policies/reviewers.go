@@ -59,7 +59,8 @@ func WantedReviewers(gates []Gate, f Facts, release string) Reviewers {
 	}
 	for _, g := range gates {
 		for _, login := range g.Approvals.From.Users {
-			if room > 0 && f.mayReview(Account{Login: login}) && !containsLogin(wanted.Users, login) && !containsLogin(f.ReviewRequests.Names, login) {
+			if room > 0 && f.mayReview(Account{Login: login}) && !containsLogin(wanted.Users, login) &&
+				!containsLogin(f.ReviewRequests.Names, login) {
 				wanted.Users, room = append(wanted.Users, login), room-1
 			}
 		}
@@ -67,7 +68,8 @@ func WantedReviewers(gates []Gate, f Facts, release string) Reviewers {
 			continue
 		}
 		for _, v := range slices.Concat(f.Approvals, f.Rejections) {
-			if v.MayWrite && !v.Current && g.Approvals.From.names(v) && f.mayReview(Account{ID: v.UserID, Login: v.User}) && !containsLogin(wanted.Users, v.User) && len(wanted.Names()) < maxRequestedReviewers {
+			if v.MayWrite && !v.Current && g.Approvals.From.names(v) && f.mayReview(Account{ID: v.UserID, Login: v.User}) &&
+				!containsLogin(wanted.Users, v.User) && len(wanted.Names()) < maxRequestedReviewers {
 				wanted.Users = append(wanted.Users, v.User)
 			}
 		}

@@ -54,7 +54,8 @@ func (s *Settled) validate() []Problem {
 	case "":
 		return []Problem{{Path: "settled.drift", Message: "is missing: block, to wait while a target differs from Git, or warn"}}
 	}
-	return []Problem{{Path: "settled.drift", Message: fmt.Sprintf("must be block or warn; it is %q", wording.ClipLine(s.Drift, maxDriftText))}}
+	return []Problem{{Path: "settled.drift", Message: fmt.Sprintf("must be block or warn; it is %q",
+		wording.ClipLine(s.Drift, maxDriftText))}}
 }
 
 func (s *Settled) evaluate(f Facts) Result {

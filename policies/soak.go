@@ -105,13 +105,15 @@ func (s *Soak) explainMissing(x Soaked, now time.Time) (reason string, rest time
 	case x.Goes:
 		// The running stretch is what can still become long enough.
 		rest = s.For - x.Running
-		return fmt.Sprintf("%s in %s without a break is full at %s", formatDuration(s.For), x.Environment, formatInstant(now.Add(rest), time.UTC)), rest
+		return fmt.Sprintf("%s in %s without a break is full at %s", formatDuration(s.For), x.Environment,
+			formatInstant(now.Add(rest), time.UTC)), rest
 	case x.Running > 0:
 		return fmt.Sprintf("%s of %s in %s; it stands still: %s", formatSoaked(x.Running), formatDuration(s.For), x.Environment, x.Err), 0
 	case x.Err != "":
 		return fmt.Sprintf("%s in %s: %s", formatDuration(s.For), x.Environment, x.Err), 0
 	case x.Longest > 0:
-		return fmt.Sprintf("it was verified in %s for %s without a break, %s needed", x.Environment, formatSoaked(x.Longest), formatDuration(s.For)), 0
+		return fmt.Sprintf("it was verified in %s for %s without a break, %s needed", x.Environment, formatSoaked(x.Longest),
+			formatDuration(s.For)), 0
 	}
 	return fmt.Sprintf("it has to be verified in %s for %s without a break, and isn't yet", x.Environment, formatDuration(s.For)), 0
 }

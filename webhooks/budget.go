@@ -89,7 +89,8 @@ func NewBudget(o BudgetOptions) (*Budget, error) {
 		o.LargeRoom = DefaultLargeRoom
 	}
 	if o.SmallRoom < MinSmallRoom || o.LargeRoom < MinLargeRoom {
-		return nil, fmt.Errorf("a budget of %d bytes for small and %d for large webhook bodies is too small: at least %d and %d", o.SmallRoom, o.LargeRoom, MinSmallRoom, MinLargeRoom)
+		return nil, fmt.Errorf("a budget of %d bytes for small and %d for large webhook bodies is too small: at least %d and %d",
+			o.SmallRoom, o.LargeRoom, MinSmallRoom, MinLargeRoom)
 	}
 	if o.Client == nil {
 		o.Client = peerOf
@@ -98,7 +99,8 @@ func NewBudget(o BudgetOptions) (*Budget, error) {
 		o.Now = time.Now
 	}
 	return &Budget{client: o.Client, now: o.Now, byClient: map[string]*queue{},
-		small: room{max: o.SmallRoom, byClient: map[string]*clientRoom{}}, large: room{max: o.LargeRoom, byClient: map[string]*clientRoom{}}}, nil
+		small: room{max: o.SmallRoom, byClient: map[string]*clientRoom{}}, large: room{max: o.LargeRoom,
+			byClient: map[string]*clientRoom{}}}, nil
 }
 
 // peerOf is the address that a request's connection comes from.

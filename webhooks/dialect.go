@@ -49,6 +49,7 @@ func dialectOf(forgeType string) (dialect, error) {
 	case GitLab:
 		return gitlab, nil
 	default:
-		return dialect{}, fmt.Errorf("webhooks of forge type %q are not supported yet (known: %s, %s, %s)", forgeType, GitHub, Gitea, GitLab)
+		return dialect{}, fmt.Errorf("webhooks of forge type %q are not supported yet (known: %s, %s, %s)", forgeType, GitHub,
+			Gitea, GitLab)
 	}
 }

@@ -30,13 +30,15 @@ const (
 // payload doesn't have are empty: callers fall back to the wider key (the
 // repository instead of the pull request).
 type Event struct {
-	Forge      string `json:"forge"`                 // the forge's type: github, gitea or gitlab
-	Delivery   string `json:"delivery"`              // the forge's identity of the delivery; a redelivery keeps it
-	Name       string `json:"name"`                  // the forge's own name for the event
-	Kind       Kind   `json:"kind"`                  // the neutral kind
-	Action     string `json:"action,omitempty"`      // what happened, in the forge's word: opened, submitted, success
-	Repo       string `json:"repo,omitempty"`        // owner/name
-	RepoID     int64  `json:"repo_id,omitempty"`     // the forge's number of the repository, which stays when it is renamed or moved, and which no other gets; 0: not said
+	Forge    string `json:"forge"`            // the forge's type: github, gitea or gitlab
+	Delivery string `json:"delivery"`         // the forge's identity of the delivery; a redelivery keeps it
+	Name     string `json:"name"`             // the forge's own name for the event
+	Kind     Kind   `json:"kind"`             // the neutral kind
+	Action   string `json:"action,omitempty"` // what happened, in the forge's word: opened, submitted, success
+	Repo     string `json:"repo,omitempty"`   // owner/name
+	// the forge's number of the repository, which stays when it is renamed or moved, and which no other gets;
+	// 0: not said
+	RepoID     int64  `json:"repo_id,omitempty"`
 	Branch     string `json:"branch,omitempty"`      // Push: without refs/heads/; empty for a tag
 	Before     string `json:"before,omitempty"`      // Push: the commit before; zeros when the branch is new
 	After      string `json:"after,omitempty"`       // Push: the commit after; zeros when Deleted
@@ -68,7 +70,8 @@ func (e *Event) checkFields() error {
 		return errors.New("the repository's number is negative")
 	}
 	return cmp.Or(
-		checkText("action", e.Action), checkText("repository name", e.Repo), checkText("former repository name", e.Former), checkText("branch", e.Branch),
+		checkText("action", e.Action), checkText("repository name", e.Repo), checkText("former repository name", e.Former),
+		checkText("branch", e.Branch),
 		checkText("head branch", e.HeadBranch), checkText("sender", e.Sender), checkText("owner", e.Owner),
 		checkCommit("commit before", e.Before), checkCommit("commit after", e.After), checkCommit("commit", e.Commit))
 }

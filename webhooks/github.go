@@ -107,7 +107,9 @@ type checkSuite struct {
 }
 
 func parseGitHub(name string, body []byte) (*Event, error) {
-	if !slices.Contains([]string{"branch_protection_rule", "repository_ruleset", "push", "pull_request", "pull_request_review", "issue_comment", "status", "check_run", "check_suite", "installation", "installation_repositories", "installation_target", "merge_group", "repository"}, name) {
+	if !slices.Contains([]string{"branch_protection_rule", "repository_ruleset", "push", "pull_request", "pull_request_review",
+		"issue_comment", "status", "check_run", "check_suite", "installation", "installation_repositories", "installation_target",
+		"merge_group", "repository"}, name) {
 		return parseEnvelope(name, body)
 	}
 	var p githubPayload

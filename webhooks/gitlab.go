@@ -202,7 +202,8 @@ func parseGitLab(_ string, body []byte) (*Event, error) {
 	if err := decodeObject(body, gitlabFields, &p); err != nil {
 		return nil, err
 	}
-	e := &Event{Kind: Other, Action: p.Attributes.Action, Repo: p.Project.Path, RepoID: p.Project.ID, Sender: cmp.Or(p.User.Username, p.UserUsername)}
+	e := &Event{Kind: Other, Action: p.Attributes.Action, Repo: p.Project.Path, RepoID: p.Project.ID,
+		Sender: cmp.Or(p.User.Username, p.UserUsername)}
 	switch kind {
 	case "push", "tag_push":
 		e.setPush(p.Ref, p.Before, p.After, false)

@@ -37,7 +37,8 @@ func Handler(r *Receiver, accept func(context.Context, *Event) error, countOutco
 		e, refusal := r.Read(w, req)
 		if refusal == nil {
 			if err := accept(req.Context(), e); err != nil {
-				refusal = &Refusal{Status: http.StatusServiceUnavailable, Outcome: OutcomeFailed, Reason: "the delivery couldn't be stored; try again"}
+				refusal = &Refusal{Status: http.StatusServiceUnavailable, Outcome: OutcomeFailed,
+					Reason: "the delivery couldn't be stored; try again"}
 			}
 		}
 		h := w.Header()

@@ -153,18 +153,21 @@ func (r *Receiver) isForm(h http.Header) (bool, *Refusal) {
 	case err == nil && kind == "application/x-www-form-urlencoded" && r.dialect.forms:
 		return true, nil
 	default:
-		return false, &Refusal{Status: http.StatusUnsupportedMediaType, Outcome: OutcomeMalformed, Reason: "set the webhook's content type to application/json"}
+		return false, &Refusal{Status: http.StatusUnsupportedMediaType, Outcome: OutcomeMalformed,
+			Reason: "set the webhook's content type to application/json"}
 	}
 }
 
 func newTooLargeRefusal(limit int64) *Refusal {
-	return &Refusal{Status: http.StatusRequestEntityTooLarge, Outcome: OutcomeTooLarge, Reason: fmt.Sprintf("the body is larger than %d bytes", limit)}
+	return &Refusal{Status: http.StatusRequestEntityTooLarge, Outcome: OutcomeTooLarge,
+		Reason: fmt.Sprintf("the body is larger than %d bytes", limit)}
 }
 
 // newUnsignedRefusal is the one answer to every delivery that can't be trusted: it doesn't
 // say whether the signature was missing, unreadable or wrong.
 func newUnsignedRefusal() *Refusal {
-	return &Refusal{Status: http.StatusUnauthorized, Outcome: OutcomeUnauthenticated, Reason: "the signature is missing or made with another secret"}
+	return &Refusal{Status: http.StatusUnauthorized, Outcome: OutcomeUnauthenticated,
+		Reason: "the signature is missing or made with another secret"}
 }
 
 func newMalformedRefusal(reason string) *Refusal {

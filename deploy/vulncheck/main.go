@@ -259,7 +259,8 @@ func findProblems(r *report, list []allowed) (problems []string) {
 	}
 	for i, a := range list {
 		if !applies[i] {
-			problems = append(problems, fmt.Sprintf("%s in %s is let be and isn't linked in any more: take it out of the list", a.ID, a.Module))
+			problems = append(problems, fmt.Sprintf("%s in %s is let be and isn't linked in any more: take it out of the list",
+				a.ID, a.Module))
 		}
 	}
 	return problems

@@ -50,7 +50,8 @@ func (t *Target) AsLeft(before *Target, live json.RawMessage) (*Target, error) {
 func (t *Target) keepIgnored(generated, live map[string]any) (map[string]any, error) {
 	var rules argov1alpha1.ApplicationSetIgnoreDifferences
 	for _, d := range t.Policy.IgnoreDifferences {
-		rules = append(rules, argov1alpha1.ApplicationSetResourceIgnoreDifferences{Name: d.Name, JSONPointers: d.JSONPointers, JQPathExpressions: d.JQPaths})
+		rules = append(rules, argov1alpha1.ApplicationSetResourceIgnoreDifferences{Name: d.Name, JSONPointers: d.JSONPointers,
+			JQPathExpressions: d.JQPaths})
 	}
 	n, err := normalizers.NewIgnoreNormalizer(rules.ToApplicationIgnoreDifferences(), nil, normalizers.IgnoreNormalizerOpts{})
 	if err != nil {

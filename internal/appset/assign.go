@@ -158,7 +158,8 @@ func (a *assigner) evaluateTemplate(data map[string]any) (string, error) {
 	case strings.Contains(out, "<no value>"), strings.Contains(out, "<nil>"):
 		return "", fmt.Errorf("the %s template %q asks for a parameter that is not there (it gave %q)", a.what, a.text, out)
 	case len(out) > maxName || !isName(out):
-		return "", fmt.Errorf("the %s template %q gave %q, which is not a name: [a-z0-9][a-z0-9-]*, at most %d; `| normalize` makes one of most", a.what, a.text, wording.Clip(out, maxQuoted), maxName)
+		return "", fmt.Errorf("the %s template %q gave %q, which is not a name: [a-z0-9][a-z0-9-]*, at most %d; `| normalize` makes one "+
+			"of most", a.what, a.text, wording.Clip(out, maxQuoted), maxName)
 	}
 	return out, nil
 }
@@ -188,7 +189,11 @@ func explainMissing(err error, data map[string]any) error {
 		}
 		at = next
 	}
-	there := slices.DeleteFunc(slices.Sorted(maps.Keys(at)), func(key string) bool { return key == "application" || key == "applicationSet" }) // those aren't parameters
+	// those aren't parameters
+	there := slices.DeleteFunc(slices.Sorted(maps.Keys(at)), func(key string) bool {
+		return key == "application" ||
+			key == "applicationSet"
+	})
 	if len(there) == 0 {
 		return err
 	}

@@ -82,10 +82,12 @@ func branchMismatch(t *Target, tracked string) string {
 		}
 	}
 	if len(at) == 0 {
-		return fmt.Sprintf("nothing of it is on the branch %s, where environment %s lives: it has no source in this repository, and no generator file of that branch; "+
+		return fmt.Sprintf("nothing of it is on the branch %s, where environment %s lives: it has no source in this repository, and no "+
+			"generator file of that branch; "+
 			"read its generator's files at revision: %s", t.Branch, t.Environment, t.Branch)
 	}
 	slices.Sort(at)
-	return fmt.Sprintf("it follows targetRevision %s, and environment %s lives on the branch %s: let the ApplicationSet's template give targetRevision: %s, or correct the environment's branch in the pipeline",
+	return fmt.Sprintf("it follows targetRevision %s, and environment %s lives on the branch %s: let the ApplicationSet's template give "+
+		"targetRevision: %s, or correct the environment's branch in the pipeline",
 		strings.Join(slices.Compact(at), ", "), t.Environment, t.Branch, t.Branch)
 }

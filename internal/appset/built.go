@@ -61,7 +61,8 @@ func builtOf(m pipeline.ManifestSource) (key, folder string) {
 
 // buildEntry builds what an entry has built. file is what stands for all that it is built of; at is
 // where the entry is in the pipeline file.
-func (in *Input) buildEntry(ctx context.Context, at string, m pipeline.ManifestSource) (file string, built *Built, problem *Problem, transient bool) {
+func (in *Input) buildEntry(ctx context.Context, at string, m pipeline.ManifestSource) (file string, built *Built, problem *Problem,
+	transient bool) {
 	q, err := NewBuildRequest(m)
 	what, folder := builtOf(m)
 	file = KustomizationFile(in.Tree, folder)
@@ -130,6 +131,7 @@ func NewBuildRequest(m pipeline.ManifestSource) (BuildRequest, error) {
 
 // builds says that some of the pipeline's sets or Applications are built.
 func (in *Input) builds() bool {
-	return slices.ContainsFunc(in.Pipeline.Spec.ApplicationSets, func(e pipeline.ApplicationSetSource) bool { return e.Manifests().IsBuilt() }) ||
+	return slices.ContainsFunc(in.Pipeline.Spec.ApplicationSets,
+		func(e pipeline.ApplicationSetSource) bool { return e.Manifests().IsBuilt() }) ||
 		slices.ContainsFunc(in.Pipeline.Spec.Applications, func(e pipeline.ApplicationSource) bool { return e.Manifests().IsBuilt() })
 }

@@ -303,7 +303,8 @@ func (c *Comparison) ignoreNormalizer(t *Target) (diff.Normalizer, error) {
 	}
 	var rules argov1alpha1.ApplicationSetIgnoreDifferences
 	for _, d := range t.Policy.IgnoreDifferences {
-		rules = append(rules, argov1alpha1.ApplicationSetResourceIgnoreDifferences{Name: d.Name, JSONPointers: d.JSONPointers, JQPathExpressions: d.JQPaths})
+		rules = append(rules, argov1alpha1.ApplicationSetResourceIgnoreDifferences{Name: d.Name, JSONPointers: d.JSONPointers,
+			JQPathExpressions: d.JQPaths})
 	}
 	n, err := normalizers.NewIgnoreNormalizer(rules.ToApplicationIgnoreDifferences(), nil, normalizers.IgnoreNormalizerOpts{})
 	if err != nil {

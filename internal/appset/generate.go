@@ -76,7 +76,8 @@ func newGeneratorRun(ctx context.Context, s *appSet, c *commit, snap *snapshot, 
 
 // generateApplications runs a set and returns all of its Applications. It doesn't return
 // before the library does; the caller bounds it in time.
-func generateApplications(ctx context.Context, log *zap.Logger, s *appSet, c *commit, snap *snapshot, access *generatorAccess) (*generatedApps, error) {
+func generateApplications(ctx context.Context, log *zap.Logger, s *appSet, c *commit, snap *snapshot,
+	access *generatorAccess) (*generatedApps, error) {
 	g := newGeneratorRun(ctx, s, c, snap, access, newResultCache(&setResults{}, ""))
 	out := &generatedApps{}
 	err := g.runGenerators(log, s, out)
@@ -181,7 +182,8 @@ func (g *generatorRun) renderResult(r generatorResult, to applicationSink) error
 // mergeTemplates has the library put the set's template under a generator's own.
 func (g *generatorRun) mergeTemplates(over *argov1alpha1.ApplicationSetTemplate) (*argov1alpha1.Application, error) {
 	entry := argov1alpha1.ApplicationSetGenerator{List: &argov1alpha1.ListGenerator{Template: *over}}
-	out, err := generators.Transform(entry, map[string]generators.Generator{"List": &fixedGenerator{}}, g.set.Spec.Template, g.set, nil, g.client)
+	out, err := generators.Transform(entry, map[string]generators.Generator{"List": &fixedGenerator{}}, g.set.Spec.Template, g.set,
+		nil, g.client)
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +222,8 @@ func (g *generatorRun) renderPatched(r generatorResult, own bool, to application
 
 // renderApplications has the library make Applications of parameters, with the
 // set's template and a generator's own over it.
-func (g *generatorRun) renderApplications(over *argov1alpha1.ApplicationSetTemplate, params []map[string]any) ([]argov1alpha1.Application, error) {
+func (g *generatorRun) renderApplications(over *argov1alpha1.ApplicationSetTemplate,
+	params []map[string]any) ([]argov1alpha1.Application, error) {
 	set := *g.set
 	set.Spec.Generators = []argov1alpha1.ApplicationSetGenerator{{List: &argov1alpha1.ListGenerator{Template: *over}}}
 	apps, _, err := template.GenerateApplications(logrus.WithField("applicationset", set.Name), set,

@@ -50,14 +50,16 @@ type cachedAnswer struct {
 }
 
 func newGeneratorCache(group *cache.Group, now func() time.Time) *generatorCache {
-	return &generatorCache{now: now, answers: cache.New(group, cache.Options[string, *cachedAnswer]{Name: "appset-generators", Entries: maxCachedAnswers})}
+	return &generatorCache{now: now, answers: cache.New(group, cache.Options[string, *cachedAnswer]{Name: "appset-generators",
+		Entries: maxCachedAnswers})}
 }
 
 // fetchParams returns the answer to a question, and how long it is good for. The
 // library gives no way to end its calls, so a question that isn't answered in
 // time goes on by itself: it isn't put a second time meanwhile, and its
 // answer counts when it comes.
-func (g *generatorCache) fetchParams(ctx context.Context, key string, every time.Duration, question func() ([]map[string]any, error)) (params []map[string]any, left time.Duration, err error) {
+func (g *generatorCache) fetchParams(ctx context.Context, key string, every time.Duration,
+	question func() ([]map[string]any, error)) (params []map[string]any, left time.Duration, err error) {
 	select {
 	case done := <-g.pending.DoChan(key, func() (any, error) { return g.reuseOrRequest(key, every, question), nil }):
 		answer, _ := done.Val.(*cachedAnswer)
@@ -114,7 +116,8 @@ type cachedGenerator struct {
 }
 
 // GenerateParams returns what the generator was answered, requesting it if it is time to.
-func (cg *cachedGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
+func (cg *cachedGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet,
+	c client.Client) ([]map[string]any, error) {
 	if spec == nil {
 		return nil, generators.EmptyAppSetGeneratorError
 	}
@@ -166,7 +169,8 @@ func withoutOurToken(spec *argov1alpha1.ApplicationSetGenerator) error {
 	}
 	for _, variable := range []string{"GITHUB_TOKEN", "GITLAB_TOKEN", "GITEA_TOKEN"} {
 		if bare[variable] && os.Getenv(variable) != "" {
-			return fmt.Errorf("it has no tokenRef, and Argo CD's library would send the %s of Liftlock's own environment: give it a tokenRef, or give Liftlock its token in a file or under another name", variable)
+			return fmt.Errorf("it has no tokenRef, and Argo CD's library would send the %s of Liftlock's own environment: give it a "+
+				"tokenRef, or give Liftlock its token in a file or under another name", variable)
 		}
 	}
 	return nil

@@ -45,7 +45,8 @@ func newGitGenerator(of *generatorRun, namespace string, fresh bool) *gitGenerat
 }
 
 // GenerateParams gives the parameters of folders, or of files sorted by path.
-func (g *gitGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
+func (g *gitGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet,
+	c client.Client) ([]map[string]any, error) {
 	if spec == nil || spec.Git == nil {
 		return nil, generators.EmptyAppSetGeneratorError
 	}
@@ -121,7 +122,8 @@ func (g *gitGenerator) locateFiles(git *argov1alpha1.GitGenerator) ([]fileAt, er
 
 // fileParams gives one file's parameters: those that it gave before, if it says
 // the same.
-func (g *gitGenerator) fileParams(f *fileAt, like string, git *argov1alpha1.GitGenerator, values map[string]string, usable readWords, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
+func (g *gitGenerator) fileParams(f *fileAt, like string, git *argov1alpha1.GitGenerator, values map[string]string, usable readWords,
+	set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
 	id, data, err := g.repos.identifyFile(f)
 	if err != nil {
 		return nil, err
@@ -162,7 +164,8 @@ func (g *gitGenerator) fileParams(f *fileAt, like string, git *argov1alpha1.GitG
 
 // parseParams makes parameters of one file, as the library does; "" is none, of which the
 // library says what is wrong with the rest.
-func (g *gitGenerator) parseParams(name string, data []byte, git *argov1alpha1.GitGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
+func (g *gitGenerator) parseParams(name string, data []byte, git *argov1alpha1.GitGenerator, set *argov1alpha1.ApplicationSet,
+	c client.Client) ([]map[string]any, error) {
 	if g.version.skipsEmptyLists() && isEmptyList(data) {
 		return nil, nil
 	}
@@ -259,7 +262,8 @@ type clustersGenerator struct {
 }
 
 // GenerateParams gives the parameters of clusters.
-func (cg *clustersGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
+func (cg *clustersGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet,
+	c client.Client) ([]map[string]any, error) {
 	if spec == nil || spec.Clusters == nil {
 		return nil, generators.EmptyAppSetGeneratorError
 	}

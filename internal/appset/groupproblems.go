@@ -52,7 +52,8 @@ func GroupProblems(list []Problem, named int) []Problem {
 			for _, p := range g {
 				names = append(names, p.setName())
 			}
-			out = append(out, Problem{Message: fmt.Sprintf("%d ApplicationSets (%s): %s", len(g), wording.JoinFew(names, nameSets), g[0].Message)})
+			out = append(out, Problem{Message: fmt.Sprintf("%d ApplicationSets (%s): %s", len(g), wording.JoinFew(names, nameSets),
+				g[0].Message)})
 			continue
 		}
 		same := true
@@ -64,7 +65,8 @@ func GroupProblems(list []Problem, named int) []Problem {
 		if !same {
 			message = "of the first: " + message
 		}
-		out = append(out, Problem{File: c.file, ApplicationSet: c.set, Message: fmt.Sprintf("%d Applications (%s): %s", len(g), wording.JoinFew(names, named), message)})
+		out = append(out, Problem{File: c.file, ApplicationSet: c.set, Message: fmt.Sprintf("%d Applications (%s): %s", len(g),
+			wording.JoinFew(names, named), message)})
 	}
 	return out
 }

@@ -76,7 +76,8 @@ func NewIgnoreRules(own Ignores, settings map[string]string) (*IgnoreRules, erro
 		case !both:
 			group, kind = "", key
 		}
-		rules = append(rules, argov1alpha1.ResourceIgnoreDifferences{Group: group, Kind: kind, JSONPointers: d.JSONPointers, JQPathExpressions: d.JQPathExpressions, ManagedFieldsManagers: d.ManagedFieldsManagers})
+		rules = append(rules, argov1alpha1.ResourceIgnoreDifferences{Group: group, Kind: kind, JSONPointers: d.JSONPointers,
+			JQPathExpressions: d.JQPathExpressions, ManagedFieldsManagers: d.ManagedFieldsManagers})
 	}
 	count := 0
 	for _, r := range rules {
@@ -86,7 +87,8 @@ func NewIgnoreRules(own Ignores, settings map[string]string) (*IgnoreRules, erro
 	case count == 0:
 		return nil, nil
 	case count > maxIgnoreRules:
-		return nil, fmt.Errorf("ignoreDifferences has %d pointers, expressions and managers, more than the %d that are looked at", count, maxIgnoreRules)
+		return nil, fmt.Errorf("ignoreDifferences has %d pointers, expressions and managers, more than the %d that are looked at", count,
+			maxIgnoreRules)
 	}
 	n, err := normalizers.NewIgnoreNormalizer(rules, nil, normalizers.IgnoreNormalizerOpts{JQExecutionTimeout: jqTimeout})
 	if err != nil {

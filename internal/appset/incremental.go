@@ -72,7 +72,8 @@ func (ql *queryLog) toCachedOutcome(like string, repos *commitRepos, o setOutcom
 	if ql.incomparable || o.transient {
 		return nil
 	}
-	return &cachedOutcome{inputs: like, queries: ql.queries, commits: repos.commitsOf(ql.queries), answers: string(ql.answers.Sum(nil)), outcome: o}
+	return &cachedOutcome{inputs: like, queries: ql.queries, commits: repos.commitsOf(ql.queries),
+		answers: string(ql.answers.Sum(nil)), outcome: o}
 }
 
 // commitsOf are those that questions are answered at.
@@ -191,7 +192,8 @@ var errTooManyChanged = errors.New("too many files differ")
 // folder is called is in the paths of its files.
 func (r *repoQuery) isAffectedBy(d changedFile, globbing string) bool {
 	if r.folders {
-		return !d.both && slices.ContainsFunc(strings.Split(r.path, "\x00"), func(prefix string) bool { return strings.HasPrefix(d.path, prefix) })
+		return !d.both && slices.ContainsFunc(strings.Split(r.path, "\x00"),
+			func(prefix string) bool { return strings.HasPrefix(d.path, prefix) })
 	}
 	if globbing == GlobbingDoublestar {
 		pattern := strings.TrimPrefix(r.path, "./")

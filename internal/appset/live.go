@@ -104,7 +104,8 @@ func (in *Input) findLiveSets(argocd, namespace, name string) ([]LiveSet, error)
 // says that another try may answer differently.
 func (in *Input) decodeLiveSet(l *pipeline.LiveApplicationSet) (s appSet, problem *Problem, transient bool) {
 	wrong := func(err error) *Problem {
-		return &Problem{ApplicationSet: l.Name, Message: fmt.Sprintf("the live ApplicationSet %s/%s can't be used: %v", l.Namespace, l.Name, err)}
+		return &Problem{ApplicationSet: l.Name, Message: fmt.Sprintf("the live ApplicationSet %s/%s can't be used: %v", l.Namespace,
+			l.Name, err)}
 	}
 	found, err := in.findLiveSets(l.ArgoCD, l.Namespace, l.Name)
 	if err != nil {
@@ -136,21 +137,25 @@ func (in *Input) decodeLiveSet(l *pipeline.LiveApplicationSet) (s appSet, proble
 }
 
 // liveParamsHint explains a template's error over a live Application.
-const liveParamsHint = "; it is a live Application, which has no generator parameters: write the template over .application, as in {{ .application.metadata.labels.team }}"
+const liveParamsHint = "; it is a live Application, which has no generator parameters: write the template over .application, as in {{ " +
+	".application.metadata.labels.team }}"
 
 // resolveLiveSet takes a set's live Applications for its targets, because the set
 // itself has fields that aren't known here.
 func (r *Resolver) resolveLiveSet(ctx context.Context, in *Input, s *appSet, e *pipelineEntry, c *commit, snap *snapshot) setOutcome {
 	problem := func(format string, args ...any) setOutcome {
 		return setOutcome{failed: true, transient: true, refresh: liveRefresh,
-			problems: []Problem{s.newProblem("", s.unknown.Error()+"; its live Applications can't be used instead: "+fmt.Sprintf(format, args...))}}
+			problems: []Problem{s.newProblem("", s.unknown.Error()+"; its live Applications can't be used instead: "+
+				fmt.Sprintf(format, args...))}}
 	}
 	if in.Live == nil || in.Live.Applications == nil {
 		return setOutcome{failed: true, problems: []Problem{s.newProblem("", s.unknown.Error())}}
 	}
-	if s.file != "" && !in.Scope.has(ScopeKey{Kind: scopeLiveSet, ArgoCD: cmp.Or(e.argocd, in.Main), Place: s.spec.Namespace, Name: s.spec.Name}) {
+	if s.file != "" && !in.Scope.has(ScopeKey{Kind: scopeLiveSet, ArgoCD: cmp.Or(e.argocd, in.Main), Place: s.spec.Namespace,
+		Name: s.spec.Name}) {
 		refused := &scopeError{fmt.Sprintf("the live Applications of ApplicationSet %s", s.spec.Name)}
-		return setOutcome{failed: true, problems: []Problem{s.newProblem("", refused.Error()+"; it has what is not known here: "+s.unknown.Error())}}
+		return setOutcome{failed: true, problems: []Problem{s.newProblem("", refused.Error()+"; it has what is not known here: "+
+			s.unknown.Error())}}
 	}
 	found, err := in.findLiveSets(e.argocd, s.spec.Namespace, s.spec.Name)
 	if err != nil {
@@ -213,7 +218,8 @@ func (r *Resolver) resolveLiveApplications(ctx context.Context, in *Input, i int
 	}
 	o := setOutcome{transient: true, refresh: liveRefresh}
 	note := func(format string, args ...any) {
-		o.notes = append(o.notes, Problem{File: in.Pipeline.File, Message: fmt.Sprintf("applications[%d]: ", i) + fmt.Sprintf(format, args...)})
+		o.notes = append(o.notes, Problem{File: in.Pipeline.File,
+			Message: fmt.Sprintf("applications[%d]: ", i) + fmt.Sprintf(format, args...)})
 	}
 	all := len(raws)
 	raws = slices.DeleteFunc(slices.Clone(raws), ownedBySet)
@@ -221,7 +227,8 @@ func (r *Resolver) resolveLiveApplications(ctx context.Context, in *Input, i int
 	case all == 0:
 		note("%s selects no Application in namespace %s of Argo CD %s", l.Selector, l.Namespace, argocd)
 	case len(raws) < all:
-		note("%d of the %d Applications that %s selects belong to ApplicationSets and are left out: name those in applicationSets", all-len(raws), all, l.Selector)
+		note("%d of the %d Applications that %s selects belong to ApplicationSets and are left out: name those in applicationSets",
+			all-len(raws), all, l.Selector)
 	}
 	e.liveTargets(in, &appSet{}, raws, &generatedApps{}, c, &o)
 	return o
@@ -303,7 +310,8 @@ func decodeApplication(raw json.RawMessage) (g *generatedApp, unknown, err error
 		return nil, nil, fmt.Errorf("the spec of %s can't be read: %w", object.Metadata.Name, explainType(err))
 	}
 	if len(wrong) > 0 {
-		unknown = fmt.Errorf("its spec has an %w; this version of the resolver doesn't know it: what it reads is not sure", explainUnknown(wrong[0]))
+		unknown = fmt.Errorf("its spec has an %w; this version of the resolver doesn't know it: what it reads is not sure",
+			explainUnknown(wrong[0]))
 	}
 	return g, unknown, nil
 }
@@ -311,7 +319,8 @@ func decodeApplication(raw json.RawMessage) (g *generatedApp, unknown, err error
 // sameIdentity says that a generated Application and a live one of its name
 // are one: they go to the same place and read the same paths.
 func sameIdentity(a, b *argov1alpha1.Application) bool {
-	return a.Spec.GetProject() == b.Spec.GetProject() && a.Spec.Destination.Equals(b.Spec.Destination) && slices.EqualFunc(a.Spec.GetSources(), b.Spec.GetSources(), func(a, b argov1alpha1.ApplicationSource) bool {
-		return SameRepository(a.RepoURL, b.RepoURL) && a.Path == b.Path && a.Chart == b.Chart && a.Ref == b.Ref
-	})
+	return a.Spec.GetProject() == b.Spec.GetProject() && a.Spec.Destination.Equals(b.Spec.Destination) &&
+		slices.EqualFunc(a.Spec.GetSources(), b.Spec.GetSources(), func(a, b argov1alpha1.ApplicationSource) bool {
+			return SameRepository(a.RepoURL, b.RepoURL) && a.Path == b.Path && a.Chart == b.Chart && a.Ref == b.Ref
+		})
 }

@@ -319,7 +319,8 @@ func (as *appSet) decodeStrictly(raw []byte, into any, at string) (unknown, err 
 			}
 			as.dropped = append(as.dropped, field)
 		} else if unknown == nil {
-			unknown = fmt.Errorf("%s%w: this version of the resolver doesn't know it, so the set is not half-understood", locationPrefix(at), explainUnknown(w))
+			unknown = fmt.Errorf("%s%w: this version of the resolver doesn't know it, so the set is not half-understood",
+				locationPrefix(at), explainUnknown(w))
 		}
 	}
 	return unknown, nil

@@ -34,12 +34,14 @@ type matrixGenerator struct {
 }
 
 func newMatrixGenerator(g *generatorRun, children map[string]generators.Generator, fresh bool) *matrixGenerator {
-	return &matrixGenerator{Generator: generators.NewMatrixGenerator(children), render: g.render, origins: g.origins, cache: g.cache, version: g.version, children: children, fresh: fresh}
+	return &matrixGenerator{Generator: generators.NewMatrixGenerator(children), render: g.render, origins: g.origins, cache: g.cache,
+		version: g.version, children: children, fresh: fresh}
 }
 
 // GenerateParams combines every set of the first child's parameters with every
 // one of the second's.
-func (m *matrixGenerator) GenerateParams(g *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
+func (m *matrixGenerator) GenerateParams(g *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet,
+	c client.Client) ([]map[string]any, error) {
 	switch {
 	case g == nil || g.Matrix == nil:
 		return nil, generators.EmptyAppSetGeneratorError
@@ -123,7 +125,8 @@ func (s *secondChild) paramsFor(a map[string]any) (first map[string]any, second 
 	}
 	rendered, err := s.plan.render(seen)
 	if err != nil {
-		return nil, nil, fmt.Errorf("child generator returned an error on parameter generation: failed to replace parameters in generator: %w", err)
+		return nil, nil, fmt.Errorf("child generator returned an error on parameter generation: failed to replace parameters in "+
+			"generator: %w", err)
 	}
 	// The selector is applied as it is written.
 	rendered.Selector = s.child.Selector
@@ -157,7 +160,8 @@ func (s *secondChild) untemplatedParams() ([]map[string]any, error) {
 
 // newChildGenerator is a nested generator in the shape of a top-level one. Selectors
 // of what it nests in turn count only where the set says so.
-func newChildGenerator(n *argov1alpha1.ApplicationSetNestedGenerator, set *argov1alpha1.ApplicationSet) (*argov1alpha1.ApplicationSetGenerator, error) {
+func newChildGenerator(n *argov1alpha1.ApplicationSetNestedGenerator,
+	set *argov1alpha1.ApplicationSet) (*argov1alpha1.ApplicationSetGenerator, error) {
 	out := &argov1alpha1.ApplicationSetGenerator{
 		List: n.List, Clusters: n.Clusters, Git: n.Git, SCMProvider: n.SCMProvider,
 		ClusterDecisionResource: n.ClusterDecisionResource, PullRequest: n.PullRequest, Plugin: n.Plugin, Selector: n.Selector,
@@ -190,7 +194,8 @@ func dropSelectors(nested []argov1alpha1.ApplicationSetNestedGenerator, set *arg
 	}
 }
 
-func (m *matrixGenerator) childParams(child *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
+func (m *matrixGenerator) childParams(child *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet,
+	c client.Client) ([]map[string]any, error) {
 	params, err := childParams(child, m.children, set, m.version, c)
 	if err == nil && !m.fresh && child.Git == nil && child.Matrix == nil && child.Merge == nil {
 		params = m.cache.reuseParams(params)
@@ -199,7 +204,8 @@ func (m *matrixGenerator) childParams(child *argov1alpha1.ApplicationSetGenerato
 }
 
 // childParams asks the one generator that a child is.
-func childParams(child *argov1alpha1.ApplicationSetGenerator, all map[string]generators.Generator, set *argov1alpha1.ApplicationSet, v Version, c client.Client) ([]map[string]any, error) {
+func childParams(child *argov1alpha1.ApplicationSetGenerator, all map[string]generators.Generator, set *argov1alpha1.ApplicationSet,
+	v Version, c client.Client) ([]map[string]any, error) {
 	results, err := runGenerator(child, all, set, v, c)
 	switch {
 	case err != nil:
@@ -222,7 +228,8 @@ type generatorResult struct {
 // runGenerator asks every generator that an entry of a set's generators names,
 // as generators.Transform does. That one also flattens every parameter set,
 // whether or not there is a selector to match it with.
-func runGenerator(g *argov1alpha1.ApplicationSetGenerator, all map[string]generators.Generator, set *argov1alpha1.ApplicationSet, v Version, c client.Client) ([]generatorResult, error) {
+func runGenerator(g *argov1alpha1.ApplicationSetGenerator, all map[string]generators.Generator, set *argov1alpha1.ApplicationSet, v Version,
+	c client.Client) ([]generatorResult, error) {
 	var out []generatorResult
 	for _, one := range selectGenerators(g, all) {
 		params, err := one.GenerateParams(g, set, c)
@@ -252,7 +259,8 @@ func selectGenerators(g *argov1alpha1.ApplicationSetGenerator, all map[string]ge
 }
 
 // filterParams has the library match parameters with an entry's selector.
-func filterParams(params []map[string]any, g *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, v Version, c client.Client) ([]map[string]any, error) {
+func filterParams(params []map[string]any, g *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, v Version,
+	c client.Client) ([]map[string]any, error) {
 	entry := argov1alpha1.ApplicationSetGenerator{List: &argov1alpha1.ListGenerator{}, Selector: g.Selector}
 	seen, original := params, map[uintptr]map[string]any{}
 	if v.selectsInMaps() {
@@ -262,7 +270,8 @@ func filterParams(params []map[string]any, g *argov1alpha1.ApplicationSetGenerat
 			original[mapAddress(seen[i])] = params[i]
 		}
 	}
-	out, err := generators.Transform(entry, map[string]generators.Generator{"List": &fixedGenerator{params: seen}}, argov1alpha1.ApplicationSetTemplate{}, set, nil, c)
+	out, err := generators.Transform(entry, map[string]generators.Generator{"List": &fixedGenerator{params: seen}},
+		argov1alpha1.ApplicationSetTemplate{}, set, nil, c)
 	if err != nil {
 		return nil, err
 	}
@@ -303,7 +312,8 @@ type fixedGenerator struct {
 }
 
 // GenerateParams returns the parameters.
-func (f *fixedGenerator) GenerateParams(*argov1alpha1.ApplicationSetGenerator, *argov1alpha1.ApplicationSet, client.Client) ([]map[string]any, error) {
+func (f *fixedGenerator) GenerateParams(*argov1alpha1.ApplicationSetGenerator, *argov1alpha1.ApplicationSet,
+	client.Client) ([]map[string]any, error) {
 	return f.params, nil
 }
 
@@ -344,7 +354,8 @@ func joinFlat(a, b map[string]any) (map[string]any, error) {
 		out[k] = v
 	}
 	if twice != nil {
-		return nil, fmt.Errorf("failed to combine string maps with merging params for the matrix generator: found duplicate key %s with different value, a: %s ,b: %s", *twice, out[*twice], flattenValue(b[*twice]))
+		return nil, fmt.Errorf("failed to combine string maps with merging params for the matrix generator: found duplicate key %s with "+
+			"different value, a: %s ,b: %s", *twice, out[*twice], flattenValue(b[*twice]))
 	}
 	return out, nil
 }

@@ -43,7 +43,8 @@ type mergeGroup struct {
 }
 
 // GenerateParams gives the merged parameters.
-func (m *mergeGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
+func (m *mergeGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet,
+	c client.Client) ([]map[string]any, error) {
 	if spec == nil || spec.Merge == nil {
 		return nil, generators.EmptyAppSetGeneratorError
 	}
@@ -53,7 +54,10 @@ func (m *mergeGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerat
 	}
 	// Children that combine others share maps among what they give, which the
 	// controller's merge writes into one after the other, and so must this one.
-	inPlace := m.inner || slices.ContainsFunc(all, func(n argov1alpha1.ApplicationSetNestedGenerator) bool { return n.Matrix != nil || n.Merge != nil })
+	inPlace := m.inner || slices.ContainsFunc(all, func(n argov1alpha1.ApplicationSetNestedGenerator) bool {
+		return n.Matrix != nil ||
+			n.Merge != nil
+	})
 	children := m.children
 	if inPlace {
 		children = m.fresh
@@ -65,7 +69,8 @@ func (m *mergeGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerat
 			given[i], err = childParams(child, children, set, m.version, c)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("error getting param sets from generators: error getting params from generator %d of %d: %w", i+1, len(all), err)
+			return nil, fmt.Errorf("error getting param sets from generators: error getting params from generator %d of %d: %w", i+1,
+				len(all), err)
 		}
 		if !inPlace && child.Git == nil {
 			given[i] = m.cache.reuseParams(given[i])

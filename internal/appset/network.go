@@ -87,10 +87,13 @@ func (s *snapshot) checkGenerator(g *argov1alpha1.ApplicationSetGenerator) error
 	network := func(kind string, on bool) error {
 		switch {
 		case !on:
-			return fmt.Errorf("its %s generator asks the network, and such generators are off: the server's file turns them on with generators.%s; on the command line "+
-				"no such generator is asked, and its Applications can be taken as they run, by applications: [{live: {selector: …}}] and --clusters live", kind, kind)
+			return fmt.Errorf("its %s generator asks the network, and such generators are off: the server's file turns them on with "+
+				"generators.%s; on the command line "+
+				"no such generator is asked, and its Applications can be taken as they run, by applications: [{live: {selector: …}}] and "+
+				"--clusters live", kind, kind)
 		case s.argocd.Kube == nil:
-			return fmt.Errorf("its %s generator needs Secrets and ConfigMaps of the cluster that Argo CD runs in, and there is no connection to it", kind)
+			return fmt.Errorf("its %s generator needs Secrets and ConfigMaps of the cluster that Argo CD runs in, and there is no "+
+				"connection to it", kind)
 		}
 		return nil
 	}
@@ -102,11 +105,14 @@ func (s *snapshot) checkGenerator(g *argov1alpha1.ApplicationSetGenerator) error
 	case g.Plugin != nil:
 		return network("plugin", s.allowed.Plugin)
 	case g.ClusterDecisionResource != nil && s.argocd.Kube == nil && s.argocd.Placements == nil:
-		return errors.New("its clusterDecisionResource generator needs a ConfigMap and a resource of the cluster that Argo CD runs in, and there is no connection to it; " +
+		return errors.New("its clusterDecisionResource generator needs a ConfigMap and a resource of the cluster that Argo CD runs in, " +
+			"and there is no connection to it; " +
 			"on the command line --placements takes a file of them, as kubectl get placementdecisions -o yaml prints it")
 	case (g.Clusters != nil || g.ClusterDecisionResource != nil) && !s.clustersKnown:
-		return errors.New("it generates from Argo CD's clusters, and those are not known here: argocd[].clusters in the server's file says where from; " +
-			"on the command line --clusters does, or clusters: in the pipeline file, and liftlock init --clusters-example prints a file to begin with")
+		return errors.New("it generates from Argo CD's clusters, and those are not known here: argocd[].clusters in the server's file " +
+			"says where from; " +
+			"on the command line --clusters does, or clusters: in the pipeline file, and liftlock init --clusters-example prints a file " +
+			"to begin with")
 	}
 	return nil
 }
@@ -127,8 +133,9 @@ func (s *snapshot) newGenerators(g *generatorRun, a *generatorAccess) (client.Cl
 		return &cachedGenerator{Generator: g, kind: kind, argocd: s.name, access: a}
 	}
 	terminal := map[string]generators.Generator{
-		"List":                    &listGenerator{generators.NewListGenerator()},
-		"Clusters":                &clustersGenerator{generators.NewClusterGenerator(c, g.ctx, clientset, namespace), g.render, g.version, g.scope},
+		"List": &listGenerator{generators.NewListGenerator()},
+		"Clusters": &clustersGenerator{generators.NewClusterGenerator(c, g.ctx, clientset, namespace), g.render,
+			g.version, g.scope},
 		"Git":                     newGitGenerator(g, namespace, false),
 		"SCMProvider":             asking("scmProvider", generators.NewSCMProviderGenerator(c, scm)),
 		"ClusterDecisionResource": asking("clusterDecisionResource", generators.NewDuckTypeGenerator(g.ctx, dyn, clientset, namespace)),
@@ -136,7 +143,8 @@ func (s *snapshot) newGenerators(g *generatorRun, a *generatorAccess) (client.Cl
 		"Plugin":                  asking("plugin", generators.NewPluginGenerator(c, g.ctx, clientset, namespace)),
 	}
 	if s.argocd.Kube == nil && s.argocd.Placements != nil {
-		terminal["ClusterDecisionResource"] = &placementGenerator{terminal["ClusterDecisionResource"], g.ctx, clientset, s.argocd.Placements, namespace}
+		terminal["ClusterDecisionResource"] = &placementGenerator{terminal["ClusterDecisionResource"], g.ctx, clientset,
+			s.argocd.Placements, namespace}
 	}
 	fresh := maps.Clone(terminal)
 	fresh["Git"] = newGitGenerator(g, namespace, true)

@@ -110,7 +110,8 @@ func (as *appSet) checkDropped() error {
 	default:
 		return nil
 	}
-	return fmt.Errorf("spec.template.spec.%s is missing, and %s is no field of Argo CD's: Kubernetes refuses the object", missing, as.dropped[0])
+	return fmt.Errorf("spec.template.spec.%s is missing, and %s is no field of Argo CD's: Kubernetes refuses the object", missing,
+		as.dropped[0])
 }
 
 // refuseDropped refuses to drop fields for an Argo CD that may know them: one that is newer than all that
@@ -121,7 +122,8 @@ func (as *appSet) refuseDropped(of Version, isLive bool) {
 		mayKnow = isLive
 	}
 	if len(as.dropped) > 0 && mayKnow && as.unknown == nil {
-		as.unknown = fmt.Errorf("unknown field %q: this version of the resolver knows those of Argo CD up to %s, so the set is not half-understood", as.dropped[0], newestLine)
+		as.unknown = fmt.Errorf("unknown field %q: this version of the resolver knows those of Argo CD up to %s, so the set is not "+
+			"half-understood", as.dropped[0], newestLine)
 	}
 }
 
@@ -131,7 +133,8 @@ func (as *appSet) droppedNotes(of Version) []Problem {
 	for _, field := range as.dropped {
 		message := fmt.Sprintf("no Argo CD has its field %s, which Kubernetes drops: the Applications are generated without it", field)
 		if !of.IsKnown() {
-			message = fmt.Sprintf("no Argo CD up to %s has its field %s, which Kubernetes drops: the Applications are generated without it", newestLine, field)
+			message = fmt.Sprintf("no Argo CD up to %s has its field %s, which Kubernetes drops: the Applications are generated without it",
+				newestLine, field)
 		}
 		out = append(out, as.newProblem("", message))
 	}
@@ -211,7 +214,8 @@ func (f *fieldMover) moveExclusions(list any, at string) {
 
 // understoodFields are an Application's newer fields that change nothing of what it
 // reads, below its spec.
-var understoodFields = [][]string{{"syncPolicy", "automated", "enabled"}, {"syncPolicy", "retry", "refresh"}, {"sourceHydrator", "syncSource", "repoURL"}}
+var understoodFields = [][]string{{"syncPolicy", "automated", "enabled"}, {"syncPolicy", "retry", "refresh"},
+	{"sourceHydrator", "syncSource", "repoURL"}}
 
 // hydratedRepository is where the source hydrator writes to, where that is another repository.
 const hydratedRepository = "sourceHydrator.syncSource.repoURL"
@@ -381,13 +385,15 @@ func (as *appSet) versionNotes(of Version) []Problem {
 		return out
 	}
 	note := func(format string, args ...any) {
-		out = append(out, as.newProblem("", fmt.Sprintf(format, args...)+"; say which Argo CD it is: --argocd-version, or argocd[].version in the server's file"))
+		out = append(out, as.newProblem("", fmt.Sprintf(format, args...)+
+			"; say which Argo CD it is: --argocd-version, or argocd[].version in the server's file"))
 	}
 	for _, f := range as.moved {
 		note("its field %s came with Argo CD %s, so it is resolved as %s does", f.path, f.since, as.version)
 	}
 	if !as.version.appliesNestedSelectors() && as.hasDisabledSelectors() {
-		note("it has selectors within a nested matrix or merge, which Argo CD applies since 3.0 and older ones don't; they are not applied here")
+		note("it has selectors within a nested matrix or merge, which Argo CD applies since 3.0 and older ones don't; they are not " +
+			"applied here")
 	}
 	return out
 }

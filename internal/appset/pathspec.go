@@ -158,7 +158,8 @@ func setByte(s string) (c byte, n int, ok bool) {
 // classes are the sets of bytes that a bracket expression may name.
 var classes = func() map[string]*regexp.Regexp {
 	out := map[string]*regexp.Regexp{}
-	for _, name := range []string{"alnum", "alpha", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper", "xdigit"} {
+	for _, name := range []string{"alnum", "alpha", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space",
+		"upper", "xdigit"} {
 		out[name] = regexp.MustCompile("^[[:" + name + ":]]$")
 	}
 	return out

@@ -50,7 +50,8 @@ const (
 // placementConfig is what Open Cluster Management's ConfigMap for Argo CD says ("ApplicationSet
 // Integration with Argo CD" in its documentation).
 var placementConfig = map[string]string{
-	"apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "placementdecisions", "statusListKey": "decisions", "matchKey": "clusterName",
+	"apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "placementdecisions", "statusListKey": "decisions",
+	"matchKey": "clusterName",
 }
 
 // placementObject is the part of an object that is looked at.
@@ -109,18 +110,21 @@ func (p *Placements) add(o *placementObject) error {
 		p.ConfigMaps[o.Metadata.Name] = o.Data
 		return nil
 	case !hasGroup:
-		return fmt.Errorf("%s %q: its apiVersion is %q; wanted a PlacementDecision or another resource that decides on clusters", o.Kind, o.Metadata.Name, o.APIVersion)
+		return fmt.Errorf("%s %q: its apiVersion is %q; wanted a PlacementDecision or another resource that decides on clusters", o.Kind,
+			o.Metadata.Name, o.APIVersion)
 	case len(p.Items) >= maxPlacements:
 		return fmt.Errorf("more than %d placements are too many", maxPlacements)
 	}
-	item := Placement{Kind: o.Kind, Group: group, Name: o.Metadata.Name, Labels: o.Metadata.Labels, Status: map[string][]map[string]string{}}
+	item := Placement{Kind: o.Kind, Group: group, Name: o.Metadata.Name, Labels: o.Metadata.Labels,
+		Status: map[string][]map[string]string{}}
 	for key, raw := range o.Status {
 		if len(raw) == 0 || raw[0] != '[' {
 			continue
 		}
 		var list []map[string]string
 		if err := json.Unmarshal(raw, &list); err != nil {
-			return fmt.Errorf("%s %q: status.%s is not a list of texts by their keys, such as clusterName: prod", o.Kind, o.Metadata.Name, key)
+			return fmt.Errorf("%s %q: status.%s is not a list of texts by their keys, such as clusterName: prod", o.Kind,
+				o.Metadata.Name, key)
 		}
 		item.Status[key] = list
 	}
@@ -161,7 +165,8 @@ type placementGenerator struct {
 }
 
 // GenerateParams gives the parameters of the clusters that were decided on.
-func (p *placementGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
+func (p *placementGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet,
+	c client.Client) ([]map[string]any, error) {
 	if spec == nil || spec.ClusterDecisionResource == nil {
 		return nil, generators.EmptyAppSetGeneratorError
 	}
@@ -204,7 +209,8 @@ func (pr *placementResource) List(_ context.Context, opts metav1.ListOptions) (*
 	out := &unstructured.UnstructuredList{}
 	for i := range pr.placements.Items {
 		p := &pr.placements.Items[i]
-		isKind := p.Group == pr.kind.Group && slices.Contains([]string{strings.ToLower(p.Kind), strings.ToLower(p.Kind) + "s"}, strings.ToLower(pr.kind.Resource))
+		isKind := p.Group == pr.kind.Group && slices.Contains([]string{strings.ToLower(p.Kind), strings.ToLower(p.Kind) + "s"},
+			strings.ToLower(pr.kind.Resource))
 		if !isKind || !byLabel.Matches(labels.Set(p.Labels)) || !byField.Matches(fields.Set{"metadata.name": p.Name}) {
 			continue
 		}

@@ -63,13 +63,15 @@ func (r *Resolver) resolveApplications(ctx context.Context, in *Input, i int, e 
 		for _, f := range files {
 			names = append(names, f.name)
 		}
-		o.problems = []Problem{{File: in.Pipeline.File, Message: fmt.Sprintf("%s.path %q: no Application in %s", at, m.Path, wording.JoinFew(names, 3))}}
+		o.problems = []Problem{{File: in.Pipeline.File, Message: fmt.Sprintf("%s.path %q: no Application in %s", at, m.Path,
+			wording.JoinFew(names, 3))}}
 	}
 	return o
 }
 
 // plainParamsHint explains a template's error over an Application that no set makes.
-const plainParamsHint = "; it is a plain Application, which has no generator parameters: write the template over .application, as in {{ .application.metadata.labels.team }}"
+const plainParamsHint = "; it is a plain Application, which has no generator parameters: write the template over .application, as in {{ " +
+	".application.metadata.labels.team }}"
 
 // readApplications reads the Applications of one entry's files, or builds them.
 func (in *Input) readApplications(ctx context.Context, i int) (files []manifestFile, o setOutcome) {

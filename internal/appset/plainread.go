@@ -180,7 +180,8 @@ type listGenerator struct{ generators.Generator }
 
 // GenerateParams gives the elements' parameters; the library's own where an element is
 // empty, or, without Go templates, holds anything but strings.
-func (l *listGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet, c client.Client) ([]map[string]any, error) {
+func (l *listGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet,
+	c client.Client) ([]map[string]any, error) {
 	if spec == nil || spec.List == nil || spec.List.ElementsYaml != "" {
 		return l.Generator.GenerateParams(spec, set, c)
 	}

@@ -8,10 +8,13 @@ import (
 // The zero value is Argo CD's default: they are created, updated and deleted,
 // all at once.
 type Policy struct {
-	NoUpdate          bool `json:"noUpdate,omitempty"`          // applicationsSync create-only or create-delete: an Application stays as it was created
-	NoDelete          bool `json:"noDelete,omitempty"`          // applicationsSync create-only or create-update: an Application outlives its parameters
+	// applicationsSync create-only or create-delete: an Application stays as it was created
+	NoUpdate bool `json:"noUpdate,omitempty"`
+	// applicationsSync create-only or create-update: an Application outlives its parameters
+	NoDelete          bool `json:"noDelete,omitempty"`
 	PreserveResources bool `json:"preserveResources,omitempty"` // preserveResourcesOnDeletion: a deleted Application leaves its resources
-	Rolling           bool `json:"rolling,omitempty"`           // strategy RollingSync: the controller syncs step by step, and turns automated sync off
+	// strategy RollingSync: the controller syncs step by step, and turns automated sync off
+	Rolling bool `json:"rolling,omitempty"`
 
 	PreservedAnnotations []string           `json:"preservedAnnotations,omitempty"` // keys that are left as they are on a live Application
 	PreservedLabels      []string           `json:"preservedLabels,omitempty"`      // likewise
@@ -59,7 +62,8 @@ func policyOf(a *argov1alpha1.ApplicationSet) Policy {
 		p.PreservedAnnotations, p.PreservedLabels = k.Annotations, k.Labels
 	}
 	for _, d := range a.Spec.IgnoreApplicationDifferences {
-		p.IgnoreDifferences = append(p.IgnoreDifferences, IgnoreDifference{Name: d.Name, JSONPointers: d.JSONPointers, JQPaths: d.JQPathExpressions})
+		p.IgnoreDifferences = append(p.IgnoreDifferences, IgnoreDifference{Name: d.Name, JSONPointers: d.JSONPointers,
+			JQPaths: d.JQPathExpressions})
 	}
 	return p
 }

@@ -70,7 +70,8 @@ func newRenderPlan[T any](r *renderer, copied *T) *renderPlan[T] {
 // newGeneratorPlan is newRenderPlan for a generator whose values block keeps the
 // templates that the parameters can't fill in: the generator's own may.
 func newGeneratorPlan(r *renderer, copied *argov1alpha1.ApplicationSetGenerator) *renderPlan[argov1alpha1.ApplicationSetGenerator] {
-	options := append(slices.DeleteFunc(slices.Clone(r.options), func(o string) bool { return strings.HasPrefix(o, "missingkey=") }), "missingkey=error")
+	options := append(slices.DeleteFunc(slices.Clone(r.options), func(o string) bool { return strings.HasPrefix(o, "missingkey=") }),
+		"missingkey=error")
 	p := renderPlanner{parse: r.parseText, parseOwn: func(raw string) *parsedString {
 		return newParsedString(raw, r.goTemplate, options, r.limits)
 	}}
@@ -97,7 +98,8 @@ func (r *renderPlan[T]) renderInto(out *T, params map[string]any) error {
 
 // RenderTemplateParams renders an Application from a template and one set of
 // parameters. The set's own options count; those passed are the same.
-func (r *renderer) RenderTemplateParams(tmpl *argov1alpha1.Application, policy *argov1alpha1.ApplicationSetSyncPolicy, params map[string]any, _ bool, _ []string) (*argov1alpha1.Application, error) {
+func (r *renderer) RenderTemplateParams(tmpl *argov1alpha1.Application, policy *argov1alpha1.ApplicationSetSyncPolicy,
+	params map[string]any, _ bool, _ []string) (*argov1alpha1.Application, error) {
 	if tmpl == nil {
 		return nil, errors.New("the Application template is empty")
 	}
@@ -113,7 +115,8 @@ func (r *renderer) RenderTemplateParams(tmpl *argov1alpha1.Application, policy *
 
 // renderInto renders an Application into one of the caller's, whatever that was before.
 // There must be parameters.
-func (r *renderer) renderInto(app, tmpl *argov1alpha1.Application, policy *argov1alpha1.ApplicationSetSyncPolicy, params map[string]any) error {
+func (r *renderer) renderInto(app, tmpl *argov1alpha1.Application, policy *argov1alpha1.ApplicationSetSyncPolicy,
+	params map[string]any) error {
 	if err := r.limits.ctx.Err(); err != nil {
 		return err
 	}

@@ -92,9 +92,11 @@ func (c *commit) resolveRef(ctx context.Context, repoURL, revision string) (*com
 	known = known && here
 	if c.openExternal == nil && !known {
 		if here {
-			return nil, fmt.Errorf("a git generator reads revision %q, which is not the branch that is tracked%s: other revisions can't be read here", revision, quotedBranch(c.branch))
+			return nil, fmt.Errorf("a git generator reads revision %q, which is not the branch that is tracked%s: other revisions can't "+
+				"be read here", revision, quotedBranch(c.branch))
 		}
-		return nil, fmt.Errorf("a git generator reads %s, which is not this repository: other repositories can't be read here", withoutCredentials(repoURL))
+		return nil, fmt.Errorf("a git generator reads %s, which is not this repository: other repositories can't be read here",
+			withoutCredentials(repoURL))
 	}
 	c.mu.Lock()
 	if c.externals == nil {
@@ -150,7 +152,8 @@ func (c *commit) externalCommits() []refCommit {
 
 // externalsCurrent says that the other repositories that the targets were resolved from are
 // where they were.
-func (t *TargetSet) externalsCurrent(ctx context.Context, other func(ctx context.Context, repoURL, revision string) (*ExternalRef, error)) bool {
+func (t *TargetSet) externalsCurrent(ctx context.Context, other func(ctx context.Context, repoURL, revision string) (*ExternalRef,
+	error)) bool {
 	for _, a := range t.externals {
 		e, err := other(ctx, a.url, a.revision)
 		if err != nil || e.Commit != a.commit {

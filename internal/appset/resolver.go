@@ -185,7 +185,8 @@ func (r *Resolver) resolve(ctx context.Context, in *Input) (f *TargetSet, transi
 	entries, plain, wrong := newPipelineEntries(ctx, in.Pipeline)
 	problems = append(problems, wrong...)
 	snaps := newSnapshots(in)
-	c := &commit{tree: in.Tree, urls: in.RepoURLs, revision: in.Revision, branch: in.Branch, branches: in.Branches, openExternal: in.OpenExternal}
+	c := &commit{tree: in.Tree, urls: in.RepoURLs, revision: in.Revision, branch: in.Branch, branches: in.Branches,
+		openExternal: in.OpenExternal}
 
 	outcomes := make([]setOutcome, len(sets)+len(plain))
 	var wg sync.WaitGroup
@@ -250,7 +251,8 @@ var errTimedOut = errors.New("not resolved in time")
 // resolveSet resolves one set within its time.
 func (r *Resolver) resolveSet(ctx context.Context, in *Input, s *appSet, e *pipelineEntry, c *commit, snap *snapshot) setOutcome {
 	fail := func(err error) setOutcome {
-		return setOutcome{failed: true, problems: []Problem{s.newProblem("", err.Error())}, transient: errors.Is(err, errTree) || errors.Is(err, errTimedOut)}
+		return setOutcome{failed: true, problems: []Problem{s.newProblem("", err.Error())}, transient: errors.Is(err, errTree) ||
+			errors.Is(err, errTimedOut)}
 	}
 	slow := fmt.Errorf("%w: it took longer than %s; look for a template or a generator that grows without bound", errTimedOut, r.timeout)
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
@@ -311,7 +313,8 @@ func runInSlot[T any](ctx context.Context, slots chan struct{}, work func() T) (
 
 // generateTargets gives a set's targets: those of another commit where nothing that
 // the set depends on differs, and of the rest only what is new is made.
-func (r *Resolver) generateTargets(ctx context.Context, in *Input, s *appSet, e *pipelineEntry, c *commit, snap *snapshot, access *generatorAccess) (setOutcome, error) {
+func (r *Resolver) generateTargets(ctx context.Context, in *Input, s *appSet, e *pipelineEntry, c *commit, snap *snapshot,
+	access *generatorAccess) (setOutcome, error) {
 	build := func(g *generatorRun) (setOutcome, error) {
 		m := newTargetBuilder(in, s, e, c, g.cache)
 		if err := g.runGenerators(r.log, s, m); err != nil {

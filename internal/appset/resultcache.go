@@ -53,13 +53,15 @@ type fileKey struct{ generator, name, id string }
 // of, so that the next one makes only what is new. What it holds is never
 // written to again.
 func newSetCache(group *cache.Group) *cache.Cache[string, *setResults] {
-	return cache.New(group, cache.Options[string, *setResults]{Name: "appset-parts", Entries: maxCachedResults, Bytes: maxCachedResults * resultBytes,
-		Size: func(_ string, s *setResults) int64 { return s.entries * resultBytes }})
+	return cache.New(group, cache.Options[string, *setResults]{Name: "appset-parts", Entries: maxCachedResults,
+		Bytes: maxCachedResults * resultBytes,
+		Size:  func(_ string, s *setResults) int64 { return s.entries * resultBytes }})
 }
 
 func newSetResults(targetKey string) *setResults {
 	return &setResults{
-		files: map[fileKey][]map[string]any{}, params: map[uint64][]map[string]any{}, joins: map[paramsPair]joinedParams{}, groups: map[string]*mergeGroup{},
+		files: map[fileKey][]map[string]any{}, params: map[uint64][]map[string]any{}, joins: map[paramsPair]joinedParams{},
+		groups:    map[string]*mergeGroup{},
 		targetKey: targetKey, byHash: map[uint64][]*builtTarget{}, byAddress: map[uintptr]*builtTarget{},
 	}
 }
@@ -133,7 +135,10 @@ func (r *resultCache) storeJoined(a, b, both map[string]any, goTemplate bool) {
 // findGroup finds what was merged of the same parameters.
 func (r *resultCache) findGroup(g *mergeGroup) *mergeGroup {
 	old := r.last.groups[g.key]
-	if old == nil || !slices.EqualFunc(old.parts, g.parts, func(a, b map[string]any) bool { return a != nil && mapAddress(a) == mapAddress(b) }) {
+	if old == nil || !slices.EqualFunc(old.parts, g.parts, func(a, b map[string]any) bool {
+		return a != nil &&
+			mapAddress(a) == mapAddress(b)
+	}) {
 		return nil
 	}
 	return old
@@ -209,16 +214,19 @@ type setCacheKeys struct {
 func newSetCacheKeys(in *Input, s *appSet, e *pipelineEntry, snap *snapshot) (setCacheKeys, error) {
 	var k setCacheKeys
 	var err error
-	if k.set, err = digestValues(s.version, in.RepoURLs, in.Branch, in.Pipeline.File, in.Pipeline.Name(), e.argocd, s.file, s.spec.Namespace, s.spec.Name); err != nil {
+	if k.set, err = digestValues(s.version, in.RepoURLs, in.Branch, in.Pipeline.File, in.Pipeline.Name(), e.argocd, s.file,
+		s.spec.Namespace, s.spec.Name); err != nil {
 		return k, err
 	}
 	spec := s.spec
 	spec.Spec.Generators, spec.Status = nil, argov1alpha1.ApplicationSetStatus{}
-	if k.targets, err = digestValues(spec, s.file, s.madeOf, s.policy, e.argocd, e.component.String(), e.environment.String(), e.environments, in.RepoURLs, in.Manifests); err != nil {
+	if k.targets, err = digestValues(spec, s.file, s.madeOf, s.policy, e.argocd, e.component.String(), e.environment.String(),
+		e.environments, in.RepoURLs, in.Manifests); err != nil {
 		return k, err
 	}
 	a := snap.argocd
-	k.outcome, err = digestValues(k.targets, sha256.Sum256(s.raw), a.Namespace, a.Clusters, a.Clusters != nil, a.Placements, a.Projects, a.Projects != nil, a.Globbing, snap.scopeDigest)
+	k.outcome, err = digestValues(k.targets, sha256.Sum256(s.raw), a.Namespace, a.Clusters, a.Clusters != nil, a.Placements, a.Projects,
+		a.Projects != nil, a.Globbing, snap.scopeDigest)
 	return k, err
 }
 

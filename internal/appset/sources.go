@@ -134,7 +134,8 @@ func FilesOf(t Target, s Source) SourceFiles {
 			}
 		}
 	}
-	return SourceFiles{SortedUnique(out.Values), SortedUnique(out.Globs), SortedUnique(out.Named), SortedUnique(out.Libs), SortedUnique(out.Overrides)}
+	return SourceFiles{SortedUnique(out.Values), SortedUnique(out.Globs), SortedUnique(out.Named), SortedUnique(out.Libs),
+		SortedUnique(out.Overrides)}
 }
 
 // LayeredValues are the values files of a source that lie in the resolved repository, from its root, each after those
@@ -158,7 +159,8 @@ func LayeredValues(t Target, s Source) []string {
 		}
 	}
 	own, ok := inTree(path.Join(s.Path, "values.yaml"))
-	if isGiven := slices.ContainsFunc(out, func(layer string) bool { return LayerHas(layer, own) }); ok && s.Here && s.Path != "" && !isGiven {
+	if isGiven := slices.ContainsFunc(out, func(layer string) bool { return LayerHas(layer, own) }); ok && s.Here &&
+		s.Path != "" && !isGiven {
 		out = slices.Insert(out, 0, own)
 	}
 	return out

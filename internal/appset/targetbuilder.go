@@ -68,7 +68,8 @@ func (tb *targetBuilder) isKnown(params map[string]any, files []string) bool {
 func (tb *targetBuilder) addApplication(g *generatedApp) {
 	at := tb.pending[0]
 	tb.pending = tb.pending[1:]
-	out := &builtTarget{params: g.params, hash: hashMap(g.params), files: g.files, over: tb.over, project: tb.internString(g.app.Spec.Project)}
+	out := &builtTarget{params: g.params, hash: hashMap(g.params), files: g.files, over: tb.over,
+		project: tb.internString(g.app.Spec.Project)}
 	// As the controller does before it writes the Application.
 	normalizeSpec(&g.app.Spec, tb.set.version)
 	var o setOutcome
@@ -81,7 +82,8 @@ func (tb *targetBuilder) addApplication(g *generatedApp) {
 		*s = tb.internString(*s)
 	}
 	for i := range t.Sources {
-		t.Sources[i].RepoURL, t.Sources[i].TargetRevision = tb.internString(t.Sources[i].RepoURL), tb.internString(t.Sources[i].TargetRevision)
+		t.Sources[i].RepoURL, t.Sources[i].TargetRevision = tb.internString(t.Sources[i].RepoURL),
+			tb.internString(t.Sources[i].TargetRevision)
 	}
 	tb.all[at] = out
 	tb.cache.storeTarget(out)

@@ -118,7 +118,8 @@ func (p *pipelineEntry) assignComponent(t *Target, g *generatedApp, s *appSet) e
 	var data map[string]any
 	var err error
 	if p.component.fixed == nil || p.environment.fixed == nil {
-		data, err = templateData(g, s, p.component.usesApplication || p.environment.usesApplication, p.component.usesSet || p.environment.usesSet)
+		data, err = templateData(g, s, p.component.usesApplication || p.environment.usesApplication,
+			p.component.usesSet || p.environment.usesSet)
 	}
 	if err != nil {
 		return err
@@ -132,7 +133,8 @@ func (p *pipelineEntry) assignComponent(t *Target, g *generatedApp, s *appSet) e
 		return err
 	}
 	if _, known := p.environments[environment]; !known {
-		return fmt.Errorf("environment %q, of component %q, is not in the pipeline: add it there, or let the environment template give nothing for it", environment, component)
+		return fmt.Errorf("environment %q, of component %q, is not in the pipeline: add it there, or let the environment template give "+
+			"nothing for it", environment, component)
 	}
 	t.Component, t.Environment = component, environment
 	return nil
@@ -219,7 +221,8 @@ func (tl *targetList) sortUnique() {
 	for _, t := range order {
 		if len(out) > 0 && out[len(out)-1].sameID(t) {
 			first := &out[len(out)-1]
-			message := fmt.Sprintf("ApplicationSet %s in %s generates an Application of this name too", first.ApplicationSet, first.ApplicationSetFile)
+			message := fmt.Sprintf("ApplicationSet %s in %s generates an Application of this name too", first.ApplicationSet,
+				first.ApplicationSetFile)
 			switch {
 			case first.Live:
 				message = "two entries of the pipeline's applications select it"
@@ -229,7 +232,8 @@ func (tl *targetList) sortUnique() {
 			if first.ApplicationSetFile != t.ApplicationSetFile && !first.Live {
 				message += "; where each runs in an Argo CD of its own, name that as argocd in their entries"
 			}
-			tl.problems = append(tl.problems, Problem{File: t.ApplicationSetFile, ApplicationSet: t.ApplicationSet, Application: t.Name, Message: message})
+			tl.problems = append(tl.problems, Problem{File: t.ApplicationSetFile, ApplicationSet: t.ApplicationSet, Application: t.Name,
+				Message: message})
 			continue
 		}
 		out = append(out, *t)
@@ -243,5 +247,6 @@ func compareTargets(a, b *Target) int {
 }
 
 func compareProblems(a, b Problem) int {
-	return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.ApplicationSet, b.ApplicationSet), cmp.Compare(a.Application, b.Application), cmp.Compare(a.Message, b.Message))
+	return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.ApplicationSet, b.ApplicationSet), cmp.Compare(a.Application, b.Application),
+		cmp.Compare(a.Message, b.Message))
 }

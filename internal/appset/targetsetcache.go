@@ -33,6 +33,8 @@ func (in *Input) cacheKey() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return digestValues(in.Pipeline, in.Pipeline.File, in.Revision, in.Branch, heads, in.RepoURLs, in.Clusters, in.Clusters != nil, in.Placements,
-		in.Projects, in.Projects != nil, in.Globbing, in.Version, in.ArgoCDs, in.Main, in.liveCacheKey(), in.Generators, in.OpenExternal != nil, in.Build != nil, in.Manifests, scope)
+	return digestValues(in.Pipeline, in.Pipeline.File, in.Revision, in.Branch, heads, in.RepoURLs, in.Clusters, in.Clusters != nil,
+		in.Placements,
+		in.Projects, in.Projects != nil, in.Globbing, in.Version, in.ArgoCDs, in.Main, in.liveCacheKey(), in.Generators,
+		in.OpenExternal != nil, in.Build != nil, in.Manifests, scope)
 }

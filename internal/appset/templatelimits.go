@@ -221,23 +221,24 @@ func (tl *templateLimits) wrapFunction(fn any, check func(args []reflect.Value) 
 	refuse := func(err error) []reflect.Value {
 		return []reflect.Value{reflect.Zero(t.Out(0)), reflect.ValueOf(&err).Elem()}
 	}
-	wrapped := reflect.MakeFunc(reflect.FuncOf(in, []reflect.Type{t.Out(0), failure}, t.IsVariadic()), func(args []reflect.Value) []reflect.Value {
-		err := cmp.Or(tl.ctx.Err(), tl.checkArguments(args))
-		if err == nil && check != nil {
-			err = check(args)
-		}
-		if err != nil {
-			return refuse(err)
-		}
-		out := call(args)
-		if _, err = measureValue(out[0]); err != nil {
-			return refuse(err)
-		}
-		if len(out) == 1 {
-			out = append(out, reflect.Zero(failure))
-		}
-		return out
-	})
+	wrapped := reflect.MakeFunc(reflect.FuncOf(in, []reflect.Type{t.Out(0), failure}, t.IsVariadic()),
+		func(args []reflect.Value) []reflect.Value {
+			err := cmp.Or(tl.ctx.Err(), tl.checkArguments(args))
+			if err == nil && check != nil {
+				err = check(args)
+			}
+			if err != nil {
+				return refuse(err)
+			}
+			out := call(args)
+			if _, err = measureValue(out[0]); err != nil {
+				return refuse(err)
+			}
+			if len(out) == 1 {
+				out = append(out, reflect.Zero(failure))
+			}
+			return out
+		})
 	return wrapped.Interface()
 }
 

@@ -130,10 +130,12 @@ type Source struct {
 	Files          []string   `json:"files,omitempty"`          // what else the source's options name, as written: components, patches
 	Libs           []string   `json:"libs,omitempty"`           // Jsonnet's libraries, from the root
 	Here           bool       `json:"here"`                     // RepoURL is the repository that was resolved
-	At             string     `json:"-"`                        // the branch, tag or commit of that repository that it is read at, where [ViewFromBranch] took it out of Here
-	Recurse        bool       `json:"recurse,omitempty"`        // directory.recurse
-	Include        string     `json:"include,omitempty"`        // directory.include
-	Exclude        string     `json:"exclude,omitempty"`        // directory.exclude
+	// the branch, tag or commit of that repository that it is read at, where [ViewFromBranch] took it out of
+	// Here
+	At      string `json:"-"`
+	Recurse bool   `json:"recurse,omitempty"` // directory.recurse
+	Include string `json:"include,omitempty"` // directory.include
+	Exclude string `json:"exclude,omitempty"` // directory.exclude
 	// Options are the source's kustomize, helm, directory and plugin blocks as
 	// the Application has them, in a JSON object with these keys; nil when it has none.
 	Options json.RawMessage `json:"-"`

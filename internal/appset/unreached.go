@@ -88,16 +88,21 @@ func UnreachedTargets(p *pipeline.Pipeline, targets []Target, branch string) []P
 			continue
 		}
 		if v := t.OtherRevision(branch, carriedGenerators(p, t, t.revisionKeys()...)); v != "" {
-			add(t, "targetRevision is "+v, fmt.Sprintf("a merge into %s doesn't reach it; let it follow %[1]s, or carry the field that its targetRevision is made from", branch))
+			add(t, "targetRevision is "+v, fmt.Sprintf("a merge into %s doesn't reach it; let it follow %[1]s, or carry the field that "+
+				"its targetRevision is made from", branch))
 		} else if t.IsCreatedOnly(carriedGenerators(p, t)) {
-			add(t, "its ApplicationSet only creates Applications and never updates them (applicationsSync, or the controller's policy)", fmt.Sprintf("what a merge into %s changes in what they are generated from doesn't reach them; let the policy update, or carry fields in files that they deploy", branch))
+			add(t, "its ApplicationSet only creates Applications and never updates them (applicationsSync, or the controller's policy)",
+				fmt.Sprintf("what a merge into %s changes in what they are generated from doesn't reach them; let the policy update, or "+
+					"carry fields in files that they deploy", branch))
 		} else if v := t.floatingRevision(); v != "" {
-			add(t, "targetRevision is "+v, "which version that is at a time isn't in Git, so it can't be proven that it deploys what was verified before; name one version")
+			add(t, "targetRevision is "+v, "which version that is at a time isn't in Git, so it can't be proven that it deploys what was "+
+				"verified before; name one version")
 		}
 	}
 	var out []Problem
 	for _, g := range order {
-		out = append(out, Problem{File: g.file, ApplicationSet: g.set, Message: fmt.Sprintf("%s in %s: %s: %s", wording.JoinFew(names[g], maxUnreachedNames), g.environment, g.what, g.why)})
+		out = append(out, Problem{File: g.file, ApplicationSet: g.set,
+			Message: fmt.Sprintf("%s in %s: %s: %s", wording.JoinFew(names[g], maxUnreachedNames), g.environment, g.what, g.why)})
 	}
 	return out
 }

@@ -17,9 +17,11 @@ const maxUpdated = 64
 // sets in which what comes of a file depends on no other; for others, and wherever more than
 // the targets themselves changes (their number, names, order or problems), it is false, and
 // all are made anew.
-func (r *Resolver) updateTargets(ctx context.Context, in *Input, s *appSet, e *pipelineEntry, c *commit, snap *snapshot, access *generatorAccess, last *setResults, keys setCacheKeys, files []string) (setOutcome, bool) {
+func (r *Resolver) updateTargets(ctx context.Context, in *Input, s *appSet, e *pipelineEntry, c *commit, snap *snapshot,
+	access *generatorAccess, last *setResults, keys setCacheKeys, files []string) (setOutcome, bool) {
 	o := last.outcome.outcome
-	if len(files) > maxUpdated || len(o.problems)+len(o.notes) > 0 || len(last.built) == 0 || len(o.targets) != len(last.built) || snap.argocd.Globbing == GlobbingDoublestar || !isMadeByFile(s.spec.Spec.Generators) {
+	if len(files) > maxUpdated || len(o.problems)+len(o.notes) > 0 || len(last.built) == 0 || len(o.targets) != len(last.built) ||
+		snap.argocd.Globbing == GlobbingDoublestar || !isMadeByFile(s.spec.Spec.Generators) {
 		return o, false
 	}
 	places := last.placesOf(files)
@@ -29,15 +31,18 @@ func (r *Resolver) updateTargets(ctx context.Context, in *Input, s *appSet, e *p
 	if err := g.runGenerators(r.log, s, m); err != nil || len(m.all) != len(places) {
 		return o, false // made anew, all say what is wrong
 	}
-	if valid := snap.validateTargets(s, slices.Clone(m.all)); len(valid.problems)+len(valid.notes) > 0 || len(valid.targets) != len(places) {
+	if valid := snap.validateTargets(s, slices.Clone(m.all)); len(valid.problems)+len(valid.notes) > 0 ||
+		len(valid.targets) != len(places) {
 		return o, false
 	}
 	next := *last
 	next.built, o.targets = slices.Clone(last.built), slices.Clone(o.targets)
 	for i, fresh := range m.all {
 		old := next.built[places[i]]
-		at, found := slices.BinarySearchFunc(o.targets, old.target.Name, func(t Target, name string) int { return strings.Compare(t.Name, name) })
-		if !found || fresh.target.Name != old.target.Name || !slices.Equal(fresh.files, old.files) || !sameMergeKeys(s.spec.Spec.Generators, old, fresh) {
+		at, found := slices.BinarySearchFunc(o.targets, old.target.Name,
+			func(t Target, name string) int { return strings.Compare(t.Name, name) })
+		if !found || fresh.target.Name != old.target.Name || !slices.Equal(fresh.files, old.files) || !sameMergeKeys(s.spec.Spec.Generators,
+			old, fresh) {
 			return o, false
 		}
 		next.built[places[i]], o.targets[at] = fresh, fresh.target

@@ -68,7 +68,8 @@ func normalURL(raw string) string {
 func checkVisible(url string) error {
 	for _, r := range strings.TrimSpace(url) {
 		if r != ' ' && unicode.In(r, unicode.Cf, unicode.Cc, unicode.Zs, unicode.Zl, unicode.Zp) {
-			return fmt.Errorf("the repository's address %+q has the invisible character %U, and no server has such a repository: write it anew", withoutCredentials(url), r)
+			return fmt.Errorf("the repository's address %+q has the invisible character %U, and no server has such a repository: write "+
+				"it anew", withoutCredentials(url), r)
 		}
 	}
 	return nil

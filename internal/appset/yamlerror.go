@@ -21,7 +21,8 @@ func explainYAML(file []byte, document int, err error) error {
 			break // the end: it takes what the other parser doesn't
 		}
 		if first, again := keyTwice(&node); again != nil {
-			return fmt.Errorf("document %d is not YAML: the key %q is given twice, in line %d and in line %d", document, again.Value, first.Line, again.Line)
+			return fmt.Errorf("document %d is not YAML: the key %q is given twice, in line %d and in line %d", document, again.Value,
+				first.Line, again.Line)
 		}
 	}
 	return fmt.Errorf("document %d is not YAML: %w", document, err)

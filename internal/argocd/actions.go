@@ -43,7 +43,8 @@ func (w *Watcher) Refresh(ctx context.Context, namespace, name string) error {
 		return nil
 	}
 	annotations := map[string]any{refreshAnnotation: "normal"}
-	if app, ok := w.store.getApplication(namespace, name); ok && app.HydratedPath != "" && (app.Hydration == nil || app.Hydration.Phase != "Hydrating") {
+	if app, ok := w.store.getApplication(namespace, name); ok && app.HydratedPath != "" &&
+		(app.Hydration == nil || app.Hydration.Phase != "Hydrating") {
 		annotations[hydrateAnnotation] = "normal"
 	}
 	patch := map[string]any{"metadata": map[string]any{"annotations": annotations}}

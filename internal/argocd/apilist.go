@@ -111,7 +111,8 @@ func listClustersByAPI(ctx context.Context, client *api.Client) ([]Cluster, erro
 		labels := map[string]string{clusterLabel: clusterLabelValue} // which the API leaves out
 		maps.Copy(labels, c.Labels)
 		delete(c.Annotations, lastApplied)
-		out = append(out, Cluster{Secret: "cluster-" + c.Name, Name: c.Name, Server: c.Server, Project: c.Project, Labels: labels, Annotations: c.Annotations})
+		out = append(out, Cluster{Secret: "cluster-" + c.Name, Name: c.Name, Server: c.Server, Project: c.Project, Labels: labels,
+			Annotations: c.Annotations})
 		return nil
 	})
 	if err != nil {

@@ -43,7 +43,8 @@ type apiPace struct {
 
 const listShare = 20
 
-var defaultPace = apiPace{relist: 5 * time.Minute, settle: time.Second, retry: firstRetry, maxRetry: 10 * time.Second, spacing: 10 * time.Second, sets: 30 * time.Second, rest: 2 * time.Minute, busy: 30 * time.Second}
+var defaultPace = apiPace{relist: 5 * time.Minute, settle: time.Second, retry: firstRetry, maxRetry: 10 * time.Second,
+	spacing: 10 * time.Second, sets: 30 * time.Second, rest: 2 * time.Minute, busy: 30 * time.Second}
 
 const (
 	// apiListTimeout is how long a list may take, which Argo CD makes in one piece.
@@ -86,7 +87,8 @@ type apiStream struct {
 
 // run follows until ctx ends, pausing longer and longer while nothing works.
 func (as *apiStream) run(ctx context.Context) {
-	wait := backoff.NewExponentialBackOff(backoff.WithInitialInterval(as.pace.retry), backoff.WithMaxInterval(as.pace.maxRetry), backoff.WithMaxElapsedTime(0))
+	wait := backoff.NewExponentialBackOff(backoff.WithInitialInterval(as.pace.retry), backoff.WithMaxInterval(as.pace.maxRetry),
+		backoff.WithMaxElapsedTime(0))
 	for {
 		begun := as.now()
 		broke, err := as.follow(ctx)
@@ -286,7 +288,8 @@ func checkMaySee(ctx context.Context, client *api.Client, which string, projects
 	case err != nil:
 		return fmt.Errorf("list %s: there are none; ask whether they may be seen: %w", which, err)
 	case !may:
-		return fmt.Errorf("list %s: the token of %s sees none; allow them to its account in argocd-rbac-cm: p, <role>, %s, get, %s, allow", which, client.Source(), which, api.AllOf(which, project))
+		return fmt.Errorf("list %s: the token of %s sees none; allow them to its account in argocd-rbac-cm: p, <role>, %s, get, %s, allow",
+			which, client.Source(), which, api.AllOf(which, project))
 	}
 	return nil
 }

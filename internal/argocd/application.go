@@ -249,7 +249,8 @@ func bareApplication(argoCD string, raw []byte) verification.App {
 func (w *wireApplication) toApp(argoCD string) verification.App {
 	_, refreshing := w.Metadata.Annotations[refreshAnnotation]
 	a := verification.App{
-		ArgoCD: argoCD, Namespace: w.Metadata.Namespace, Name: w.Metadata.Name, UID: w.Metadata.UID, CreatedAt: timeOrZero(w.Metadata.CreationTimestamp),
+		ArgoCD: argoCD, Namespace: w.Metadata.Namespace, Name: w.Metadata.Name, UID: w.Metadata.UID,
+		CreatedAt:       timeOrZero(w.Metadata.CreationTimestamp),
 		Sources:         w.Spec.decodeSources(),
 		SourceList:      len(w.Spec.Sources) > 0 && w.Spec.SourceHydrator == nil,
 		Destination:     verification.Destination(w.Spec.Destination),

@@ -27,7 +27,8 @@ func (w *wireApplication) comparedToSpec() bool {
 	}
 	switch h := w.Spec.SourceHydrator; {
 	case h != nil:
-		sync, err := json.Marshal(wireSource{RepoURL: cmp.Or(h.SyncSource.RepoURL, h.DrySource.RepoURL), Path: h.SyncSource.Path, TargetRevision: h.SyncSource.TargetBranch})
+		sync, err := json.Marshal(wireSource{RepoURL: cmp.Or(h.SyncSource.RepoURL, h.DrySource.RepoURL), Path: h.SyncSource.Path,
+			TargetRevision: h.SyncSource.TargetBranch})
 		return err == nil && equalIgnoringEmpty(sync, ct.Source)
 	case len(w.Spec.Sources) > 0:
 		return slices.EqualFunc(w.Spec.Sources, ct.Sources, equalIgnoringEmpty)

@@ -132,7 +132,8 @@ func (w *Watcher) followLine(ctx context.Context) {
 
 // followSetPolicy keeps the ApplicationSet controller's policy up to date until ctx ends.
 func (w *Watcher) followSetPolicy(ctx context.Context) {
-	w.detectAgain(ctx, "cannot find out which policy the ApplicationSet controller has; argocd[].applicationSetPolicy in the server's file says it", func() error {
+	w.detectAgain(ctx, "cannot find out which policy the ApplicationSet controller has; argocd[].applicationSetPolicy in the server's "+
+		"file says it", func() error {
 		found, err := w.detectSetPolicy(ctx)
 		if err == nil {
 			w.store.versions.setSetPolicy(found)

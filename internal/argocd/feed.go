@@ -61,7 +61,8 @@ type sink interface {
 
 // run follows until ctx ends, pausing longer and longer while nothing works.
 func (f *feed) run(ctx context.Context) {
-	reflector := cache.NewReflectorWithOptions(f.newListerWatcher(ctx), &slimObject{}, reflectedStore{feed: f}, cache.ReflectorOptions{Name: f.displayName()})
+	reflector := cache.NewReflectorWithOptions(f.newListerWatcher(ctx), &slimObject{}, reflectedStore{feed: f},
+		cache.ReflectorOptions{Name: f.displayName()})
 	reflector.WatchListPageSize, reflector.UseWatchList = pageSize, new(bool)
 	wait := f.retry
 	for {
@@ -131,7 +132,8 @@ func (f *feed) openWatch(ctx context.Context, o metav1.ListOptions) (watch.Inter
 		return nil, err
 	}
 	f.markAlive()
-	return watch.NewStreamWatcher(newEventDecoder(f, o.ResourceVersion, body, cancel), apierrors.NewClientErrorReporter(http.StatusInternalServerError, "watch", "Undecodable")), nil
+	return watch.NewStreamWatcher(newEventDecoder(f, o.ResourceVersion, body, cancel),
+		apierrors.NewClientErrorReporter(http.StatusInternalServerError, "watch", "Undecodable")), nil
 }
 
 // slimObject is what the Reflector holds of an object between decoding and storing it.
@@ -215,7 +217,8 @@ func (f *feed) recordFailure(err error) {
 	if apierrors.IsGone(err) || apierrors.IsResourceExpired(err) {
 		return
 	}
-	f.recordTrouble(explainError(err, "get, list, watch", "argoproj.io", f.resource), apierrors.IsForbidden(err) || apierrors.IsNotFound(err))
+	f.recordTrouble(explainError(err, "get, list, watch", "argoproj.io", f.resource),
+		apierrors.IsForbidden(err) || apierrors.IsNotFound(err))
 }
 
 // covers says that a namespace's objects are among the feed's.

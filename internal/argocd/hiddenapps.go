@@ -84,7 +84,8 @@ func (as *apiStream) checkHidden(ctx context.Context, app *verification.App) (wh
 	case api.IsNotFound(err):
 		return "", false, false
 	case api.IsForbidden(err):
-		return fmt.Sprintf("the token of %s may no longer see it; allow it to its account in argocd-rbac-cm: p, <role>, %s, get, %s, allow", as.client.Source(), api.Applications, api.AllOf(api.Applications, app.Project)), true, false
+		return fmt.Sprintf("the token of %s may no longer see it; allow it to its account in argocd-rbac-cm: p, <role>, %s, get, %s, allow",
+			as.client.Source(), api.Applications, api.AllOf(api.Applications, app.Project)), true, false
 	case err != nil:
 		return fmt.Sprintf("it is no longer listed, and whether it is gone can't be told: %v", err), true, true
 	}
@@ -116,7 +117,8 @@ func (w *Watcher) noteHiddenProjects(ctx context.Context) error {
 	}
 	var why error
 	if !may {
-		why = fmt.Errorf("the token of %s sees only some projects, so whether others exist isn't known; allow them to its account in argocd-rbac-cm: p, <role>, %s, get, %s, allow", w.api.Source(), api.Projects, api.AllOf(api.Projects, ""))
+		why = fmt.Errorf("the token of %s sees only some projects, so whether others exist isn't known; allow them to its account in "+
+			"argocd-rbac-cm: p, <role>, %s, get, %s, allow", w.api.Source(), api.Projects, api.AllOf(api.Projects, ""))
 	}
 	w.projects.setPartial(why)
 	return nil

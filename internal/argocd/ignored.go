@@ -57,7 +57,8 @@ func parseIgnored(raw []byte) (string, error) {
 		return "", fmt.Errorf("read the ConfigMap %s: %w", ownSettings, err)
 	}
 	if len(out) > maxIgnored {
-		return "", fmt.Errorf("read the ConfigMap %s: what it ignores of differences is %d bytes, more than the %d that are kept", ownSettings, len(out), maxIgnored)
+		return "", fmt.Errorf("read the ConfigMap %s: what it ignores of differences is %d bytes, more than the %d that are kept",
+			ownSettings, len(out), maxIgnored)
 	}
 	return string(out), nil
 }

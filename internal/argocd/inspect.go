@@ -92,7 +92,8 @@ func (w *Watcher) missingRights(ctx context.Context, o *Options) ([]MissingRight
 			right{ns, "argoproj.io", "applications", []string{"get", "list", "watch"}, verdicts, true},
 			right{ns, "argoproj.io", "applicationsets", []string{"list", "watch"}, missingSets, false})
 		if o.Refresh == RefreshAnnotation || o.Refresh == "" {
-			wanted = append(wanted, right{ns, "argoproj.io", "applications", []string{"patch"}, "Argo CD can't be asked to look at a merge at once (or set refresh: off), nor to sync", false})
+			wanted = append(wanted, right{ns, "argoproj.io", "applications", []string{"patch"},
+				"Argo CD can't be asked to look at a merge at once (or set refresh: off), nor to sync", false})
 		}
 	}
 	if o.Clusters {
@@ -127,7 +128,8 @@ func (r *right) missing(verbs []string) MissingRight {
 	if group == "" {
 		group = `""`
 	}
-	return MissingRight{Rule: fmt.Sprintf("%s: apiGroups [%s], resources [%s], verbs %v", where, group, r.resource, verbs), Without: r.without, Required: r.required}
+	return MissingRight{Rule: fmt.Sprintf("%s: apiGroups [%s], resources [%s], verbs %v", where, group, r.resource, verbs),
+		Without: r.without, Required: r.required}
 }
 
 // lackingVerbs are those of a right that Kubernetes wouldn't allow.
@@ -177,7 +179,8 @@ func (w *Watcher) missingAPIRights(ctx context.Context, o *Options) ([]MissingRi
 			case err != nil:
 				return nil, fmt.Errorf("ask Argo CD what Liftlock may do: %w", err)
 			case !may:
-				missing = append(missing, MissingRight{Rule: fmt.Sprintf("argocd-rbac-cm: p, <role>, %s, get, %s, allow", r.kind, api.AllOf(r.kind, project)), Without: r.without, Required: r.required})
+				missing = append(missing, MissingRight{Rule: fmt.Sprintf("argocd-rbac-cm: p, <role>, %s, get, %s, allow", r.kind,
+					api.AllOf(r.kind, project)), Without: r.without, Required: r.required})
 			}
 		}
 	}

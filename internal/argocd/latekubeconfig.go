@@ -13,7 +13,10 @@ import (
 // whoever retries requests waits for it. Nothing is read or dialled at once.
 func AwaitedRESTConfig(kubeconfig, kubeContext string) *rest.Config {
 	silenceClientGo()
-	return &rest.Config{Host: awaitedHost, Transport: &awaitedTransport{read: func() (*rest.Config, error) { return RESTConfig(kubeconfig, kubeContext) }}}
+	return &rest.Config{Host: awaitedHost, Transport: &awaitedTransport{read: func() (*rest.Config, error) {
+		return RESTConfig(kubeconfig,
+			kubeContext)
+	}}}
 }
 
 // awaitedHost stands in addresses where the kubeconfig's own host will be.

@@ -116,7 +116,8 @@ func (w *Watcher) restoreRevisions(ctx context.Context, app *verification.App) {
 	}
 	// That it can't be rendered comes after they were written.
 	if _, err := w.api.Manifests(ctx, query); err != nil && !api.IsRendering(err) {
-		w.log.Warn("Argo CD may show the revisions that an Application was last rendered at, until it changes", zap.String("application", app.Namespace+"/"+app.Name), zap.Error(err))
+		w.log.Warn("Argo CD may show the revisions that an Application was last rendered at, until it changes",
+			zap.String("application", app.Namespace+"/"+app.Name), zap.Error(err))
 	}
 }
 

@@ -86,7 +86,8 @@ func (w *wireApplication) lastOperation() *verification.Operation {
 	op := &verification.Operation{
 		Phase: s.Phase, Message: clipMessage(s.Message), Revisions: revisions,
 		StartedAt: timeOrZero(s.StartedAt), Retries: s.RetryCount, RetryLimit: s.Operation.Retry.Limit,
-		By: clipMessage(s.Operation.InitiatedBy.Username), Automated: s.Operation.InitiatedBy.Automated, DryRun: request.DryRun, Local: len(request.Manifests) > 0,
+		By: clipMessage(s.Operation.InitiatedBy.Username), Automated: s.Operation.InitiatedBy.Automated, DryRun: request.DryRun,
+		Local:   len(request.Manifests) > 0,
 		Partial: len(request.Resources) > 0, SelfHealAttempts: request.SelfHealAttempts, Results: s.worstResults(),
 	}
 	// Between two of its own retries Argo CD leaves a running sync with the time of the last failure.
@@ -104,7 +105,8 @@ func (w *wireOperation) worstResults() []verification.SyncResult {
 	}
 	var out []verification.SyncResult
 	for _, r := range w.SyncResult.Resources {
-		result := verification.SyncResult{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Status: r.Status, Hook: r.HookType, Phase: r.HookPhase}
+		result := verification.SyncResult{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Status: r.Status,
+			Hook: r.HookType, Phase: r.HookPhase}
 		if !result.HasFailed() && r.Status != "PruneSkipped" {
 			continue
 		}

@@ -34,7 +34,8 @@ var (
 func decodeResources(raw json.RawMessage, healthInTree bool) ([]wireResource, error) {
 	var out []wireResource
 	err := eachElement(raw, func(element []byte) error {
-		if bytes.Contains(element, syncedField) && !bytes.Contains(element, outOfSyncField) && (healthInTree || bytes.Contains(element, healthyField)) &&
+		if bytes.Contains(element, syncedField) && !bytes.Contains(element, outOfSyncField) &&
+			(healthInTree || bytes.Contains(element, healthyField)) &&
 			!(bytes.Contains(element, applicationField) && bytes.Contains(element, applicationFields)) {
 			return nil
 		}

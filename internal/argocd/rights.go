@@ -21,7 +21,8 @@ func (w *Watcher) SyncBarred(ctx context.Context, app *verification.App) (string
 	case err != nil:
 		return "", fmt.Errorf("ask Argo CD whether it may be synced: %w", err)
 	case !may:
-		return "the token of " + w.api.Source() + " may not; allow it in argocd-rbac-cm: p, <role>, applications, sync, " + app.Project + "/*, allow", nil
+		return "the token of " + w.api.Source() + " may not; allow it in argocd-rbac-cm: p, <role>, applications, sync, " + app.Project +
+			"/*, allow", nil
 	}
 	return "", nil
 }
@@ -33,7 +34,8 @@ func (w *Watcher) patchBarred(ctx context.Context, namespace string) (string, er
 	case err != nil:
 		return "", fmt.Errorf("ask Kubernetes whether it may be synced: %w", err)
 	case !allowed:
-		return "Kubernetes doesn't let Liftlock; allow its account in a Role: apiGroups [argoproj.io], resources [applications], verbs [patch]", nil
+		return "Kubernetes doesn't let Liftlock; allow its account in a Role: apiGroups [argoproj.io], resources [applications], verbs " +
+			"[patch]", nil
 	}
 	return "", nil
 }

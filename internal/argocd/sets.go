@@ -106,7 +106,8 @@ func decodeSet(raw []byte) (set ApplicationSet, steps setSteps, err error) {
 		return ApplicationSet{}, steps, fmt.Errorf("keep an ApplicationSet: %w", err)
 	}
 	sum := sha256.Sum256(object)
-	return ApplicationSet{Namespace: w.Metadata.Namespace, Name: w.Metadata.Name, Object: object, Version: hex.EncodeToString(sum[:])}, steps, nil
+	return ApplicationSet{Namespace: w.Metadata.Namespace, Name: w.Metadata.Name, Object: object, Version: hex.EncodeToString(sum[:])},
+		steps, nil
 }
 
 // keepSet stores a set, or forgets it when it has no object, and tells if that
@@ -186,7 +187,8 @@ type projectSink struct {
 }
 
 func newProjectSink(s *appStore) *projectSink {
-	return &projectSink{appStore: s, names: map[string]bool{}, windows: map[string][]syncWindow{}, unreadable: map[string]error{}, onWindowsChange: func([]verification.App) {}}
+	return &projectSink{appStore: s, names: map[string]bool{}, windows: map[string][]syncWindow{}, unreadable: map[string]error{},
+		onWindowsChange: func([]verification.App) {}}
 }
 
 func (p *projectSink) decodeObject(raw []byte) (string, func()) {
@@ -196,7 +198,8 @@ func (p *projectSink) decodeObject(raw []byte) (string, func()) {
 	}
 	windows, err := decodeWindows(raw)
 	if err != nil {
-		p.log.Warn("an AppProject's sync windows can't be read; they count as unknown until they can", zap.String("project", key), zap.Error(err))
+		p.log.Warn("an AppProject's sync windows can't be read; they count as unknown until they can", zap.String("project", key),
+			zap.Error(err))
 	}
 	return key, func() {
 		p.setName(key, true)

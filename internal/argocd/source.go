@@ -30,7 +30,8 @@ func sourceOf(raw json.RawMessage) verification.Source {
 	if json.Unmarshal(raw, &w) != nil {
 		return verification.Source{}
 	}
-	return verification.Source{RepoURL: w.RepoURL, Path: w.Path, Chart: w.Chart, TargetRevision: w.TargetRevision, Ref: w.Ref, Options: OptionsOf(raw)}
+	return verification.Source{RepoURL: w.RepoURL, Path: w.Path, Chart: w.Chart, TargetRevision: w.TargetRevision, Ref: w.Ref,
+		Options: OptionsOf(raw)}
 }
 
 // OptionsOf is a digest of what else a source of an Application says (Helm's

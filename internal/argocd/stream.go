@@ -127,7 +127,8 @@ func (ed *eventDecoder) Close() {
 }
 
 // readListPage asks for one page of a list and hands each object to item, as readPage does.
-func readListPage(ctx context.Context, r *rest.Request, o metav1.ListOptions, timeout time.Duration, item func(raw []byte)) (listMeta, error) {
+func readListPage(ctx context.Context, r *rest.Request, o metav1.ListOptions, timeout time.Duration,
+	item func(raw []byte)) (listMeta, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if o.Limit > 0 {
@@ -148,7 +149,8 @@ func readListPage(ctx context.Context, r *rest.Request, o metav1.ListOptions, ti
 }
 
 // visitPages reads a list to its end, page by page, until visit returns an error.
-func visitPages(page func(o metav1.ListOptions, item func(raw []byte)) (listMeta, error), selector string, visit func(raw json.RawMessage) error) error {
+func visitPages(page func(o metav1.ListOptions, item func(raw []byte)) (listMeta, error), selector string,
+	visit func(raw json.RawMessage) error) error {
 	o := metav1.ListOptions{Limit: pageSize, LabelSelector: selector}
 	for {
 		var refused error

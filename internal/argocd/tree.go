@@ -38,7 +38,8 @@ const (
 )
 
 // ErrHealthNotKept says that nobody tells Liftlock which resources are unhealthy.
-var ErrHealthNotKept = errors.New("this Argo CD keeps the health of resources outside the Application: give Liftlock its API (argocd[].api in the server's file), or set controller.resource.health.persist in argocd-cmd-params-cm")
+var ErrHealthNotKept = errors.New("this Argo CD keeps the health of resources outside the Application: give Liftlock its API " +
+	"(argocd[].api in the server's file), or set controller.resource.health.persist in argocd-cmd-params-cm")
 
 // ErrTreesBusy says that so many trees are asked for that one doesn't get its turn in time.
 var ErrTreesBusy = errors.New("too many Applications are unhealthy at once; it is read later")
@@ -80,8 +81,9 @@ type treeKey struct {
 
 func newTreeReader(client *api.Client, caches *cache.Group, argoCD string) *treeReader {
 	return &treeReader{api: client, limit: rate.NewLimiter(treesPerSecond, treeBurst), pods: rate.NewLimiter(podsPerSecond, podsBurst),
-		kept:      cache.New(caches, cache.Options[treeKey, treeFindings]{Name: "resource_trees_" + argoCD, Entries: maxKeptTrees}),
-		unchecked: cache.New(caches, cache.Options[revisionKey, verification.Unchecked]{Name: "unchecked_resources_" + argoCD, Entries: maxKeptTrees})}
+		kept: cache.New(caches, cache.Options[treeKey, treeFindings]{Name: "resource_trees_" + argoCD, Entries: maxKeptTrees}),
+		unchecked: cache.New(caches, cache.Options[revisionKey, verification.Unchecked]{Name: "unchecked_resources_" + argoCD,
+			Entries: maxKeptTrees})}
 }
 
 // UnhealthyResources are the resources of an Application that aren't Healthy, each with

@@ -177,7 +177,8 @@ func (w *Watcher) watchByKubernetes(o *Options) error {
 
 // What stays unknown where it may not be seen.
 const (
-	missingSets     = "live ApplicationSets and the turns of their RollingSync steps stay unknown: targets may be reported as not synced while they wait"
+	missingSets = "live ApplicationSets and the turns of their RollingSync steps stay unknown: targets may be reported as not synced " +
+		"while they wait"
 	missingProjects = "AppProjects stay unknown: whether a target's project exists is not checked"
 )
 
@@ -198,14 +199,18 @@ func (w *Watcher) newClusterCache() *clusterCache {
 func (w *Watcher) watchByAPI(o *Options) {
 	w.host = o.API.Host()
 	state := func(title string, optional bool, missed string, onReadyChange func(bool)) feedState {
-		return feedState{title: title, optional: optional, missingHint: missed, log: w.log, now: time.Now, downSince: time.Now(), onReadyChange: onReadyChange}
+		return feedState{title: title, optional: optional, missingHint: missed, log: w.log, now: time.Now, downSince: time.Now(),
+			onReadyChange: onReadyChange}
 	}
 	counts := func(k changeKind) func(bool) { return func(bool) { w.store.versions.countChange(k) } }
 	apps := &apiStream{feedState: state("Applications by the API", false, "", w.whenReady(o.OnReady)), client: o.API,
-		filter: api.ApplicationFilter{Projects: o.Projects}, sink: appSink{w.store}, apps: w.store, pace: defaultPace, versions: map[string]seenVersion{}}
+		filter: api.ApplicationFilter{Projects: o.Projects}, sink: appSink{w.store}, apps: w.store, pace: defaultPace,
+		versions: map[string]seenVersion{}}
 	w.appFeeds = []follower{apps}
-	w.setFeeds = []follower{&apiList{feedState: state("ApplicationSets by the API", true, missingSets, counts(ofSets)), client: o.API, which: api.ApplicationSets, sink: setSink{w.store}, interval: defaultPace.sets}}
-	w.projectFeeds = []follower{&apiList{feedState: state("projects by the API", true, missingProjects, counts(ofProjects)), client: o.API, which: api.Projects, sink: w.projects, interval: defaultPace.rest, onListed: w.noteHiddenProjects}}
+	w.setFeeds = []follower{&apiList{feedState: state("ApplicationSets by the API", true, missingSets, counts(ofSets)), client: o.API,
+		which: api.ApplicationSets, sink: setSink{w.store}, interval: defaultPace.sets}}
+	w.projectFeeds = []follower{&apiList{feedState: state("projects by the API", true, missingProjects, counts(ofProjects)), client: o.API,
+		which: api.Projects, sink: w.projects, interval: defaultPace.rest, onListed: w.noteHiddenProjects}}
 	if w.refreshes != nil {
 		w.refreshes.take = func(raw json.RawMessage) { w.takeRefreshed(apps, raw) }
 	}

@@ -73,7 +73,8 @@ func (w *Watcher) Whole(ctx context.Context, app *verification.App) (json.RawMes
 func (w *Watcher) listInNamespace(ctx context.Context, namespace, selector string, wanted func(*wireMeta) bool) ([]json.RawMessage, error) {
 	f := w.feedOf(namespace)
 	if f == nil {
-		return nil, fmt.Errorf("argocd %s: namespace %s is not watched; add it to argocd[].kubernetes.namespaces in the server's file", w.name, namespace)
+		return nil, fmt.Errorf("argocd %s: namespace %s is not watched; add it to argocd[].kubernetes.namespaces in the server's file",
+			w.name, namespace)
 	}
 	out := []json.RawMessage{}
 	err := f.visitAll(ctx, namespace, selector, func(raw json.RawMessage) error {

@@ -57,7 +57,8 @@ func decodeWindows(raw []byte) ([]syncWindow, error) {
 		return nil, fmt.Errorf("decode an AppProject's sync windows: %w", err)
 	}
 	if len(p.Spec.SyncWindows) > maxWindows {
-		return nil, fmt.Errorf("decode an AppProject's sync windows: there are %d, more than the %d that are read", len(p.Spec.SyncWindows), maxWindows)
+		return nil, fmt.Errorf("decode an AppProject's sync windows: there are %d, more than the %d that are read",
+			len(p.Spec.SyncWindows), maxWindows)
 	}
 	parser := cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 	var out []syncWindow

@@ -20,7 +20,8 @@ func auditCommand() *cobra.Command {
 		Long: "The audit trail of commands, newest first: by comments, the API and this program, carried out\n" +
 			"or refused; every merge, with what each gate answered; and who logged in to the console. With\n" +
 			"-o jsonl it is printed as JSON, a line each, for other programs to keep.",
-		Example:           "  liftlock audit shop web --since 24h\n  liftlock audit --by ada --verb skip\n  liftlock audit shop web --verb merge --environment prod\n  liftlock audit --limit 100000 -o jsonl > audit.jsonl",
+		Example: "  liftlock audit shop web --since 24h\n  liftlock audit --by ada --verb skip\n  liftlock audit shop web " +
+			"--verb merge --environment prod\n  liftlock audit --limit 100000 -o jsonl > audit.jsonl",
 		Args:              cobra.MaximumNArgs(2),
 		ValidArgsFunction: r.completeArguments(namesPipeline, namesComponent),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -39,13 +39,16 @@ type checkoutFlags struct {
 type addressFlags struct{ urls, checkouts, sources []string }
 
 func (a *addressFlags) addFlags(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&a.urls, "repo-url", nil, "an address that manifests use for this repository, besides those of its remotes; may be repeated")
-	cmd.Flags().StringArrayVar(&a.checkouts, "checkout", nil, "URL=DIR: a checkout of another repository, which generators that read that address are given; may be repeated")
+	cmd.Flags().StringArrayVar(&a.urls, "repo-url", nil, "an address that manifests use for this repository, besides those of its "+
+		"remotes; may be repeated")
+	cmd.Flags().StringArrayVar(&a.checkouts, "checkout", nil, "URL=DIR: a checkout of another repository, which generators that read "+
+		"that address are given; may be repeated")
 }
 
 // addSourceFlag adds the flag of commands that render.
 func (a *addressFlags) addSourceFlag(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&a.sources, "source", nil, "URL=FOLDER: what Applications deploy from that address besides this repository is read from there: a checkout, or a folder of packed charts (NAME-VERSION.tgz); may be repeated")
+	cmd.Flags().StringArrayVar(&a.sources, "source", nil, "URL=FOLDER: what Applications deploy from that address besides this "+
+		"repository is read from there: a checkout, or a folder of packed charts (NAME-VERSION.tgz); may be repeated")
 }
 
 // asArguments are the flags as they were given, each quoted for a shell, without credentials.
@@ -102,8 +105,10 @@ type knownFlags struct{ clusters, placements string }
 
 // addFlags adds them; also is what else --clusters takes.
 func (kf *knownFlags) addFlags(cmd *cobra.Command, also string) {
-	cmd.Flags().StringVar(&kf.clusters, "clusters", "", "a file of Argo CD's cluster Secrets, as kubectl get secret -o yaml prints them"+also+"; credentials in them are not looked at (default: the file that the pipeline file names as clusters)")
-	cmd.Flags().StringVar(&kf.placements, "placements", "", "a file of PlacementDecisions, as kubectl get placementdecisions -o yaml prints them, for clusterDecisionResource generators")
+	cmd.Flags().StringVar(&kf.clusters, "clusters", "", "a file of Argo CD's cluster Secrets, as kubectl get secret -o yaml prints them"+
+		also+"; credentials in them are not looked at (default: the file that the pipeline file names as clusters)")
+	cmd.Flags().StringVar(&kf.placements, "placements", "", "a file of PlacementDecisions, as kubectl get placementdecisions -o yaml "+
+		"prints them, for clusterDecisionResource generators")
 }
 
 // asArguments are the flags that no pipeline file makes needless, as they were given, each quoted for a shell.
@@ -148,13 +153,18 @@ func (c *checkoutFlags) addCheckoutFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&c.repo, "repo", "", "a folder in the checkout, or a bare repository (default: the current folder)")
 	c.address.addFlags(cmd)
 	c.known.addFlags(cmd, ", or live to ask Argo CD")
-	cmd.Flags().StringVar(&c.globbing, "globbing", appset.GlobbingGit, "how git file generators match paths: git, the controller's default, or doublestar, its new git file globbing")
-	cmd.Flags().StringVar(&c.version, "argocd-version", "", "the Argo CD that is meant, as v3.5.7 or 3.5: what ApplicationSets generate depends on it (default: that of the running one where there is a connection, else as 2.14 does)")
+	cmd.Flags().StringVar(&c.globbing, "globbing", appset.GlobbingGit,
+		"how git file generators match paths: git, the controller's default, or doublestar, its new git file globbing")
+	cmd.Flags().StringVar(&c.version, "argocd-version", "", "the Argo CD that is meant, as v3.5.7 or 3.5: what ApplicationSets generate "+
+		"depends on it (default: that of the running one where there is a connection, else as 2.14 does)")
 	c.api.addFlags(cmd)
-	cmd.Flags().StringVar(&c.connection.Kubeconfig, "kubeconfig", "", "how to reach the running Argo CD by its cluster (default: as kubectl does)")
+	cmd.Flags().StringVar(&c.connection.Kubeconfig, "kubeconfig", "",
+		"how to reach the running Argo CD by its cluster (default: as kubectl does)")
 	cmd.Flags().StringVar(&c.connection.Context, "context", "", "the kubeconfig's context (default: the current one)")
-	cmd.Flags().StringSliceVar(&c.connection.Namespaces, "namespace", []string{"argocd"}, "namespaces with Applications and ApplicationSets; the first is Argo CD's own")
-	cmd.Flags().StringVar(&c.argocd, "argocd", "", "which of the Argo CDs that the pipelines name the running one is; needed only where they name several")
+	cmd.Flags().StringSliceVar(&c.connection.Namespaces, "namespace", []string{"argocd"},
+		"namespaces with Applications and ApplicationSets; the first is Argo CD's own")
+	cmd.Flags().StringVar(&c.argocd, "argocd", "", "which of the Argo CDs that the pipelines name the running one is; needed only where "+
+		"they name several")
 }
 
 // loadKnown reads what the flags say of Argo CD, and asks a running one if they say

@@ -11,9 +11,10 @@ import (
 func compareCommand() *cobra.Command {
 	r := &serverFlags{}
 	c := &cobra.Command{
-		Use:               "compare PIPELINE COMPONENT FROM TO",
-		Short:             "Show what two environments of a component differ in",
-		Long:              "Shows which releases FROM had since the last one that both had, which only TO had, and the\ncarried fields whose values differ now.",
+		Use:   "compare PIPELINE COMPONENT FROM TO",
+		Short: "Show what two environments of a component differ in",
+		Long: "Shows which releases FROM had since the last one that both had, which only TO had, and the\ncarried fields " +
+			"whose values differ now.",
 		Example:           "  liftlock compare shop web dev prod",
 		Args:              cobra.ExactArgs(4),
 		ValidArgsFunction: r.completeArguments(namesPipeline, namesComponent, namesEnvironment, namesEnvironment),
@@ -35,9 +36,10 @@ func compareCommand() *cobra.Command {
 func diffCommand() *cobra.Command {
 	r := &serverFlags{}
 	c := &cobra.Command{
-		Use:     "diff PROMOTION",
-		Short:   "Show what a promotion's pull request does to the rendered manifests",
-		Long:    "Shows what a promotion's pull request does to the rendered manifests, with secrets hidden.\nPROMOTION is the promotion's number, or #14 for its pull request's.",
+		Use:   "diff PROMOTION",
+		Short: "Show what a promotion's pull request does to the rendered manifests",
+		Long: "Shows what a promotion's pull request does to the rendered manifests, with secrets hidden.\nPROMOTION is the " +
+			"promotion's number, or #14 for its pull request's.",
 		Example: "  liftlock diff '#14'",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

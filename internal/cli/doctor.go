@@ -22,8 +22,9 @@ func doctorCommand() *cobra.Command {
 			"Each line is ok, warn (works, but less well), FAIL (doesn't work) or unknown (couldn't be\n" +
 			"read), with what to change and a code that stays the same from version to version.\n" +
 			"Exits with 0 when all is ok or warn, 1 when something FAILs, 3 when something is unknown.",
-		Example: "  liftlock doctor --config liftlock.yaml\n  liftlock doctor -o json | jq -r '.findings[] | select(.level != \"ok\") | .code'",
-		Args:    cobra.NoArgs,
+		Example: "  liftlock doctor --config liftlock.yaml\n  liftlock doctor -o json | jq -r '.findings[] | select(.level != \"ok\") | " +
+			".code'",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			asJSON, err := format.isJSON()
 			if err != nil {

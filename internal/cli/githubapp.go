@@ -24,7 +24,8 @@ type appFlags struct {
 func (a *appFlags) addFlags(c *cobra.Command) {
 	c.Flags().VisitAll(func(f *pflag.Flag) { a.fileOnly = append(a.fileOnly, f.Name) })
 	c.Flags().BoolVar(&a.print, "github-app", false, "print the manifest of a GitHub App for Liftlock, and nothing else")
-	c.Flags().StringVar(&a.externalURL, "external-url", "", "with --github-app: externalURL of the server's file, or webhooks.externalURL where that is set")
+	c.Flags().StringVar(&a.externalURL, "external-url", "", "with --github-app: externalURL of the server's file, or "+
+		"webhooks.externalURL where that is set")
 	c.Flags().StringVar(&a.forge, "forge", "hub", "with --github-app: the forge's name in the server's file")
 	c.Flags().StringVar(&a.name, "app-name", "Liftlock", "with --github-app: the App's name, which must be free on the whole of GitHub")
 	c.Flags().BoolVar(&a.public, "public", false, "with --github-app: let other organisations install the App")

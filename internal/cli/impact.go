@@ -32,8 +32,9 @@ func impactCommand() *cobra.Command {
 			"Exits with 1 when the change brings a problem, such as an ApplicationSet that can't be resolved;\n" +
 			"with 3 when it reaches more than one environment of a pipeline: with --exit-code, or where the\n" +
 			"pipeline says impact: {failOn: several}.",
-		Example: "  liftlock impact\n  liftlock impact --base origin/main --head HEAD -o json\n  liftlock impact --base v1.1.0 --head v1.2.0 --exit-code\n  liftlock impact --rendered --source https://charts.example/stable=../charts",
-		Args:    cobra.NoArgs,
+		Example: "  liftlock impact\n  liftlock impact --base origin/main --head HEAD -o json\n  liftlock impact --base v1.1.0 --head " +
+			"v1.2.0 --exit-code\n  liftlock impact --rendered --source https://charts.example/stable=../charts",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			write, err := chooseFormat(at.output, impact.WriteTable, appset.WriteYAML[*impact.Report], appset.WriteJSON[*impact.Report])
 			if err != nil {
@@ -68,9 +69,12 @@ func impactCommand() *cobra.Command {
 	}
 	at.addFlags(c)
 	at.address.addSourceFlag(c)
-	c.Flags().BoolVar(&change.Rendered, "rendered", false, "say what the change does to the rendered manifests of the Applications that it touches")
-	c.Flags().StringVar(&change.Base, "base", "", "what the change is to be merged into (default: the remote's default branch, as last fetched)")
-	c.Flags().StringVar(&change.Head, "head", "", "the change's branch, tag or commit (default: the working tree, with what isn't committed yet)")
+	c.Flags().BoolVar(&change.Rendered, "rendered", false, "say what the change does to the rendered manifests of the Applications that "+
+		"it touches")
+	c.Flags().StringVar(&change.Base, "base", "", "what the change is to be merged into (default: the remote's default branch, as last "+
+		"fetched)")
+	c.Flags().StringVar(&change.Head, "head", "", "the change's branch, tag or commit (default: the working tree, with what isn't "+
+		"committed yet)")
 	c.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 3 when the change reaches more than one environment of a pipeline")
 	return c
 }

@@ -39,7 +39,8 @@ func initCommand() *cobra.Command {
 			"mode: observe: Liftlock then says what it would do, and does nothing.\n\n" +
 			"It needs nothing but the checkout with its history, and gives the same file for the same files.\n" +
 			"With -f they are those of manifests, such as what helm template makes of a chart; where a chart here makes\n" +
-			"just them, the file names that. With --live the ApplicationSets are those that run and deploy from this checkout, for sets whose\n" +
+			"just them, the file names that. With --live the ApplicationSets are those that run and deploy from this checkout, for sets " +
+			"whose\n" +
 			"manifests are in another repository or a chart. What is proposed was checked as liftlock validate\n" +
 			"and liftlock plan do it.\n\n" +
 			"Exits with 0 when the file can be used, with 1 when there is nothing to make one of, and with 3\n" +
@@ -49,7 +50,8 @@ func initCommand() *cobra.Command {
 			"With --clusters-example it prints a file of cluster Secrets to begin with, for ApplicationSets that\n" +
 			"generate from Argo CD's clusters: with the labels and annotations that they select by and read.\n\n" +
 			"With --github-app it prints the manifest from which GitHub makes an App for Liftlock, and no more.",
-		Example: "  liftlock init\n  liftlock init --write\n  liftlock init --live --clusters live\n  liftlock init --clusters-example > clusters.yaml\n  liftlock init --order dev,qa,prod-eu+prod-us\n" +
+		Example: "  liftlock init\n  liftlock init --write\n  liftlock init --live --clusters live\n  liftlock init --clusters-example > " +
+			"clusters.yaml\n  liftlock init --order dev,qa,prod-eu+prod-us\n" +
 			"  liftlock init --github-app --external-url https://liftlock.example.com",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -95,13 +97,18 @@ func initCommand() *cobra.Command {
 	at.addCheckoutFlags(c)
 	format.addFlag(c)
 	c.Flags().BoolVar(&write, "write", false, "write the file into the checkout; one that is there is left as it is")
-	c.Flags().BoolVar(&clustersExample, "clusters-example", false, "print an example of Argo CD's clusters, as the checkout's ApplicationSets ask for them, for --clusters and the pipeline file's clusters")
-	c.Flags().StringArrayVarP(&files, "file", "f", nil, "a manifest of ApplicationSets, - for standard input, instead of those that the checkout has; may be repeated")
+	c.Flags().BoolVar(&clustersExample, "clusters-example", false,
+		"print an example of Argo CD's clusters, as the checkout's ApplicationSets ask for them, for --clusters and the pipeline file's "+
+			"clusters")
+	c.Flags().StringArrayVarP(&files, "file", "f", nil, "a manifest of ApplicationSets, - for standard input, instead of those that the "+
+		"checkout has; may be repeated")
 	c.Flags().BoolVar(&q.Live, "live", false, "take the ApplicationSets of the running Argo CD, and not the checkout's")
 	c.Flags().StringVar(&q.Name, "name", "", "the pipeline's name (default: the ApplicationSet's, else the repository's)")
 	c.Flags().StringVar(&q.Templates.Component, "component", "", "the template that gives each target's component (default: inferred)")
-	c.Flags().StringVar(&q.Templates.Environment, "environment", "", "the template that gives each target's environment (default: inferred)")
-	c.Flags().StringSliceVar(&q.Order, "order", nil, "the environments in their order; those of one step joined by +, as in dev,qa,prod-eu+prod-us (default: inferred)")
+	c.Flags().StringVar(&q.Templates.Environment, "environment", "",
+		"the template that gives each target's environment (default: inferred)")
+	c.Flags().StringSliceVar(&q.Order, "order", nil, "the environments in their order; those of one step joined by +, as in "+
+		"dev,qa,prod-eu+prod-us (default: inferred)")
 	app.addFlags(c)
 	return c
 }
@@ -134,7 +141,8 @@ func printExampleClusters(cmd *cobra.Command, r *checkout.Repository, q checkout
 
 // proposeWithChoices proposes, and has a person settle on a terminal what the files don't.
 // As JSON the choice is the answer: programs are asked nothing.
-func proposeWithChoices(cmd *cobra.Command, r *checkout.Repository, q *checkout.ProposalQuery, write, asJSON bool) (*checkout.Proposal, error) {
+func proposeWithChoices(cmd *cobra.Command, r *checkout.Repository, q *checkout.ProposalQuery, write,
+	asJSON bool) (*checkout.Proposal, error) {
 	in := bufio.NewReader(cmd.InOrStdin())
 	for {
 		p, err := r.Propose(cmd.Context(), *q)

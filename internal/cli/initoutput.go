@@ -38,10 +38,12 @@ func printProposal(cmd *cobra.Command, dir string, p *checkout.Proposal, write, 
 		}
 	}
 	if asJSON {
-		return printJSON(cmd.OutOrStdout(), proposalAnswer{File: pipeline.FileName, Written: write, Text: string(p.Text), Problems: listed(p.Problems), Notes: listed(p.Notes)})
+		return printJSON(cmd.OutOrStdout(), proposalAnswer{File: pipeline.FileName, Written: write, Text: string(p.Text),
+			Problems: listed(p.Problems), Notes: listed(p.Notes)})
 	}
 	if write {
-		fmt.Fprintf(cmd.OutOrStdout(), "%s is written. Read it, see `liftlock plan`, and commit it; it is in mode: observe.\n", filepath.Join(dir, pipeline.FileName))
+		fmt.Fprintf(cmd.OutOrStdout(), "%s is written. Read it, see `liftlock plan`, and commit it; it is in mode: observe.\n",
+			filepath.Join(dir, pipeline.FileName))
 	} else if _, err := cmd.OutOrStdout().Write(p.Text); err != nil {
 		return err
 	}
@@ -60,7 +62,8 @@ func printDraft(cmd *cobra.Command, dir string, c *propose.ChoiceError, write, a
 	if asJSON {
 		choice := choiceAnswer{Question: c.Question, Options: listed(c.Options), Seen: c.Seen}
 		return printJSON(cmd.OutOrStdout(), proposalAnswer{
-			File: pipeline.FileName, Written: write, Text: string(c.Draft), Problems: []appset.Problem{}, Notes: []appset.Problem{}, Choice: &choice,
+			File: pipeline.FileName, Written: write, Text: string(c.Draft), Problems: []appset.Problem{}, Notes: []appset.Problem{},
+			Choice: &choice,
 		})
 	}
 	printChoice(cmd, c)

@@ -35,7 +35,8 @@ func openPlainFile(name string) (*plainFile, error) {
 		return nil, fmt.Errorf("%s is not a regular file; name the file itself", fieldedit.DisplayFileName(name))
 	}
 	if info.Size() > fieldedit.MaxFileSize {
-		return nil, fmt.Errorf("%s has %d bytes; at most %d are edited", fieldedit.DisplayFileName(name), info.Size(), fieldedit.MaxFileSize)
+		return nil, fmt.Errorf("%s has %d bytes; at most %d are edited", fieldedit.DisplayFileName(name), info.Size(),
+			fieldedit.MaxFileSize)
 	}
 	path, err := directPath(name, info)
 	if err != nil {
@@ -74,7 +75,8 @@ func directPath(name string, info fs.FileInfo) (string, error) {
 	}
 	for _, top := range tops {
 		if link := linkBelow(top, filepath.Dir(path)); link != "" {
-			return "", fmt.Errorf("%s leads through the symlink %s, maybe into another environment; name the file where it is", fieldedit.DisplayFileName(name), fieldedit.DisplayFileName(link))
+			return "", fmt.Errorf("%s leads through the symlink %s, maybe into another environment; name the file where it is",
+				fieldedit.DisplayFileName(name), fieldedit.DisplayFileName(link))
 		}
 	}
 	if clean, err := os.Lstat(path); err != nil || !os.SameFile(info, clean) {

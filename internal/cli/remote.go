@@ -31,7 +31,8 @@ const (
 // remoteCommands are the commands that speak to a server's API.
 func remoteCommands() []*cobra.Command {
 	return []*cobra.Command{
-		statusCommand(), whyCommand(), compareCommand(), diffCommand(), auditCommand(), promoteCommand(), holdCommand("hold", "Stop a component, an environment, a pipeline or one promotion"),
+		statusCommand(), whyCommand(), compareCommand(), diffCommand(), auditCommand(), promoteCommand(),
+		holdCommand("hold", "Stop a component, an environment, a pipeline or one promotion"),
 		holdCommand("unhold", "Lift a hold"), onPromotionCommand("retry", "Try a promotion again after a failure or a close"),
 		onPromotionCommand("revert", "Take a promotion back with a pull request of its own"), skipCommand(),
 	}
@@ -44,7 +45,8 @@ func (s *serverFlags) addFlags(c *cobra.Command) *cobra.Command {
 	}
 	c.Flags().StringVar(&s.server, "server", server, "the server's address, also from "+serverVariable)
 	c.Flags().StringVar(&s.tokenFile, "token-file", "", "a file with an API token; without it the token is in "+tokenVariable)
-	c.Flags().StringVar(&s.repository, "repository", "", "the repository, as forge:owner/name; needed only where several have a pipeline or pull request of that name")
+	c.Flags().StringVar(&s.repository, "repository", "", "the repository, as forge:owner/name; needed only where several have a pipeline "+
+		"or pull request of that name")
 	return c
 }
 
@@ -197,11 +199,13 @@ func promoteCommand() *cobra.Command {
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
 			err = cl.WaitForPromotion(ctx, client.Wait{
-				Repository: r.repository, Pipeline: args[0], Component: args[1], Environment: args[2], Every: waitInterval, Grace: waitGrace,
+				Repository: r.repository, Pipeline: args[0], Component: args[1], Environment: args[2], Every: waitInterval,
+				Grace:  waitGrace,
 				Report: r.reportProgress(cmd),
 			}, before)
 			if errors.Is(err, context.DeadlineExceeded) && cmd.Context().Err() == nil {
-				return fmt.Errorf("the release is not verified after %s; it goes on without this command: see liftlock why %s %s %s", timeout, args[0], args[1], args[2])
+				return fmt.Errorf("the release is not verified after %s; it goes on without this command: see liftlock why %s %s %s",
+					timeout, args[0], args[1], args[2])
 			}
 			return err
 		},
@@ -363,6 +367,7 @@ It takes a token with the role breakglass.`,
 			return r.onPromotion(cmd, args[0], "skip", api.PromotionCommand{Gate: args[1], Head: head, Reason: args[2]})
 		},
 	}
-	c.Flags().StringVar(&head, "head", "", "the commit that you looked at; where the pull request has another head by now, the server refuses")
+	c.Flags().StringVar(&head, "head", "", "the commit that you looked at; where the pull request has another head by now, the server "+
+		"refuses")
 	return r.addReplyFlag(r.addFlags(c))
 }

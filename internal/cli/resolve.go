@@ -28,7 +28,8 @@ func resolveCommand() *cobra.Command {
 			"missing, what is extra and what differs, as the controller would see it.\n\n" +
 			"Exits with 1 when something could not be resolved; what could be is printed all the same. With\n" +
 			"--diff, with 3 when something differs that Argo CD should not have left so.",
-		Example: "  liftlock resolve\n  liftlock resolve --rev v1.2.0 -o yaml\n  liftlock resolve -f argocd/web.yaml --clusters clusters.yaml\n" +
+		Example: "  liftlock resolve\n  liftlock resolve --rev v1.2.0 -o yaml\n  liftlock resolve -f argocd/web.yaml --clusters " +
+			"clusters.yaml\n" +
 			"  helm template charts/sets | liftlock resolve -f -",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -74,7 +75,8 @@ func resolveCommand() *cobra.Command {
 const exitDifferent = 3
 
 func printDifferences(cmd *cobra.Command, at *checkoutFlags, r *checkout.Repository, q checkout.Query) error {
-	write, err := chooseFormat(at.output, appset.WriteDifferencesTable, appset.WriteYAML[*appset.Differences], appset.WriteJSON[*appset.Differences])
+	write, err := chooseFormat(at.output, appset.WriteDifferencesTable, appset.WriteYAML[*appset.Differences],
+		appset.WriteJSON[*appset.Differences])
 	if err != nil {
 		return err
 	}

@@ -52,16 +52,19 @@ func silenceLibraries(root *cobra.Command) {
 // Root is the whole command tree.
 func Root() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "liftlock",
-		Short:         "Moves releases from environment to environment through pull requests",
-		Long:          "Liftlock takes Git events, resolves ApplicationSets into per-environment targets, opens\npromotion pull requests that edit one environment's overlay, gates and merges them, waits\nuntil Argo CD has synced that commit and everything is healthy, and goes on or goes back.",
+		Use:   "liftlock",
+		Short: "Moves releases from environment to environment through pull requests",
+		Long: "Liftlock takes Git events, resolves ApplicationSets into per-environment targets, opens\npromotion pull requests " +
+			"that edit one environment's overlay, gates and merges them, waits\nuntil Argo CD has synced that commit and everything is " +
+			"healthy, and goes on or goes back.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       Version(),
 		Args:          unknownCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.AddCommand(serveCommand(), demoCommand(), initCommand(), validateCommand(), setCommand(), resolveCommand(), impactCommand(), planCommand(), doctorCommand(), sandboxCommand(), versionCommand(), playgroundCommand())
+	root.AddCommand(serveCommand(), demoCommand(), initCommand(), validateCommand(), setCommand(), resolveCommand(), impactCommand(),
+		planCommand(), doctorCommand(), sandboxCommand(), versionCommand(), playgroundCommand())
 	root.AddCommand(remoteCommands()...)
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(flagError)

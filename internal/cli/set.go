@@ -31,8 +31,9 @@ func setCommand() *cobra.Command {
 			"surely is refused and left untouched.\n\n" +
 			"A key that isn't there is added, and a warning says which one was probably meant; with\n" +
 			"--existing it is refused, as in a build job, whose paths are always there.",
-		Example: "  liftlock set overlays/dev/kustomization.yaml --image registry.example/web=1.4.2\n  liftlock set values.yaml image.tag=1.4.2",
-		Args:    cobra.MinimumNArgs(1),
+		Example: "  liftlock set overlays/dev/kustomization.yaml --image registry.example/web=1.4.2\n  liftlock set values.yaml " +
+			"image.tag=1.4.2",
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			asJSON, err := format.isJSON()
 			if err != nil {
@@ -78,7 +79,8 @@ func setCommand() *cobra.Command {
 			return nil
 		},
 	}
-	c.Flags().StringArrayVar(&images, "image", nil, "image of a kustomization: NAME=TAG, NAME=NEWNAME:TAG, either with @DIGEST, or NAME@DIGEST; may be repeated")
+	c.Flags().StringArrayVar(&images, "image", nil, "image of a kustomization: NAME=TAG, NAME=NEWNAME:TAG, either with @DIGEST, or "+
+		"NAME@DIGEST; may be repeated")
 	format.addFlag(c)
 	c.Flags().BoolVar(&existing, "existing", false, "refuse a path that isn't in the file, instead of adding it")
 	c.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 3 when there was nothing to do")
@@ -107,9 +109,11 @@ func setFile(file string, ops []fieldedit.Op, existing bool) (changes []fieldedi
 		case existing:
 			return nil, nil, m.Refuse(name)
 		case m.Spelled != "":
-			warnings = append(warnings, fmt.Sprintf("%s was added to %s; did you mean %s, which is there? --existing refuses what isn't", m.Path, shown, m.Spelled))
+			warnings = append(warnings, fmt.Sprintf("%s was added to %s; did you mean %s, which is there? --existing refuses what isn't",
+				m.Path, shown, m.Spelled))
 		case m.Near() != "":
-			warnings = append(warnings, fmt.Sprintf("%s was added to %s; did you mean %q, which is there? --existing refuses what isn't", m.Path, shown, m.Near()))
+			warnings = append(warnings, fmt.Sprintf("%s was added to %s; did you mean %q, which is there? --existing refuses what isn't",
+				m.Path, shown, m.Near()))
 		}
 	}
 	beside, err := fieldedit.FindOtherSpellings(f.data, name, ops)

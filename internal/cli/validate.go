@@ -34,7 +34,8 @@ func validateCommand() *cobra.Command {
 			"that the pipeline file names as clusters.\n\n" +
 			"Prints file:line: messages and exits with 1 when anything is wrong. A warning is none of that:\n" +
 			"it names what means something else than it looks like, such as a gate that is always true.",
-		Example: "  liftlock validate\n  liftlock validate .liftlock.yaml liftlock.yaml\n  liftlock validate -o json | jq -r '.problems[].message'",
+		Example: "  liftlock validate\n  liftlock validate .liftlock.yaml liftlock.yaml\n  liftlock validate -o json | jq -r " +
+			"'.problems[].message'",
 		RunE: func(cmd *cobra.Command, files []string) error {
 			asJSON, err := format.isJSON()
 			if err != nil {
@@ -45,7 +46,8 @@ func validateCommand() *cobra.Command {
 			case len(files) == 0:
 				err = v.checkCheckout(cmd.Context(), &address, &beside)
 			case beside != (knownFlags{}) || len(address.urls)+len(address.checkouts) > 0:
-				err = errors.New("--clusters, --placements, --checkout and --repo-url are for the pipelines of a checkout, and files that are named are checked by themselves: leave the files out, or the flags")
+				err = errors.New("--clusters, --placements, --checkout and --repo-url are for the pipelines of a checkout, and files " +
+					"that are named are checked by themselves: leave the files out, or the flags")
 			default:
 				err = v.checkFiles(files)
 			}

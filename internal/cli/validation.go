@@ -32,7 +32,8 @@ type finding struct {
 }
 
 func newValidation() *validation {
-	return &validation{Files: []string{}, Problems: []finding{}, Warnings: []finding{}, Notes: []finding{}, invalid: map[string]error{}, warned: map[string]strictyaml.Errors{}}
+	return &validation{Files: []string{}, Problems: []finding{}, Warnings: []finding{}, Notes: []finding{}, invalid: map[string]error{},
+		warned: map[string]strictyaml.Errors{}}
 }
 
 // addFile notes what a file's check gave.

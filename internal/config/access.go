@@ -32,7 +32,8 @@ func (c *checker) checkAccess(config *Config) {
 			if glob == "" || !doublestar.ValidatePattern(glob) {
 				c.Errorf(entry, "%q is no glob", glob)
 			} else if !slices.ContainsFunc(config.Repositories, func(r Repository) bool { return namesRepository(glob, &r) }) {
-				c.Errorf(entry, "%q names none of the repositories in this file, so that it keeps nobody out; write it like acme/fleet, acme/* or acme/** for groups in groups", glob)
+				c.Errorf(entry, "%q names none of the repositories in this file, so that it keeps nobody out; write it like acme/fleet, "+
+					"acme/* or acme/** for groups in groups", glob)
 			}
 		}
 		if len(a.Groups)+len(a.Tokens) == 0 && !a.Forge {

@@ -71,6 +71,7 @@ func (c *checker) checkAppRepository(at string, r *Repository, a *App) {
 		c.Errorf(at+".name", "%s isn't among the installations of the forge's App", owner)
 	}
 	if r.ManageWebhooks {
-		c.Errorf(at+".manageWebhooks", "the forge's App has one webhook for all repositories; write manageWebhook: true in its auth.app, or set it on the App's page")
+		c.Errorf(at+".manageWebhooks", "the forge's App has one webhook for all repositories; write manageWebhook: true in its auth.app, "+
+			"or set it on the App's page")
 	}
 }

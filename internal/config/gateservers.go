@@ -67,7 +67,8 @@ func (c *checker) checkRegistries(all []Registry) {
 		case g.Host == "":
 			c.Errorf(at, "host is missing: the registry as image names have it, like ghcr.io")
 		case !registryHost.MatchString(g.Host):
-			c.Errorf(at+".host", "%q is no registry's host; write it as image names have it, like ghcr.io or registry.example.com:5000", g.Host)
+			c.Errorf(at+".host", "%q is no registry's host; write it as image names have it, like ghcr.io or registry.example.com:5000",
+				g.Host)
 		case twice:
 			c.Errorf(at+".host", "is there twice: registries[%d] has it too", other)
 		default:

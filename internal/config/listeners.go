@@ -95,7 +95,8 @@ func (c *checker) checkListeners(config *Config) {
 			c.Errorf("webhooks.listen", "is the same as listen; without it, webhooks come in there")
 		}
 	}
-	for _, at := range []struct{ key, address string }{{"externalURL", config.ExternalURL}, {"webhooks.externalURL", config.Webhooks.ExternalURL}} {
+	for _, at := range []struct{ key, address string }{{"externalURL", config.ExternalURL},
+		{"webhooks.externalURL", config.Webhooks.ExternalURL}} {
 		if c.Doc.Has(at.key) {
 			c.checkHTTPURL(at.key, at.address)
 		}

@@ -75,7 +75,8 @@ func (c *checker) checkSigning(config *Config) {
 func (c *checker) checkForgesSign(forges []Forge) {
 	for i := range forges {
 		if forges[i].Type != GitHub || forges[i].Auth.App == nil {
-			c.Errorf("signing", "the forge %s can't sign what Liftlock commits: only GitHub does, for an App (auth.app); sign by signing.sshKeyFile, or have a server of its own for that forge", forges[i].Name)
+			c.Errorf("signing", "the forge %s can't sign what Liftlock commits: only GitHub does, for an App (auth.app); sign by "+
+				"signing.sshKeyFile, or have a server of its own for that forge", forges[i].Name)
 		}
 	}
 }
@@ -89,11 +90,14 @@ func (c *Config) WhyUnsigned(f *Forge) (why, cure string) {
 	case f.Type != GitHub, c.SignsByForge():
 	case c.Signing == nil:
 		if f.Auth.App != nil {
-			return "Liftlock's aren't signed", "write signing: forge into the server's file, so that GitHub signs them for the App; or don't demand signatures of that branch"
+			return "Liftlock's aren't signed", "write signing: forge into the server's file, so that GitHub signs them for the App; or " +
+				"don't demand signatures of that branch"
 		}
-		return "Liftlock's aren't signed", "give the server a key in signing.sshKeyFile, and Liftlock's account on the forge its public half as a signing key; or don't demand signatures of that branch"
+		return "Liftlock's aren't signed", "give the server a key in signing.sshKeyFile, and Liftlock's account on the forge its public " +
+			"half as a signing key; or don't demand signatures of that branch"
 	case f.Auth.App != nil:
-		return "GitHub verifies no signature by an App, which can't have a key", "write signing: forge into the server's file, so that GitHub signs them for the App; or don't demand signatures of that branch"
+		return "GitHub verifies no signature by an App, which can't have a key",
+			"write signing: forge into the server's file, so that GitHub signs them for the App; or don't demand signatures of that branch"
 	}
 	return "", ""
 }

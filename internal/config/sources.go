@@ -32,7 +32,8 @@ func (c *checker) checkCharts(all []ChartHost) {
 		if rest, is := strings.CutPrefix(h.URL, ociScheme); !is {
 			c.checkHTTPURL(at+".url", h.URL)
 		} else if host, _, _ := strings.Cut(rest, "/"); !registryHost.MatchString(host) {
-			c.Errorf(at+".url", "%q is no registry's host; write oci:// and the host as image names have it, like oci://ghcr.io/acme/charts", host)
+			c.Errorf(at+".url", "%q is no registry's host; write oci:// and the host as image names have it, like "+
+				"oci://ghcr.io/acme/charts", host)
 		}
 		c.checkOnce(at, "charts", strings.TrimSuffix(strings.ToLower(h.URL), "/"), i, first)
 		for j, host := range h.Hosts {

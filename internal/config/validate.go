@@ -241,7 +241,8 @@ func (c *checker) checkArgoCDs(instances []ArgoCD) {
 		if c.Doc.Has(at + ".applicationSetPolicy") {
 			c.OneOf(at+".applicationSetPolicy", a.ApplicationSetPolicy, "sync", "create-only", "create-update", "create-delete")
 		} else if a.ApplicationSetPolicyOverride {
-			c.Errorf(at+".applicationSetPolicyOverride", "needs applicationSetPolicy: without one each ApplicationSet's own policy counts anyway")
+			c.Errorf(at+".applicationSetPolicyOverride", "needs applicationSetPolicy: without one each ApplicationSet's own policy "+
+				"counts anyway")
 		}
 		if (a.Version != "" || c.Doc.Has(at+".version")) && !argoCDVersion.MatchString(a.Version) {
 			c.Errorf(at+".version", "%q is no version of Argo CD; v3.5.7 is one, and 3.5 names its line", a.Version)
@@ -375,9 +376,11 @@ func (c *checker) checkChannels(channels []Channel) {
 		case n.Type != ChannelWebhook && hasSecret:
 			c.Errorf(at, "a channel of the type %s has no secret: its address is one", n.Type)
 		case n.Type == ChannelWebhook && !hasSecret:
-			c.Errorf(at, "secret or secretFile is missing: what messages are signed with; make one with: echo whsec_$(openssl rand -base64 32)")
+			c.Errorf(at, "secret or secretFile is missing: what messages are signed with; make one with: echo whsec_$(openssl rand "+
+				"-base64 32)")
 		case n.Type == ChannelWebhook && n.Secret != "" && !isSigningSecret(n.Secret):
-			c.Errorf(at+".secret", "is not whsec_ and a key of at least 24 bytes in base64; make one with: echo whsec_$(openssl rand -base64 32)")
+			c.Errorf(at+".secret", "is not whsec_ and a key of at least 24 bytes in base64; make one with: echo whsec_$(openssl rand "+
+				"-base64 32)")
 		}
 	}
 }

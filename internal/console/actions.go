@@ -173,7 +173,8 @@ func (se *server) act(w http.ResponseWriter, r *http.Request, b *actionBody, has
 
 // actionTitle names what is done to what.
 func actionTitle(o *Command) string {
-	verb := map[string]string{command.Hold: "Hold", command.Unhold: "Lift the hold on", command.Retry: "Try again", command.Revert: "Revert", command.Skip: "Skip a gate of", command.Promote: "Promote"}[o.Verb]
+	verb := map[string]string{command.Hold: "Hold", command.Unhold: "Lift the hold on", command.Retry: "Try again",
+		command.Revert: "Revert", command.Skip: "Skip a gate of", command.Promote: "Promote"}[o.Verb]
 	switch {
 	case o.Verb == command.Promote:
 		return fmt.Sprintf("%s %s to %s", verb, o.Component, o.Environment)
@@ -194,16 +195,21 @@ func describePromotionAction(p *api.Promotion, o *Command) []string {
 	says := "A comment in " + pull + " says that it was you, and so does the audit trail."
 	switch o.Verb {
 	case command.Hold:
-		return []string{pull + " is not merged until the hold is lifted or ends, whatever its gates say. Its label " + promotion.LabelHold + " shows it.", says}
+		return []string{pull + " is not merged until the hold is lifted or ends, whatever its gates say. Its label " + promotion.LabelHold +
+			" shows it.", says}
 	case command.Unhold:
-		return []string{"The hold on " + pull + " is lifted: your own and, where your role is enough for it, everybody's. It is merged as soon as its gates pass.", says}
+		return []string{"The hold on " + pull + " is lifted: your own and, where your role is enough for it, everybody's. It is merged " +
+			"as soon as its gates pass.", says}
 	case command.Retry:
-		return []string{"What failed is tried again: a step of Liftlock's, a sync, or, where somebody closed " + pull + ", the promotion of " + release + ".", says}
+		return []string{"What failed is tried again: a step of Liftlock's, a sync, or, where somebody closed " + pull +
+			", the promotion of " + release + ".", says}
 	case command.Revert:
-		return []string{wording.ForPage(named.URL, "A pull request is opened") + fmt.Sprintf(" that takes %s back to what it had in %s before %s.", o.Component, o.Environment, pull),
+		return []string{wording.ForPage(named.URL, "A pull request is opened") + fmt.Sprintf(" that takes %s back to what it had in %s "+
+			"before %s.", o.Component, o.Environment, pull),
 			release + " doesn't come to " + o.Environment + " again until it changes, or somebody promotes it.", says}
 	}
-	return []string{fmt.Sprintf("%s passes the gate that you choose for %s, and only as it is now. All others still have to pass.", pull, wording.Count(int(promotion.SkipDuration.Hours()), "hour")),
+	return []string{fmt.Sprintf("%s passes the gate that you choose for %s, and only as it is now. All others still have to pass.", pull,
+		wording.Count(int(promotion.SkipDuration.Hours()), "hour")),
 		"Its label and a comment in " + pull + " say that it was you, and so does the audit trail, for good."}
 }
 
@@ -218,11 +224,15 @@ func describePipelineAction(o *Command) []string {
 	}
 	switch o.Verb {
 	case command.Promote:
-		return []string{fmt.Sprintf("Liftlock opens a pull request that brings to %s what comes before it has verified of %s, or goes on with the one that is open.", o.Environment, o.Component),
-			"That holds also where somebody closed that pull request, where the release was taken back before, or where somebody changed the environment by hand: it is then overwritten.",
+		return []string{fmt.Sprintf("Liftlock opens a pull request that brings to %s what comes before it has verified of %s, or goes on "+
+			"with the one that is open.", o.Environment, o.Component),
+			"That holds also where somebody closed that pull request, where the release was taken back before, or where somebody changed " +
+				"the environment by hand: it is then overwritten.",
 			"Its gates still have to pass. The audit trail says that it was you."}
 	case command.Hold:
-		return []string{"No promotion " + about + " is opened or merged until the hold is lifted or ends.", "Reverts go on, unless you choose to hold them too.", "Everybody sees the hold, with your name and the reason."}
+		return []string{"No promotion " + about + " is opened or merged until the hold is lifted or ends.",
+			"Reverts go on, unless you choose to hold them too.", "Everybody sees the hold, with your name and the reason."}
 	}
-	return []string{"The hold on promotions " + about + " is lifted: your own and, where your role is enough for it, everybody's.", "What waited for it goes on as soon as its gates pass. The audit trail says that it was you."}
+	return []string{"The hold on promotions " + about + " is lifted: your own and, where your role is enough for it, everybody's.",
+		"What waited for it goes on as soon as its gates pass. The audit trail says that it was you."}
 }

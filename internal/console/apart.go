@@ -17,7 +17,8 @@ const maxApartRows = 200
 // compareComponents compares what two environments carry, over all components of a pipeline:
 // what differs, what has waited longest to come over first.
 func compareComponents(p *api.Pipeline, from, to string) (*api.EnvironmentComparison, error) {
-	out := &api.EnvironmentComparison{Repository: p.Repository, Pipeline: p.Name, From: from, To: to, Different: []api.ComponentDifference{}}
+	out := &api.EnvironmentComparison{Repository: p.Repository, Pipeline: p.Name, From: from, To: to,
+		Different: []api.ComponentDifference{}}
 	for i := range p.Components {
 		c := &p.Components[i]
 		a, err := environmentOf(c, from)
@@ -32,7 +33,8 @@ func compareComponents(p *api.Pipeline, from, to string) (*api.EnvironmentCompar
 			out.Equal++
 			continue
 		}
-		out.Different = append(out.Different, api.ComponentDifference{Component: c.Component, From: carriedRelease(a), To: carriedRelease(b), Incoming: b.Incoming})
+		out.Different = append(out.Different, api.ComponentDifference{Component: c.Component, From: carriedRelease(a),
+			To: carriedRelease(b), Incoming: b.Incoming})
 	}
 	slices.SortStableFunc(out.Different, func(a, b api.ComponentDifference) int {
 		return cmp.Or(a.From.Since.Compare(b.From.Since), strings.Compare(a.Component, b.Component))

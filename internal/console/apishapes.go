@@ -16,14 +16,16 @@ import (
 
 // buildComponent makes a unit's API shape.
 func (r *reader) buildComponent(v *stored.Unit) api.Component {
-	c := api.Component{Repository: v.Unit.Repo, Pipeline: v.Unit.Pipeline, Component: v.Unit.Component, At: v.At, Tip: v.Tip, Broken: v.Broken,
+	c := api.Component{Repository: v.Unit.Repo, Pipeline: v.Unit.Pipeline, Component: v.Unit.Component, At: v.At, Tip: v.Tip,
+		Broken:       v.Broken,
 		Environments: make([]api.Environment, 0, len(v.Decision.Envs))}
 	for i := range v.Decision.Envs {
 		s := &v.Decision.Envs[i]
 		c.Environments = append(c.Environments, r.buildEnvironment(v.Unit.Repo, s, v.FindEnvironment(s.Environment)))
 	}
 	for _, h := range v.Holds {
-		c.Holds = append(c.Holds, api.Hold{Scope: h.Scope, Environment: h.Environment, By: h.By, Reason: h.Reason, Reverts: h.Reverts, At: h.At, Until: h.Until})
+		c.Holds = append(c.Holds, api.Hold{Scope: h.Scope, Environment: h.Environment, By: h.By, Reason: h.Reason, Reverts: h.Reverts,
+			At: h.At, Until: h.Until})
 	}
 	return c
 }
@@ -31,7 +33,8 @@ func (r *reader) buildComponent(v *stored.Unit) api.Component {
 func (r *reader) buildEnvironment(repo string, s *promotion.EnvState, in stored.Environment) api.Environment {
 	words := r.wordsOf(repo)
 	e := api.Environment{
-		Environment: s.Environment, After: in.After, Branch: in.Branch, State: s.State, Reason: words(s.Reason), Release: s.Release, Name: s.Name, Since: s.Since,
+		Environment: s.Environment, After: in.After, Branch: in.Branch, State: s.State, Reason: words(s.Reason), Release: s.Release,
+		Name: s.Name, Since: s.Since,
 		VerifiedAt: s.VerifiedAt, Commit: s.Commit, LandedBy: s.LandedBy, LandedIn: r.buildPull(repo, s.LandedPull),
 	}
 	for name, t := range s.Targets {
@@ -39,7 +42,8 @@ func (r *reader) buildEnvironment(repo string, s *promotion.EnvState, in stored.
 	}
 	sort.Slice(e.Targets, func(a, b int) bool { return e.Targets[a].Name < e.Targets[b].Name })
 	if s.Candidate != "" || s.Pull != 0 {
-		in := &api.Incoming{State: s.Promotion, Release: s.Candidate, Name: s.CandidateName, ReadySince: s.ReadySince, Pull: r.buildPull(repo, s.Pull)}
+		in := &api.Incoming{State: s.Promotion, Release: s.Candidate, Name: s.CandidateName, ReadySince: s.ReadySince,
+			Pull: r.buildPull(repo, s.Pull)}
 		in.Gates = buildGates(s.Gates, words)
 		if in.Name == "" {
 			in.Name = wording.Short(in.Release)
@@ -56,7 +60,8 @@ func (r *reader) buildEnvironment(repo string, s *promotion.EnvState, in stored.
 }
 
 func (r *reader) buildTarget(name string, t promotion.TargetView, of stored.Target) api.Target {
-	out := api.Target{Name: name, State: t.State, Reason: t.Reason, Since: t.Since, Untold: t.Untold, Drift: buildDrift(t.Drift), Runs: buildRuns(t.Runs),
+	out := api.Target{Name: name, State: t.State, Reason: t.Reason, Since: t.Since, Untold: t.Untold, Drift: buildDrift(t.Drift),
+		Runs:    buildRuns(t.Runs),
 		Cluster: of.Cluster, ApplicationSet: of.ApplicationSet, Labels: of.Labels}
 	if argocd, application, ok := strings.Cut(of.ID, "/"); ok {
 		out.ArgoCD, out.Application = argocd, strings.TrimPrefix(application, "/") // one that names no namespace is in Argo CD's own
@@ -75,7 +80,8 @@ func (r *reader) wordsOf(repo string) func(string) string {
 func buildGates(all []policies.Result, words func(string) string) []api.Gate {
 	var out []api.Gate
 	for _, g := range all {
-		out = append(out, api.Gate{Gate: g.Gate, Outcome: string(g.Outcome), Reason: words(g.Reason), Who: g.Who, Until: g.Until, SkippedBy: g.SkippedBy})
+		out = append(out, api.Gate{Gate: g.Gate, Outcome: string(g.Outcome), Reason: words(g.Reason), Who: g.Who, Until: g.Until,
+			SkippedBy: g.SkippedBy})
 	}
 	return out
 }
@@ -87,7 +93,8 @@ func buildDrift(d *promotion.Drift) *api.Drift {
 	}
 	out := &api.Drift{Since: d.Since, Text: d.Describe(), Total: d.Total, SelfHeal: d.SelfHeal, AutoSync: d.AutoSync}
 	for _, r := range d.Resources {
-		out.Resources = append(out.Resources, api.DriftedResource{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, How: string(r.How)})
+		out.Resources = append(out.Resources, api.DriftedResource{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name,
+			How: string(r.How)})
 	}
 	return out
 }
@@ -193,7 +200,8 @@ func (r *reader) findPipeline(s *snapshot, repo, name string) (*api.Pipeline, er
 	all := r.groupPipelines(s, repo, name)
 	switch len(all) {
 	case 0:
-		return nil, apiErrorf(http.StatusNotFound, "there is no pipeline %q with a component%s; GET /api/v1/pipelines lists what there is", name, formatInRepository(repo))
+		return nil, apiErrorf(http.StatusNotFound, "there is no pipeline %q with a component%s; GET /api/v1/pipelines lists what there is",
+			name, formatInRepository(repo))
 	case 1:
 		return &all[0], nil
 	}
@@ -201,7 +209,8 @@ func (r *reader) findPipeline(s *snapshot, repo, name string) (*api.Pipeline, er
 	for _, p := range all {
 		repos = append(repos, p.Repository)
 	}
-	return nil, apiErrorf(http.StatusConflict, "several repositories have a pipeline %q (%s): name one as the repository", name, strings.Join(repos, ", "))
+	return nil, apiErrorf(http.StatusConflict, "several repositories have a pipeline %q (%s): name one as the repository", name,
+		strings.Join(repos, ", "))
 }
 
 func formatInRepository(repo string) string {
@@ -232,19 +241,23 @@ func environmentOf(c *api.Component, name string) (*api.Environment, error) {
 	for _, e := range c.Environments {
 		names = append(names, e.Environment)
 	}
-	return nil, apiErrorf(http.StatusNotFound, "the pipeline %s has no environment %q; there are %s", c.Pipeline, name, strings.Join(names, ", "))
+	return nil, apiErrorf(http.StatusNotFound, "the pipeline %s has no environment %q; there are %s", c.Pipeline, name,
+		strings.Join(names, ", "))
 }
 
 // buildPromotion makes a promotion's API shape without its detail.
 func (r *reader) buildPromotion(p store.Promotion) api.Promotion {
-	return api.Promotion{ID: p.ID, Kind: p.Kind, Repository: p.Repo, Pipeline: p.Pipeline, Component: p.Component, Environment: p.Environment,
-		Release: p.Release, Name: r.releaseName(p.Release), Pull: r.buildPull(p.Repo, p.Pull), State: p.State, CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt}
+	return api.Promotion{ID: p.ID, Kind: p.Kind, Repository: p.Repo, Pipeline: p.Pipeline, Component: p.Component,
+		Environment: p.Environment,
+		Release:     p.Release, Name: r.releaseName(p.Release), Pull: r.buildPull(p.Repo, p.Pull), State: p.State, CreatedAt: p.CreatedAt,
+		UpdatedAt: p.UpdatedAt}
 }
 
 // buildEvent makes an event's API shape.
 func (r *reader) buildEvent(e store.Event) api.Event {
-	return api.Event{Seq: e.Seq, At: e.At, Kind: e.Kind, Repository: e.Repo, Pipeline: e.Pipeline, Component: e.Component, Environment: e.Environment,
-		Pull: r.buildPull(e.Repo, e.Pull), Message: e.Message, Data: e.Data}
+	return api.Event{Seq: e.Seq, At: e.At, Kind: e.Kind, Repository: e.Repo, Pipeline: e.Pipeline, Component: e.Component,
+		Environment: e.Environment,
+		Pull:        r.buildPull(e.Repo, e.Pull), Message: e.Message, Data: e.Data}
 }
 
 func (r *reader) buildEvents(all []store.Event) []api.Event {

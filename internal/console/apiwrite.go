@@ -47,7 +47,8 @@ func (se *server) handlePipelineCommand(verb string) http.HandlerFunc {
 }
 
 func (se *server) parsePipelineCommand(r *http.Request, verb string, b *api.PipelineCommand) (*Command, error) {
-	if err := checkBodyFields("repository", b.Repository, "component", b.Component, "environment", b.Environment, "scope", b.Scope); err != nil {
+	if err := checkBodyFields("repository", b.Repository, "component", b.Component, "environment", b.Environment, "scope",
+		b.Scope); err != nil {
 		return nil, err
 	}
 	if verb == command.Promote {
@@ -76,7 +77,8 @@ func (se *server) parsePipelineCommand(r *http.Request, verb string, b *api.Pipe
 			return nil, err
 		}
 	}
-	o := &Command{Repo: p.Repository, Pipeline: p.Name, Component: b.Component, Environment: b.Environment, Verb: verb, Scope: b.Scope, Reverts: b.Reverts, Reason: b.Reason}
+	o := &Command{Repo: p.Repository, Pipeline: p.Name, Component: b.Component, Environment: b.Environment, Verb: verb, Scope: b.Scope,
+		Reverts: b.Reverts, Reason: b.Reason}
 	return o, o.setEnd(b.For, b.Until)
 }
 
@@ -85,7 +87,8 @@ func resolveScope(b *api.PipelineCommand) error {
 	if b.Scope == "" {
 		switch {
 		case b.Component != "" && b.Environment != "":
-			return apiErrorf(http.StatusBadRequest, "a hold is on a component in all its environments or on an environment with all its components: name one of them")
+			return apiErrorf(http.StatusBadRequest, "a hold is on a component in all its environments or on an environment with all its "+
+				"components: name one of them")
 		case b.Component != "":
 			b.Scope = command.ScopeComponent
 		case b.Environment != "":
@@ -159,7 +162,8 @@ func (se *server) parsePromotionCommand(r *http.Request, verb string, b *api.Pro
 	if row.Pull == 0 {
 		return nil, apiErrorf(http.StatusConflict, "the promotion %d has no pull request that could be meant", id)
 	}
-	o := &Command{Repo: row.Repo, Pipeline: row.Pipeline, Component: row.Component, Environment: row.Environment, Pull: row.Pull, Verb: verb, Gate: b.Gate, Head: b.Head, Reason: b.Reason}
+	o := &Command{Repo: row.Repo, Pipeline: row.Pipeline, Component: row.Component, Environment: row.Environment, Pull: row.Pull,
+		Verb: verb, Gate: b.Gate, Head: b.Head, Reason: b.Reason}
 	if verb == command.Hold || verb == command.Unhold {
 		o.Scope = command.ScopePR
 	}
@@ -176,7 +180,8 @@ func (c *Command) setEnd(lasts, until string) (err error) {
 
 // Grammar is the command as a comment would have said it.
 func (c *Command) Grammar() command.Command {
-	return command.Command{Verb: c.Verb, Scope: c.Scope, Reverts: c.Reverts, For: c.For, Until: c.Until, Environment: c.Environment, Gate: c.Gate, Reason: c.Reason}
+	return command.Command{Verb: c.Verb, Scope: c.Scope, Reverts: c.Reverts, For: c.For, Until: c.Until, Environment: c.Environment,
+		Gate: c.Gate, Reason: c.Reason}
 }
 
 // checkBodyFields checks pairs of a key and its value.

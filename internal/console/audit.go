@@ -28,7 +28,8 @@ const (
 )
 
 // auditParameters choose entries of the audit trail, on the page too.
-var auditParameters = []string{"actor", "verb", "via", "repository", "pipeline", "component", "environment", "since", "until", "before", "limit"}
+var auditParameters = []string{"actor", "verb", "via", "repository", "pipeline", "component", "environment", "since", "until",
+	"before", "limit"}
 
 // auditVias are the ways on which a command comes, and how a merge was made.
 var auditVias = []string{"comment", "api", "console", promotion.AuditViaServer, promotion.AuditViaForge}
@@ -91,12 +92,14 @@ func (se *server) resolveAuditQuery(ctx context.Context, v map[string]string, mo
 
 // parseAuditQuery reads what parseQuery took apart; a limit is at most the given one.
 func parseAuditQuery(v map[string]string, mostEntries int) (q auditQuery, err error) {
-	q = auditQuery{Filter: store.AuditFilter{Actor: v["actor"], Via: v["via"], Verb: v["verb"], Environment: v["environment"]}, Repository: v["repository"], Pipeline: v["pipeline"], Component: v["component"]}
+	q = auditQuery{Filter: store.AuditFilter{Actor: v["actor"], Via: v["via"], Verb: v["verb"], Environment: v["environment"]},
+		Repository: v["repository"], Pipeline: v["pipeline"], Component: v["component"]}
 	switch {
 	case q.Filter.Via != "" && !slices.Contains(auditVias, q.Filter.Via):
 		return q, apiErrorf(http.StatusBadRequest, "the parameter via is one of %s, not %.40q", strings.Join(auditVias, ", "), q.Filter.Via)
 	case q.Filter.Verb != "" && !slices.Contains(listAuditVerbs(), q.Filter.Verb):
-		return q, apiErrorf(http.StatusBadRequest, "the parameter verb is one of %s, not %.40q", strings.Join(listAuditVerbs(), ", "), q.Filter.Verb)
+		return q, apiErrorf(http.StatusBadRequest, "the parameter verb is one of %s, not %.40q", strings.Join(listAuditVerbs(), ", "),
+			q.Filter.Verb)
 	case q.Component != "" && q.Pipeline == "":
 		return q, apiErrorf(http.StatusBadRequest, "the parameter component needs the parameter pipeline")
 	}
@@ -107,7 +110,8 @@ func parseAuditQuery(v map[string]string, mostEntries int) (q auditQuery, err er
 		return q, err
 	}
 	if f := q.Filter; !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until) {
-		return q, apiErrorf(http.StatusBadRequest, "nothing lies since %s and until %s: since is the earlier one, and what happens at until is left out", v["since"], v["until"])
+		return q, apiErrorf(http.StatusBadRequest, "nothing lies since %s and until %s: since is the earlier one, and what happens at "+
+			"until is left out", v["since"], v["until"])
 	}
 	if q.Filter.Before, err = parsePositive(v, "before", 1<<62); err != nil {
 		return q, err
@@ -155,7 +159,8 @@ func parseInstant(name, s string) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, apiErrorf(http.StatusBadRequest, "the parameter %s is a date like 2026-03-02 or a time like 2026-03-02T09:00:00Z, not %.40q", name, s)
+	return time.Time{}, apiErrorf(http.StatusBadRequest, "the parameter %s is a date like 2026-03-02 or a time like "+
+		"2026-03-02T09:00:00Z, not %.40q", name, s)
 }
 
 // readAudit reads one page of the audit trail, newest first.
@@ -180,16 +185,19 @@ func (r *reader) readAudit(ctx context.Context, q auditQuery) (*api.AuditTrail, 
 }
 
 func (r *reader) buildAuditEntry(a *store.Audit) api.AuditEntry {
-	e := api.AuditEntry{ID: a.ID, At: a.At, Actor: a.Actor, Via: a.Via, Verb: a.Verb, Subject: a.Subject, Environment: a.Environment, Reason: a.Reason, Outcome: a.Outcome}
+	e := api.AuditEntry{ID: a.ID, At: a.At, Actor: a.Actor, Via: a.Via, Verb: a.Verb, Subject: a.Subject, Environment: a.Environment,
+		Reason: a.Reason, Outcome: a.Outcome}
 	if a.Verb == auditLogin || a.Verb == auditLogout {
 		return e // about no component, whatever the people in it are called
 	}
 	if s, ok := parseAuditSubject(a.Subject); ok {
-		e.Repository, e.Pipeline, e.Component, e.Command, e.Pull = s.repository, s.pipeline, s.component, s.command, r.buildPull(s.repository, s.pull)
+		e.Repository, e.Pipeline, e.Component, e.Command, e.Pull = s.repository, s.pipeline, s.component, s.command,
+			r.buildPull(s.repository, s.pull)
 	}
 	var m promotion.MergeRecord
 	if a.Verb == promotion.AuditMerge && json.Unmarshal(a.Data, &m) == nil {
-		e.Merge = &api.AuditedMerge{Kind: m.Kind, Release: m.Release, Head: m.Head, Tip: m.Tip, Commit: m.Commit, JudgedAt: m.JudgedAt, Inputs: m.Inputs, Gates: append([]api.Gate{}, buildGates(m.Gates, r.wordsOf(e.Repository))...)}
+		e.Merge = &api.AuditedMerge{Kind: m.Kind, Release: m.Release, Head: m.Head, Tip: m.Tip, Commit: m.Commit, JudgedAt: m.JudgedAt,
+			Inputs: m.Inputs, Gates: append([]api.Gate{}, buildGates(m.Gates, r.wordsOf(e.Repository))...)}
 	}
 	return e
 }
@@ -226,7 +234,8 @@ func (se *server) exportAudit(w http.ResponseWriter, r *http.Request, q auditQue
 	case se.auditExports <- struct{}{}:
 		defer func() { <-se.auditExports }()
 	default:
-		se.writeError(w, r, apiErrorf(http.StatusServiceUnavailable, "%d exports of the audit trail run already; try again in a moment", maxAuditExports))
+		se.writeError(w, r, apiErrorf(http.StatusServiceUnavailable, "%d exports of the audit trail run already; try again in a moment",
+			maxAuditExports))
 		return
 	}
 	left := q.Limit

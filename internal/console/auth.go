@@ -133,9 +133,11 @@ func (se *server) streamReadersOnly(next http.HandlerFunc) http.HandlerFunc {
 
 // refuseReader answers who may not read.
 func (se *server) refuseReader(w http.ResponseWriter, r *http.Request) {
-	status, text := http.StatusUnauthorized, "reading needs one of the server's API tokens: in the header \"Authorization: Bearer TOKEN\", or as the password of any user"
+	status, text := http.StatusUnauthorized, "reading needs one of the server's API tokens: in the header \"Authorization: Bearer "+
+		"TOKEN\", or as the password of any user"
 	if len(se.auth.holders) == 0 && se.opts.Login == nil {
-		status, text = http.StatusForbidden, "reading needs a token, and this server has none; add one under api.tokens in the server's file, or set readAccess: open"
+		status, text = http.StatusForbidden, "reading needs a token, and this server has none; add one under api.tokens in the server's "+
+			"file, or set readAccess: open"
 	}
 	if strings.HasPrefix(r.URL.Path, "/api/") {
 		if status == http.StatusUnauthorized {
@@ -167,13 +169,15 @@ func peerOf(r *http.Request) string {
 // gets the answer, and nil comes back.
 func (a *authenticator) requireRole(w http.ResponseWriter, r *http.Request, role string) *tokenHolder {
 	if len(a.holders) == 0 {
-		writeErrorf(w, http.StatusForbidden, "this server has no API tokens, so its API only reads; add one under api.tokens in the server's file")
+		writeErrorf(w, http.StatusForbidden, "this server has no API tokens, so its API only reads; add one under api.tokens in the "+
+			"server's file")
 		return nil
 	}
 	scheme, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || secret == "" {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="liftlock"`)
-		writeErrorf(w, http.StatusUnauthorized, "a command needs the header \"Authorization: Bearer TOKEN\" with one of the server's API tokens")
+		writeErrorf(w, http.StatusUnauthorized, "a command needs the header \"Authorization: Bearer TOKEN\" with one of the server's API "+
+			"tokens")
 		return nil
 	}
 	h := a.findHolder(strings.TrimSpace(secret))

@@ -41,7 +41,8 @@ func (se *server) readHistory(ctx context.Context, k *api.Component) (*component
 		if json.Unmarshal(row.Data, &a) != nil {
 			continue
 		}
-		h.all = append(h.all, arrival{Environment: row.Environment, Name: cmp.Or(nameRelease(a.Content.Fields), row.Release[:min(12, len(row.Release))]),
+		h.all = append(h.all, arrival{Environment: row.Environment,
+			Name:    cmp.Or(nameRelease(a.Content.Fields), row.Release[:min(12, len(row.Release))]),
 			Release: row.Release, Commit: row.Commit, By: a.By, Who: a.Author, Pull: se.reader.buildPull(k.Repository, a.Pull),
 			At: row.At, VerifiedAt: row.VerifiedAt, DegradedAt: row.DegradedAt, fields: a.Content.Fields})
 	}
@@ -109,7 +110,8 @@ func (se *server) compareEnvironments(ctx context.Context, k *api.Component, fro
 		out := make([]api.ArrivedRelease, 0, len(list))
 		for _, p := range list {
 			a := h.byEnv[environment][p.Seq]
-			out = append(out, api.ArrivedRelease{Release: a.Release, Name: a.Name, Commit: a.Commit, At: a.At, By: a.By, Who: a.Who, Pull: a.Pull,
+			out = append(out, api.ArrivedRelease{Release: a.Release, Name: a.Name, Commit: a.Commit, At: a.At, By: a.By, Who: a.Who,
+				Pull:       a.Pull,
 				VerifiedAt: a.VerifiedAt, DegradedAt: a.DegradedAt})
 		}
 		return out
@@ -151,7 +153,8 @@ func diffFields(from, to []fieldedit.Field) []api.FieldChange {
 func (se *server) getComparison(w http.ResponseWriter, r *http.Request) {
 	v, err := parseQuery(r.URL.RawQuery, "repository", "component", "from", "to")
 	if err == nil && (v["component"] == "" || v["from"] == "" || v["to"] == "") {
-		err = apiErrorf(http.StatusBadRequest, "the parameters component, from and to are needed: an environment, and the one that is compared with it")
+		err = apiErrorf(http.StatusBadRequest, "the parameters component, from and to are needed: an environment, and the one that is "+
+			"compared with it")
 	}
 	var k *api.Component
 	if err == nil {
@@ -185,7 +188,8 @@ func (se *server) comparisonPage(w http.ResponseWriter, r *http.Request) {
 			b.Environments = append(b.Environments, e.Environment)
 		}
 		last := len(b.Environments) - 1 // a pipeline has at least one
-		b.Comparison, err = se.compareEnvironments(r.Context(), k, cmp.Or(q.Get("from"), b.Environments[0]), cmp.Or(q.Get("to"), b.Environments[last]))
+		b.Comparison, err = se.compareEnvironments(r.Context(), k, cmp.Or(q.Get("from"), b.Environments[0]),
+			cmp.Or(q.Get("to"), b.Environments[last]))
 	}
 	if err != nil {
 		se.renderError(w, r, err)

@@ -93,7 +93,8 @@ func (se *server) fillComponentPage(r *http.Request, b *componentBody) error {
 		return err
 	}
 	b.Promotions = page.Promotions
-	events, _, _, err := se.records.Events(ctx, store.EventFilter{Repo: b.Repository, Pipeline: b.Pipeline, Component: b.Component.Component, Newest: true, Limit: maxHistoryRows})
+	events, _, _, err := se.records.Events(ctx, store.EventFilter{Repo: b.Repository, Pipeline: b.Pipeline,
+		Component: b.Component.Component, Newest: true, Limit: maxHistoryRows})
 	if err != nil {
 		return err
 	}

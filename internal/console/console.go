@@ -120,9 +120,10 @@ const (
 	defaultRecheck   = 5 * time.Minute
 )
 
-// Console answers /, /pipelines/, /differences/, /apart/, /promotions, /diff, /overview, /audit, /live, /assets/
-// and /api/v1/, and, where people log in, /login, /logout, /account and /act/. Its answers are to go through WithSecurityHeaders. It is safe for
-// concurrent use and needs no closing: streams end with their requests' contexts.
+// Console answers /, /pipelines/, /differences/, /apart/, /promotions, /diff, /overview, /audit, /live,
+// /assets/ and /api/v1/, and, where people log in, /login, /logout, /account and /act/. Its answers are to go
+// through WithSecurityHeaders. It is safe for concurrent use and needs no closing: streams end with their
+// requests' contexts.
 type Console struct {
 	server *server
 	router *router
@@ -141,7 +142,8 @@ func (c *Console) Routes() []Route { return slices.Clone(c.router.routes) }
 func (c *Console) ReadersOnly(next http.Handler) http.Handler {
 	return c.server.readersOnly(func(w http.ResponseWriter, r *http.Request) {
 		if !c.server.access.reading(r.Context()).readsAll() {
-			http.Error(w, "this tells of all repositories, and access in the server's file doesn't let you read all that it names", http.StatusForbidden)
+			http.Error(w, "this tells of all repositories, and access in the server's file doesn't let you read all that it names",
+				http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -212,7 +214,8 @@ func New(o Options) (*Console, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build the console: externalURL: %w", err)
 	}
-	c := &server{opts: o, linkPrefix: strings.TrimRight(u.EscapedPath(), "/"), auditExports: make(chan struct{}, maxAuditExports), refusedLogins: command.NewRateLimit(o.Now), redemptions: newRedemptions(&o)}
+	c := &server{opts: o, linkPrefix: strings.TrimRight(u.EscapedPath(), "/"), auditExports: make(chan struct{}, maxAuditExports),
+		refusedLogins: command.NewRateLimit(o.Now), redemptions: newRedemptions(&o)}
 	if o.Login != nil {
 		if err := o.Login.check(u); err != nil {
 			return nil, fmt.Errorf("build the console: %w", err)

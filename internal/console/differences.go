@@ -28,7 +28,8 @@ type liveComparer struct {
 }
 
 func newLiveComparer(o *Options) *liveComparer {
-	return &liveComparer{compare: o.Differences, cache: newResultCache[*api.Differences](o, "compare with what runs", compareTimeout, maxComparisons)}
+	return &liveComparer{compare: o.Differences, cache: newResultCache[*api.Differences](o, "compare with what runs", compareTimeout,
+		maxComparisons)}
 }
 
 // compareWithLive compares, or gives the answer of a moment ago.

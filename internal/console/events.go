@@ -216,7 +216,8 @@ func (se *server) getEvents(w http.ResponseWriter, r *http.Request) {
 		se.writeError(w, r, err)
 		return
 	}
-	f := store.EventFilter{Repo: v["repository"], Pipeline: v["pipeline"], Component: v["component"], Environment: v["environment"], Limit: eventsAtOnce}
+	f := store.EventFilter{Repo: v["repository"], Pipeline: v["pipeline"], Component: v["component"], Environment: v["environment"],
+		Limit: eventsAtOnce}
 	if f.After, err = se.findStreamStart(r, v["after"]); err != nil {
 		se.writeError(w, r, err)
 		return

@@ -48,8 +48,10 @@ func (r *reader) buildEvidence(repo string, all []promotion.Evidence) []api.Evid
 	var out []api.Evidence
 	for i := range all {
 		x := &all[i]
-		e := api.Evidence{Component: x.Component, Environment: x.Environment, Pull: r.buildPull(repo, x.Pull), Commit: x.Commit, Release: x.Release, Name: x.Name,
-			Targets: make([]api.TargetEvidence, 0, len(x.Targets)), MoreTargets: x.MoreTargets, AllTargets: x.AllTargets, Confidence: string(x.Confidence)}
+		e := api.Evidence{Component: x.Component, Environment: x.Environment, Pull: r.buildPull(repo, x.Pull), Commit: x.Commit,
+			Release: x.Release, Name: x.Name,
+			Targets: make([]api.TargetEvidence, 0, len(x.Targets)), MoreTargets: x.MoreTargets, AllTargets: x.AllTargets,
+			Confidence: string(x.Confidence)}
 		for k := range x.Targets {
 			e.Targets = append(e.Targets, buildTargetEvidence(&x.Targets[k]))
 		}
@@ -74,9 +76,11 @@ func buildTargetEvidence(t *promotion.TargetEvidence) api.TargetEvidence {
 	}
 	for i := range t.Resources {
 		k := &t.Resources[i]
-		res := api.ResourceEvidence{Group: k.Group, Kind: k.Kind, Namespace: k.Namespace, Name: k.Name, Health: k.Health, Message: k.Message, ChangedByPromotion: k.ChangedByPromotion}
+		res := api.ResourceEvidence{Group: k.Group, Kind: k.Kind, Namespace: k.Namespace, Name: k.Name, Health: k.Health,
+			Message: k.Message, ChangedByPromotion: k.ChangedByPromotion}
 		for _, d := range k.Children {
-			res.Children = append(res.Children, api.Descendant{Kind: d.Kind, Name: d.Name, Health: d.Health, Reason: d.Reason, Message: d.Message})
+			res.Children = append(res.Children, api.Descendant{Kind: d.Kind, Name: d.Name, Health: d.Health, Reason: d.Reason,
+				Message: d.Message})
 		}
 		out.Resources = append(out.Resources, res)
 	}

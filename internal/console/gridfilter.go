@@ -33,7 +33,8 @@ type gridQuery struct {
 }
 
 // gridStates are the states that components can be chosen by.
-var gridStates = []string{"verified", "verifying", "open", "waiting", "held", "degraded", "failed", "diverged", "mixed", "unreadable", "baseline", "closed"}
+var gridStates = []string{"verified", "verifying", "open", "waiting", "held", "degraded", "failed", "diverged", "mixed", "unreadable",
+	"baseline", "closed"}
 
 func parseGridQuery(q url.Values) gridQuery {
 	text := func(name string) string {
@@ -49,7 +50,8 @@ func parseGridQuery(q url.Values) gridQuery {
 		}
 		return all[0]
 	}
-	g := gridQuery{Query: text("q"), Show: oneOf("show", "all", "moving", "waiting", "attention"), State: oneOf("state", append([]string{""}, gridStates...)...),
+	g := gridQuery{Query: text("q"), Show: oneOf("show", "all", "moving", "waiting", "attention"),
+		State:       oneOf("state", append([]string{""}, gridStates...)...),
 		Environment: text("env"), Label: text("label"), Sort: oneOf("sort", sortByNeed, sortByName, sortByChanged), Page: 1}
 	g.Selector = parseLabelSelector(g.Label)
 	if n, err := strconv.Atoi(q.Get("page")); err == nil && n > 1 && n <= 1_000_000 {
@@ -61,7 +63,8 @@ func parseGridQuery(q url.Values) gridQuery {
 // values is the query as it is in an address, without what goes without saying.
 func (g *gridQuery) values() url.Values {
 	v := url.Values{}
-	for name, value := range map[string]string{"q": g.Query, "show": strings.TrimPrefix(g.Show, "all"), "state": g.State, "env": g.Environment, "label": g.Label} {
+	for name, value := range map[string]string{"q": g.Query, "show": strings.TrimPrefix(g.Show, "all"), "state": g.State,
+		"env": g.Environment, "label": g.Label} {
 		if value != "" {
 			v.Set(name, value)
 		}

@@ -191,7 +191,8 @@ func (l *liveView) send(m viewMessage) {
 func (se *server) capturePage(ctx context.Context, address string) (at *capture, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			se.opts.Log.Error("a page that somebody has open panicked", zap.String("page", address), zap.Any("panic", p), zap.Stack("stack"))
+			se.opts.Log.Error("a page that somebody has open panicked", zap.String("page", address), zap.Any("panic", p),
+				zap.Stack("stack"))
 			at, err = nil, fmt.Errorf("render %s: it panicked; the server's log says where", address)
 		}
 	}()

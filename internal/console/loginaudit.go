@@ -28,7 +28,8 @@ func actorOf(name string) string { return name + " (console)" }
 // user of that name it is, as holds do; the address that a login came from is in the log and on
 // the account page only: everybody who reads has the trail.
 func (se *server) sessionAudit(verb, actor, about, subject, outcome, source string) store.Audit {
-	a := store.Audit{At: se.opts.Now(), Actor: actor, Via: promotion.ViaConsole, Verb: verb, Subject: about, Outcome: outcome, Source: source}
+	a := store.Audit{At: se.opts.Now(), Actor: actor, Via: promotion.ViaConsole, Verb: verb, Subject: about, Outcome: outcome,
+		Source: source}
 	if subject != "" {
 		a.Subject += ", user " + digestSubject(se.opts.Login.Provider.Issuer(), subject)
 	}
@@ -50,7 +51,8 @@ func (se *server) auditRefusedLogin(ctx context.Context, r *http.Request, a *log
 	}
 	// Nobody is let in by this, so where it can't be written the page still says why.
 	if err := se.opts.Store.AddAudit(context.WithoutCancel(ctx), entry); err != nil {
-		se.opts.Log.Error("a refused login to the console isn't in the audit trail", zap.String("name", entry.Actor), zap.String("reason", why), zap.Error(err))
+		se.opts.Log.Error("a refused login to the console isn't in the audit trail", zap.String("name", entry.Actor),
+			zap.String("reason", why), zap.Error(err))
 	}
 }
 

@@ -82,7 +82,8 @@ func (se *server) finishLogin(w http.ResponseWriter, r *http.Request) {
 	a, err := se.openAttempt(r)
 	dropCookie(w, attemptCookie)
 	q := r.URL.Query()
-	answer := login.AuthResponse{Code: q.Get("code"), State: q.Get("state"), Issuer: q.Get("iss"), Error: q.Get("error"), Description: q.Get("error_description")}
+	answer := login.AuthResponse{Code: q.Get("code"), State: q.Get("state"), Issuer: q.Get("iss"), Error: q.Get("error"),
+		Description: q.Get("error_description")}
 	if err == nil {
 		err = se.opts.Login.Provider.CheckAnswer(a, answer)
 	}
@@ -99,14 +100,16 @@ func (se *server) finishLogin(w http.ResponseWriter, r *http.Request) {
 	}
 	role := se.opts.Login.roleOf(who.Groups)
 	if role == "" {
-		se.opts.Log.Warn("somebody who has no role tried to log in to the console", zap.String("name", who.Name), zap.String("subject", who.Subject), zap.Strings("groups", who.Groups))
+		se.opts.Log.Warn("somebody who has no role tried to log in to the console", zap.String("name", who.Name),
+			zap.String("subject", who.Subject), zap.Strings("groups", who.Groups))
 		se.auditRefusedLogin(r.Context(), r, a, who, "none of their groups has a role")
 		groups := "the identity provider names no groups of yours"
 		if len(who.Groups) > 0 {
 			groups = "your groups are " + strings.Join(who.Groups, ", ")
 		}
 		se.renderLogin(w, r, http.StatusForbidden, "You have no role here", loginBody{Retry: se.linkPrefix + "/login",
-			Text: "You are " + who.Name + ", and " + groups + ": none of them has a role. Who runs this server gives roles under oidc.roles in the server's file."})
+			Text: "You are " + who.Name + ", and " + groups + ": none of them has a role. Who runs this server gives roles under " +
+				"oidc.roles in the server's file."})
 		return
 	}
 	added, err := se.startSession(w, r, a, who, role)
@@ -133,7 +136,8 @@ func (se *server) failLogin(w http.ResponseWriter, r *http.Request, a *login.Att
 	if errors.Is(err, errTooManyLogins) {
 		se.opts.Log.Warn("more logins come than the identity provider is asked of", zap.String("client", se.opts.Client(r)))
 		w.Header().Set("Retry-After", "10")
-		se.renderLogin(w, r, http.StatusTooManyRequests, "Too many log in right now", loginBody{Retry: retry, Text: "Too many logins come at once, from your address or in all. Try again in a moment."})
+		se.renderLogin(w, r, http.StatusTooManyRequests, "Too many log in right now",
+			loginBody{Retry: retry, Text: "Too many logins come at once, from your address or in all. Try again in a moment."})
 		return
 	}
 	if errors.As(err, &refused) {
@@ -148,7 +152,8 @@ func (se *server) failLogin(w http.ResponseWriter, r *http.Request, a *login.Att
 	se.opts.Log.Error("nobody can log in to the console now", zap.Error(err))
 	w.Header().Set("Retry-After", "5")
 	se.renderLogin(w, r, http.StatusServiceUnavailable, "Nobody can log in now", loginBody{Retry: retry,
-		Text: "The identity provider " + se.opts.Login.Provider.Issuer() + " can't be reached; the server's log says why. Who has logged in stays so, and commands work in pull requests and with API tokens."})
+		Text: "The identity provider " + se.opts.Login.Provider.Issuer() + " can't be reached; the server's log says why. Who has logged " +
+			"in stays so, and commands work in pull requests and with API tokens."})
 }
 
 // logout takes POST /logout.
@@ -163,7 +168,8 @@ func (se *server) logout(w http.ResponseWriter, r *http.Request) {
 }
 
 func (se *server) loggedOutPage(w http.ResponseWriter, r *http.Request) {
-	se.renderLogin(w, r, http.StatusOK, "You are logged out", loginBody{Text: "This browser has no session here any more.", Retry: se.linkPrefix + "/login",
+	se.renderLogin(w, r, http.StatusOK, "You are logged out", loginBody{Text: "This browser has no session here any more.",
+		Retry:      se.linkPrefix + "/login",
 		EndSession: se.opts.Login.Provider.EndSessionURL(se.origin + se.linkPrefix + "/logged-out")})
 }
 
@@ -193,7 +199,8 @@ func (se *server) accountPage(w http.ResponseWriter, r *http.Request) {
 		se.renderError(w, r, err)
 		return
 	}
-	se.renderPage(w, r, http.StatusOK, "account", page{Title: "Your account", Nav: "account", Still: true, Body: accountBody{u, u.formToken(), all, everybody}})
+	se.renderPage(w, r, http.StatusOK, "account", page{Title: "Your account", Nav: "account", Still: true,
+		Body: accountBody{u, u.formToken(), all, everybody}})
 }
 
 // endSession takes POST /account/sessions/{id}.

@@ -99,16 +99,20 @@ func (se *server) buildOverview(ctx context.Context, s *snapshot) (*api.Overview
 func (se *server) findDelivery(ctx context.Context, s *snapshot, since time.Time) (*api.Delivery, error) {
 	waiting, cancel := context.WithTimeout(ctx, deliveryWait)
 	defer cancel()
-	d, err := se.deliveryCache.getOrCompute(waiting, se.access.reading(ctx).key, func(ctx context.Context) (*api.Delivery, time.Duration, error) {
-		d, err := se.measureDelivery(ctx, s, since)
-		if err != nil {
-			se.opts.Log.Error("how well releases are delivered could not be measured", zap.Error(err))
-			return nil, deliveryErrorKept, apiErrorf(http.StatusServiceUnavailable, "how well releases are delivered could not be measured: %v; it is tried again in %d s", err, int(deliveryErrorKept.Seconds()))
-		}
-		return d, deliveryKept, nil
-	})
+	d, err := se.deliveryCache.getOrCompute(waiting, se.access.reading(ctx).key,
+		func(ctx context.Context) (*api.Delivery, time.Duration, error) {
+			d, err := se.measureDelivery(ctx, s, since)
+			if err != nil {
+				se.opts.Log.Error("how well releases are delivered could not be measured", zap.Error(err))
+				return nil, deliveryErrorKept, apiErrorf(http.StatusServiceUnavailable,
+					"how well releases are delivered could not be measured: %v; it is tried again in %d s", err,
+					int(deliveryErrorKept.Seconds()))
+			}
+			return d, deliveryKept, nil
+		})
 	if waiting.Err() != nil && ctx.Err() == nil {
-		return nil, apiErrorf(http.StatusServiceUnavailable, "how well releases are delivered is still being measured; load the page again in a moment")
+		return nil, apiErrorf(http.StatusServiceUnavailable, "how well releases are delivered is still being measured; load the page "+
+			"again in a moment")
 	}
 	return d, err
 }
@@ -131,7 +135,8 @@ func listHeld(s *snapshot) []api.HeldRelease {
 			if h.Scope == "component" {
 				k.Component = c.Component
 			}
-			if key := fmt.Sprintf("%s|%s|%s|%s|%s|%s|%t", c.Repository, c.Pipeline, k.Component, h.Scope, h.Environment, h.By, h.Reverts); !seen[key] {
+			if key := fmt.Sprintf("%s|%s|%s|%s|%s|%s|%t", c.Repository, c.Pipeline, k.Component, h.Scope, h.Environment, h.By,
+				h.Reverts); !seen[key] {
 				seen[key] = true
 				out = append(out, k)
 			}
@@ -141,7 +146,8 @@ func listHeld(s *snapshot) []api.HeldRelease {
 			if e.Incoming == nil || e.Incoming.State != "held" || len(c.Holds) > 0 {
 				continue
 			}
-			out = append(out, api.HeldRelease{Repository: c.Repository, Pipeline: c.Pipeline, Component: c.Component, Environment: e.Environment, Pull: e.Incoming.Pull, Reason: strings.Join(e.WaitReasons(), "; ")})
+			out = append(out, api.HeldRelease{Repository: c.Repository, Pipeline: c.Pipeline, Component: c.Component,
+				Environment: e.Environment, Pull: e.Incoming.Pull, Reason: strings.Join(e.WaitReasons(), "; ")})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b api.HeldRelease) int { return heldSince(&a).Compare(heldSince(&b)) })
@@ -164,7 +170,8 @@ func listDrifted(s *snapshot) []api.DriftedTarget {
 			e := &c.Environments[i]
 			for _, t := range e.Targets {
 				if t.Drift != nil {
-					out = append(out, api.DriftedTarget{Repository: c.Repository, Pipeline: c.Pipeline, Component: c.Component, Environment: e.Environment, Target: t})
+					out = append(out, api.DriftedTarget{Repository: c.Repository, Pipeline: c.Pipeline, Component: c.Component,
+						Environment: e.Environment, Target: t})
 				}
 			}
 		}
@@ -207,7 +214,8 @@ func (se *server) measureDelivery(ctx context.Context, s *snapshot, since time.T
 	var all deliveryDay
 	for i := range days {
 		d := &days[i]
-		out.Days = append(out.Days, api.DeliveryDay{Day: since.AddDate(0, 0, i), Changes: d.changes, Failures: d.failures, LeadMedian: median(d.leads), RestoreMedian: median(d.restores)})
+		out.Days = append(out.Days, api.DeliveryDay{Day: since.AddDate(0, 0, i), Changes: d.changes, Failures: d.failures,
+			LeadMedian: median(d.leads), RestoreMedian: median(d.restores)})
 		all.changes, all.failures = all.changes+d.changes, all.failures+d.failures
 		all.leads, all.restores = append(all.leads, d.leads...), append(all.restores, d.restores...)
 	}
@@ -322,10 +330,13 @@ func plotDelivery(d *api.Delivery) []plot {
 	percent := func(v float64) string { return fmt.Sprintf("%.0f %%", v) }
 	count := func(v float64) string { return fmt.Sprintf("%.0f", v) }
 	return []plot{
-		newPlot("Promotions with a verdict", count(float64(d.Changes)), d.Days, count, func(k *api.DeliveryDay) float64 { return float64(k.Changes) }),
-		newPlot("Failure rate", percent(rate(d.Failures, d.Changes)), d.Days, percent, func(k *api.DeliveryDay) float64 { return rate(k.Failures, max(k.Changes, k.Failures)) }),
+		newPlot("Promotions with a verdict", count(float64(d.Changes)), d.Days, count,
+			func(k *api.DeliveryDay) float64 { return float64(k.Changes) }),
+		newPlot("Failure rate", percent(rate(d.Failures, d.Changes)), d.Days, percent,
+			func(k *api.DeliveryDay) float64 { return rate(k.Failures, max(k.Changes, k.Failures)) }),
 		newPlot("Lead time, median", seconds(d.LeadMedian), d.Days, seconds, func(k *api.DeliveryDay) float64 { return k.LeadMedian }),
-		newPlot("Time to restore, median", seconds(d.RestoreMedian), d.Days, seconds, func(k *api.DeliveryDay) float64 { return k.RestoreMedian }),
+		newPlot("Time to restore, median", seconds(d.RestoreMedian), d.Days, seconds,
+			func(k *api.DeliveryDay) float64 { return k.RestoreMedian }),
 	}
 }
 

@@ -69,10 +69,12 @@ func newPage(s *snapshot, title, nav string, body any) page {
 	return page{Title: title, Nav: nav, Troubles: groupTroubles(s.troubles), State: s.version, Body: body}
 }
 
-var pageNames = []string{"home", "component", "compare", "promotions", "promotion", "differences", "diff", "audit", "overview", "message", "apart", "login", "account", "act"}
+var pageNames = []string{"home", "component", "compare", "promotions", "promotion", "differences", "diff", "audit", "overview", "message",
+	"apart", "login", "account", "act"}
 
 func newPages(base, version string, hasLogin bool, now func() time.Time, isAmbiguous func(string) bool) (*pages, error) {
-	p := &pages{base: base, version: version, hasLogin: hasLogin, now: now, isAmbiguous: isAmbiguous, marks: newMarks(), templates: map[string]*template.Template{}, assets: map[string]assetFile{}}
+	p := &pages{base: base, version: version, hasLogin: hasLogin, now: now, isAmbiguous: isAmbiguous, marks: newMarks(),
+		templates: map[string]*template.Template{}, assets: map[string]assetFile{}}
 	all, err := fs.ReadDir(embeddedFiles, "assets")
 	if err != nil {
 		return nil, err
@@ -86,7 +88,8 @@ func newPages(base, version string, hasLogin bool, now func() time.Time, isAmbig
 		p.assets[f.Name()] = assetFile{mime.TypeByExtension(path.Ext(f.Name())), hex.EncodeToString(sum[:6]), body}
 	}
 	for _, name := range pageNames {
-		t, err := template.New("layout.html").Funcs(p.templateFuncs()).ParseFS(embeddedFiles, "templates/layout.html", "templates/parts.html", "templates/"+name+".html")
+		t, err := template.New("layout.html").Funcs(p.templateFuncs()).ParseFS(embeddedFiles, "templates/layout.html",
+			"templates/parts.html", "templates/"+name+".html")
 		if err != nil {
 			return nil, err
 		}
@@ -98,7 +101,8 @@ func newPages(base, version string, hasLogin bool, now func() time.Time, isAmbig
 func (p *pages) templateFuncs() template.FuncMap {
 	return template.FuncMap{
 		"tone": stateTone, "eventTone": eventTone, "plural": wording.Count,
-		"ago": p.marks.age, "part": p.marks.part, "endpart": p.marks.endPart, "items": p.marks.list, "enditems": p.marks.endList, "item": p.marks.item, "cell": p.marks.cell,
+		"ago": p.marks.age, "part": p.marks.part, "endpart": p.marks.endPart, "items": p.marks.list, "enditems": p.marks.endList,
+		"item": p.marks.item, "cell": p.marks.cell,
 		"stamp":     func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"clock":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 		"short":     func(id string) string { return id[:min(len(id), 12)] },
@@ -218,7 +222,8 @@ func (se *server) renderError(w http.ResponseWriter, r *http.Request, err error)
 		return
 	}
 	se.opts.Log.Error("a page could not be shown", zap.String("path", r.URL.Path), zap.Error(err))
-	se.renderPage(w, r, http.StatusServiceUnavailable, "message", page{Title: "Liftlock's records can't be read right now", Body: err.Error()})
+	se.renderPage(w, r, http.StatusServiceUnavailable, "message", page{Title: "Liftlock's records can't be read right now",
+		Body: err.Error()})
 }
 
 func (se *server) pageNotFound(w http.ResponseWriter, r *http.Request) {

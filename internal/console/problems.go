@@ -68,7 +68,8 @@ func (se *server) groupProblems(b *gridBody, all []pipelineUnits) []problemGroup
 					if se.reader.isAmbiguous(p.Name) {
 						owner = p.Repository
 					}
-					out = append(out, problemGroup{ID: hashID("problem", key.repo, key.pipeline, key.set, key.text), Pipeline: p.Name, Set: set, Cause: text, State: state, Link: gridURL(se.pages.pageURL("pipelines", p.Name), owner, &q)})
+					out = append(out, problemGroup{ID: hashID("problem", key.repo, key.pipeline, key.set, key.text), Pipeline: p.Name,
+						Set: set, Cause: text, State: state, Link: gridURL(se.pages.pageURL("pipelines", p.Name), owner, &q)})
 				}
 				out[g].add(se, &u.component, e.Environment, !counted[g])
 				counted[g] = true
@@ -88,7 +89,8 @@ func (p *problemGroup) add(c *server, comp *api.Component, environment string, f
 	}
 	p.Count++
 	if len(p.Components) < maxExamples {
-		p.Components = append(p.Components, problemExample{comp.Component, c.pages.componentURL(comp.Repository, comp.Pipeline, comp.Component)})
+		p.Components = append(p.Components, problemExample{comp.Component, c.pages.componentURL(comp.Repository, comp.Pipeline,
+			comp.Component)})
 	} else {
 		p.More++
 	}

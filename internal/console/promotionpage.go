@@ -70,7 +70,8 @@ func buildHealthBars(all []api.Timeline, sinceMerge func(time.Time) string) []he
 		b := healthBar{Target: t.Target, Changes: t.Changes}
 		var said []string
 		for i, k := range t.Changes {
-			s := barSegment{State: k.State, From: int(barLength * k.At.Sub(first) / whole), Text: strings.TrimSpace(k.State + " " + sinceMerge(k.At))}
+			s := barSegment{State: k.State, From: int(barLength * k.At.Sub(first) / whole),
+				Text: strings.TrimSpace(k.State + " " + sinceMerge(k.At))}
 			end := barLength
 			if i+1 < len(t.Changes) {
 				end = int(barLength * t.Changes[i+1].At.Sub(first) / whole)

@@ -152,7 +152,8 @@ func (r *reader) addAudit(ctx context.Context, row store.Promotion, p *api.Promo
 	// Commands on a batch's pull request are about the batch.
 	number := " #" + strconv.Itoa(row.Pull) + " "
 	pipeline := row.Repo + "|" + row.Pipeline + "|"
-	rows, _, err := r.store.AuditTrail(ctx, store.AuditFilter{SubjectPrefixes: []string{pipeline + row.Component + number, pipeline + promotion.BatchName + number}}, maxPromotionAudit)
+	rows, _, err := r.store.AuditTrail(ctx, store.AuditFilter{SubjectPrefixes: []string{pipeline + row.Component + number,
+		pipeline + promotion.BatchName + number}}, maxPromotionAudit)
 	if err != nil {
 		return err
 	}

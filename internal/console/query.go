@@ -89,7 +89,8 @@ func parsePromotionQuery(raw string) (promotionQuery, error) {
 	if err != nil {
 		return promotionQuery{}, err
 	}
-	l := promotionQuery{Repository: v["repository"], Pipeline: v["pipeline"], Component: v["component"], Environment: v["environment"], Kind: v["kind"], Limit: defaultLimit}
+	l := promotionQuery{Repository: v["repository"], Pipeline: v["pipeline"], Component: v["component"], Environment: v["environment"],
+		Kind: v["kind"], Limit: defaultLimit}
 	if !slices.Contains([]string{"", "promotion", "revert"}, l.Kind) {
 		return promotionQuery{}, apiErrorf(http.StatusBadRequest, "the parameter kind is promotion or revert, not %.80q", l.Kind)
 	}

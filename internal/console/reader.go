@@ -37,7 +37,9 @@ type reader struct {
 }
 
 func newReader(o *Options, records *readableStore) *reader {
-	return &reader{store: records, health: o.Health, shared: sharedReads[*snapshot]{operation: "read what is shown", timeout: readTimeout, log: o.Log}, commitURL: o.CommitURL, applicationURL: o.ApplicationURL, decoded: map[string]*shownUnit{}, pullBaseURLs: map[string]string{},
+	return &reader{store: records, health: o.Health, shared: sharedReads[*snapshot]{operation: "read what is shown", timeout: readTimeout,
+		log: o.Log}, commitURL: o.CommitURL, applicationURL: o.ApplicationURL, decoded: map[string]*shownUnit{},
+		pullBaseURLs: map[string]string{},
 		releaseNames: cache.New(o.Caches, cache.Options[string, string]{Name: "console-release-names", Entries: maxReleaseNames})}
 }
 

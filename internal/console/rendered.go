@@ -56,22 +56,24 @@ func (se *server) renderDiff(ctx context.Context, id int64) (*api.RenderedDiff, 
 		se.reader.learnPullURL(row.Repo, row.Pull, b.PR.URL)
 		head = b.PR.Head + "|" + row.State // a new head is a new question
 	}
-	return se.diffCache.getOrCompute(ctx, fmt.Sprintf("%d|%s", id, head), func(ctx context.Context) (*api.RenderedDiff, time.Duration, error) {
-		d, err := se.opts.Diff(ctx, row)
-		if err != nil {
-			return nil, refusedCacheTime, toAPIError(err)
-		}
-		p := se.reader.buildPromotion(row)
-		d.ID, d.Kind, d.Repository, d.Pipeline, d.Component, d.Environment = p.ID, p.Kind, p.Repository, p.Pipeline, p.Component, p.Environment
-		d.Release, d.Name, d.Pull, d.At = p.Release, p.Name, p.Pull, se.opts.Now()
-		if d.Pending {
-			return d, pendingCacheTime, nil
-		}
-		if d.Landed {
-			return d, landedCacheTime, nil
-		}
-		return d, openCacheTime, nil
-	})
+	return se.diffCache.getOrCompute(ctx, fmt.Sprintf("%d|%s", id, head),
+		func(ctx context.Context) (*api.RenderedDiff, time.Duration, error) {
+			d, err := se.opts.Diff(ctx, row)
+			if err != nil {
+				return nil, refusedCacheTime, toAPIError(err)
+			}
+			p := se.reader.buildPromotion(row)
+			d.ID, d.Kind, d.Repository, d.Pipeline, d.Component, d.Environment = p.ID, p.Kind, p.Repository, p.Pipeline, p.Component,
+				p.Environment
+			d.Release, d.Name, d.Pull, d.At = p.Release, p.Name, p.Pull, se.opts.Now()
+			if d.Pending {
+				return d, pendingCacheTime, nil
+			}
+			if d.Landed {
+				return d, landedCacheTime, nil
+			}
+			return d, openCacheTime, nil
+		})
 }
 
 func (se *server) getDiff(w http.ResponseWriter, r *http.Request) {
@@ -252,12 +254,14 @@ func objectLines(text string) diffObject {
 // number to its difference.
 func (se *server) findDiff(w http.ResponseWriter, r *http.Request) {
 	v, err := parseQuery(r.URL.RawQuery, "repository", "pipeline", "component", "environment", "kind", "release")
-	if err == nil && (v["repository"] == "" || v["pipeline"] == "" || v["component"] == "" || v["environment"] == "" || v["release"] == "") {
+	if err == nil && (v["repository"] == "" || v["pipeline"] == "" || v["component"] == "" || v["environment"] == "" ||
+		v["release"] == "") {
 		err = apiErrorf(http.StatusBadRequest, "the parameters repository, pipeline, component, environment and release are needed")
 	}
 	var all []store.Promotion
 	if err == nil {
-		all, _, err = se.records.Promotions(r.Context(), store.PromotionFilter{Repo: v["repository"], Pipeline: v["pipeline"], Component: v["component"],
+		all, _, err = se.records.Promotions(r.Context(), store.PromotionFilter{Repo: v["repository"], Pipeline: v["pipeline"],
+			Component:   v["component"],
 			Environment: v["environment"], Kind: v["kind"], Release: wording.Short(v["release"]), Limit: 1})
 	}
 	if err != nil {
@@ -268,5 +272,6 @@ func (se *server) findDiff(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, se.pages.pageURL("promotions", all[0].ID, "diff"), http.StatusSeeOther)
 		return
 	}
-	se.renderError(w, r, apiErrorf(http.StatusNotFound, "no promotion of that release is on record; one that was just opened is in a moment"))
+	se.renderError(w, r, apiErrorf(http.StatusNotFound, "no promotion of that release is on record; one that was just opened is in a "+
+		"moment"))
 }

@@ -34,13 +34,15 @@ type cachedResult[T any] struct {
 // newResultCache makes one for an operation, named as in "compare with what runs"; timeout is
 // for one answer.
 func newResultCache[T any](o *Options, operation string, timeout time.Duration, maxResults int) *resultCache[T] {
-	return &resultCache[T]{shared: sharedReads[T]{operation: operation, timeout: timeout, log: o.Log}, now: o.Now, running: make(chan struct{}, 1), queue: make(chan struct{}, maxQueued),
+	return &resultCache[T]{shared: sharedReads[T]{operation: operation, timeout: timeout, log: o.Log}, now: o.Now,
+		running: make(chan struct{}, 1), queue: make(chan struct{}, maxQueued),
 		results: cache.New(o.Caches, cache.Options[string, cachedResult[T]]{Name: "console-results", Entries: maxResults})}
 }
 
 // getOrCompute gives the answer of a moment ago or asks for it. An answer, and an error
 // that knows its own answer, is given again for as long as keep says.
-func (r *resultCache[T]) getOrCompute(ctx context.Context, key string, compute func(context.Context) (value T, keep time.Duration, err error)) (value T, err error) {
+func (r *resultCache[T]) getOrCompute(ctx context.Context, key string,
+	compute func(context.Context) (value T, keep time.Duration, err error)) (value T, err error) {
 	known, ok := r.results.Get(key)
 	if ok && r.now().Before(known.until) {
 		return known.value, known.err
@@ -48,7 +50,8 @@ func (r *resultCache[T]) getOrCompute(ctx context.Context, key string, compute f
 	return r.shared.do(ctx, key, func(ctx context.Context) (T, error) { return r.computeInTurn(ctx, key, compute) })
 }
 
-func (r *resultCache[T]) computeInTurn(ctx context.Context, key string, compute func(context.Context) (T, time.Duration, error)) (value T, err error) {
+func (r *resultCache[T]) computeInTurn(ctx context.Context, key string,
+	compute func(context.Context) (T, time.Duration, error)) (value T, err error) {
 	select {
 	case r.queue <- struct{}{}:
 		defer func() { <-r.queue }()

@@ -64,8 +64,10 @@ type accessRules struct {
 }
 
 func newAccessRules(o *Options) *accessRules {
-	j := &accessRules{now: o.Now, log: o.Log, shared: sharedReads[bool]{operation: "ask the forge who may read", timeout: rightsTimeout, log: o.Log},
-		calls: make(chan struct{}, maxRightsCalls), known: cache.New(o.Caches, cache.Options[string, forgeRight]{Name: "console-rights", Entries: maxRights})}
+	j := &accessRules{now: o.Now, log: o.Log, shared: sharedReads[bool]{operation: "ask the forge who may read", timeout: rightsTimeout,
+		log: o.Log},
+		calls: make(chan struct{}, maxRightsCalls), known: cache.New(o.Caches, cache.Options[string, forgeRight]{Name: "console-rights",
+			Entries: maxRights})}
 	if o.Readers != nil {
 		j.rules, j.onForge = o.Readers.Rules, o.Readers.OnForge
 	}
@@ -206,7 +208,8 @@ func (a *accessRules) mayReadOnForge(ctx context.Context, repository, account st
 		may, err := a.onForge(ctx, repository, account)
 		switch {
 		case err != nil:
-			a.log.Warn("the forge can't be asked who may read a repository, so it isn't shown", zap.String("repository", repository), zap.String("account", account), zap.Error(err))
+			a.log.Warn("the forge can't be asked who may read a repository, so it isn't shown", zap.String("repository", repository),
+				zap.String("account", account), zap.Error(err))
 			a.known.Put(key, forgeRight{false, begun.Add(unknownKept)})
 		case may:
 			a.known.Put(key, forgeRight{true, begun.Add(rightsKept)})

@@ -41,11 +41,13 @@ type router struct {
 func newRouter(readers, streams func(http.HandlerFunc) http.HandlerFunc) (*router, error) {
 	// Nothing that is compressed holds a secret beside what a stranger can put into it, which
 	// its size could give away.
-	compress, err := gzhttp.NewWrapper(gzhttp.ContentTypes([]string{"text/html", "text/plain", "text/css", "text/javascript", "application/json", "image/svg+xml"}))
+	compress, err := gzhttp.NewWrapper(gzhttp.ContentTypes([]string{"text/html", "text/plain", "text/css", "text/javascript",
+		"application/json", "image/svg+xml"}))
 	if err != nil {
 		return nil, fmt.Errorf("compress answers: %w", err)
 	}
-	return &router{compress: compress, mux: http.NewServeMux(), live: http.NewServeMux(), readers: readers, streams: streams, apiMethods: map[string][]string{}}, nil
+	return &router{compress: compress, mux: http.NewServeMux(), live: http.NewServeMux(), readers: readers, streams: streams,
+		apiMethods: map[string][]string{}}, nil
 }
 
 // handleQuestion is a route of the API that readers are answered.

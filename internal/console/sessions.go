@@ -191,7 +191,8 @@ func (se *server) rotateSession(w http.ResponseWriter, r *http.Request, u *user,
 		out.Role = role
 		return out, nil
 	}
-	se.opts.Log.Info("a session has another role", zap.String("name", u.Name), zap.String("subject", u.Subject), zap.String("was", u.Role), zap.String("role", role))
+	se.opts.Log.Info("a session has another role", zap.String("name", u.Name), zap.String("subject", u.Subject), zap.String("was", u.Role),
+		zap.String("role", role))
 	out := &user{u.BrowserSession, secret}
 	out.Role = role
 	setCookie(w, sessionCookie, secret, u.ExpiresAt.Sub(se.opts.Now()))
@@ -209,7 +210,8 @@ func (se *server) startSession(w http.ResponseWriter, r *http.Request, a *login.
 	added := false
 	err = se.opts.Store.Tx(r.Context(), "startSession", func(tx *store.Tx) (err error) {
 		added, err = tx.AddBrowserSession(r.Context(), store.BrowserSession{
-			ID: rand.Text(), Token: digestToken(secret), Attempt: a.Digest(), Subject: who.Subject, Name: who.Name, Role: role, Groups: who.Groups, Accounts: who.Accounts,
+			ID: rand.Text(), Token: digestToken(secret), Attempt: a.Digest(), Subject: who.Subject, Name: who.Name, Role: role,
+			Groups: who.Groups, Accounts: who.Accounts,
 			Client: se.opts.Client(r), StartedAt: now, SeenAt: now, ExpiresAt: now.Add(se.opts.Login.Lifetime)})
 		if err != nil || !added {
 			return err
@@ -219,12 +221,14 @@ func (se *server) startSession(w http.ResponseWriter, r *http.Request, a *login.
 				return err
 			}
 		}
-		return tx.AddAudit(r.Context(), se.sessionAudit(auditLogin, actorOf(who.Name), "the console as "+role, who.Subject, carriedOut, loginSource(a)))
+		return tx.AddAudit(r.Context(), se.sessionAudit(auditLogin, actorOf(who.Name), "the console as "+role, who.Subject, carriedOut,
+			loginSource(a)))
 	})
 	if err != nil || !added {
 		return false, err
 	}
-	se.opts.Log.Info("somebody logged in to the console", zap.String("name", who.Name), zap.String("subject", who.Subject), zap.String("role", role))
+	se.opts.Log.Info("somebody logged in to the console", zap.String("name", who.Name), zap.String("subject", who.Subject),
+		zap.String("role", role))
 	setCookie(w, sessionCookie, secret, se.opts.Login.Lifetime)
 	return true, nil
 }
@@ -232,7 +236,8 @@ func (se *server) startSession(w http.ResponseWriter, r *http.Request, a *login.
 // setCookie sets a cookie that only this host is sent, by TLS, and no script reads. Lax: a
 // link in a pull request leads to a page, and nothing that another site posts has it.
 func setCookie(w http.ResponseWriter, name, value string, lifetime time.Duration) {
-	http.SetCookie(w, &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: max(int(lifetime.Seconds()), 1), Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode})
+	http.SetCookie(w, &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: max(int(lifetime.Seconds()), 1), Secure: true,
+		HttpOnly: true, SameSite: http.SameSiteLaxMode})
 }
 
 func dropCookie(w http.ResponseWriter, name string) {
@@ -243,7 +248,8 @@ func dropCookie(w http.ResponseWriter, name string) {
 func (se *server) checkForm(r *http.Request, u *user) error {
 	const text = "This was not sent by a page of this console, so nothing was done. Open the page again and try once more."
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" || r.Header.Get("Origin") != se.origin {
-		se.opts.Log.Warn("a post of another site was refused", zap.String("origin", r.Header.Get("Origin")), zap.String("path", r.URL.Path), zap.String("expected", se.origin))
+		se.opts.Log.Warn("a post of another site was refused", zap.String("origin", r.Header.Get("Origin")), zap.String("path", r.URL.Path),
+			zap.String("expected", se.origin))
 		return apiErrorf(http.StatusForbidden, "%s The server knows itself as %s.", text, se.origin)
 	}
 	if u == nil {

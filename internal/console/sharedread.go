@@ -26,7 +26,8 @@ func (s *sharedReads[T]) do(ctx context.Context, key string, read func(context.C
 	ch := s.inFlight.DoChan(key, func() (out any, err error) {
 		defer func() {
 			if p := recover(); p != nil {
-				s.log.Error("a read that several share panicked", zap.String("operation", s.operation), zap.String("key", key), zap.Any("panic", p), zap.Stack("stack"))
+				s.log.Error("a read that several share panicked", zap.String("operation", s.operation), zap.String("key", key),
+					zap.Any("panic", p), zap.Stack("stack"))
 				out, err = nil, fmt.Errorf("%s: it panicked; the server's log says where", s.operation)
 			}
 		}()

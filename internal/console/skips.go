@@ -68,7 +68,8 @@ const carriedOut = "taken"
 func (r *reader) listSkips(ctx context.Context, comp *api.Component, now time.Time) ([]api.AuditEntry, error) {
 	pipeline := comp.Repository + "|" + comp.Pipeline + "|"
 	own, batch := pipeline+comp.Component, pipeline+promotion.BatchName
-	rows, _, err := r.store.AuditTrail(ctx, store.AuditFilter{Verb: command.Skip, Since: now.Add(-skipsShownFor), SubjectPrefixes: []string{own + " #", batch + " #"}}, maxSkipsShown)
+	rows, _, err := r.store.AuditTrail(ctx, store.AuditFilter{Verb: command.Skip, Since: now.Add(-skipsShownFor),
+		SubjectPrefixes: []string{own + " #", batch + " #"}}, maxSkipsShown)
 	if err != nil {
 		return nil, err
 	}

@@ -86,7 +86,8 @@ func (r *reader) readSnapshot(ctx context.Context) (*snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &snapshot{units: make([]*shownUnit, 0, len(rows)), byKey: make(map[string]*shownUnit, len(rows)), troubles: r.health(ctx), begun: begun}
+	s := &snapshot{units: make([]*shownUnit, 0, len(rows)), byKey: make(map[string]*shownUnit, len(rows)), troubles: r.health(ctx),
+		begun: begun}
 	sum := sha256.New()
 	for i := range rows {
 		row := &rows[i]
@@ -95,7 +96,8 @@ func (r *reader) readSnapshot(ctx context.Context) (*snapshot, error) {
 		if !u.isOf(row) {
 			u = &shownUnit{digest: row.Digest, at: row.UpdatedAt, record: &stored.Unit{}, learnedURLs: -1}
 			if err := json.Unmarshal(row.Data, u.record); err != nil {
-				s.troubles = append(s.troubles, api.Trouble{Repository: repositoryOfUnit(row.Key), Part: row.Pipeline + "/" + row.Component, Message: "what was last judged of it can't be read; it is written again at its next change"})
+				s.troubles = append(s.troubles, api.Trouble{Repository: repositoryOfUnit(row.Key), Part: row.Pipeline + "/" + row.Component,
+					Message: "what was last judged of it can't be read; it is written again at its next change"})
 				continue
 			}
 		}

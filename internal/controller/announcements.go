@@ -48,7 +48,8 @@ func (co *Controller) announce(ctx context.Context, r *Repository, number int, s
 	if err == nil {
 		return
 	}
-	co.opts.Log.Warn("a pull request takes no comment on what was done about it; the audit trail has it, and it is tried again", zap.String("repository", r.ID), zap.Int("pull", number), zap.Error(err))
+	co.opts.Log.Warn("a pull request takes no comment on what was done about it; the audit trail has it, and it is tried again",
+		zap.String("repository", r.ID), zap.Int("pull", number), zap.Error(err))
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	err = co.opts.Store.Tx(after, "announceLater", func(tx *store.Tx) error {
@@ -58,7 +59,8 @@ func (co *Controller) announce(ctx context.Context, r *Repository, number int, s
 		return tx.WakeAt(after, co.opts.Clock.Now().Add(announcementRetry), wake.ForPull(r.ID, number).String())
 	})
 	if err != nil {
-		co.opts.Log.Error("what was done about a pull request is said there with the next event of it only", zap.String("repository", r.ID), zap.Int("pull", number), zap.Error(err))
+		co.opts.Log.Error("what was done about a pull request is said there with the next event of it only", zap.String("repository", r.ID),
+			zap.Int("pull", number), zap.Error(err))
 	}
 }
 
@@ -69,7 +71,8 @@ func (co *Controller) tryAnnouncement(ctx context.Context, r *Repository, about 
 		return err
 	}
 	if err != nil {
-		co.opts.Log.Warn("a pull request takes no comment on what was done about it, now or later; the audit trail has it", zap.String("repository", r.ID), zap.Int("pull", about.Number), zap.Error(err))
+		co.opts.Log.Warn("a pull request takes no comment on what was done about it, now or later; the audit trail has it",
+			zap.String("repository", r.ID), zap.Int("pull", about.Number), zap.Error(err))
 	}
 	return announcements.Drop(ctx, co.opts.Store, about)
 }

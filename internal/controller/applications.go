@@ -16,16 +16,19 @@ import (
 // applicationIndex knows which units a change in an Argo CD concerns. It is only
 // about latency: what it doesn't know is found by the next sweep.
 type applicationIndex struct {
-	mu          sync.Mutex
-	last        map[applicationID]verification.App // what was last heard of each
-	unsettled   map[string]map[applicationID]bool  // by Argo CD and name: those of them that haven't come to rest
-	units       map[string]map[wake.Key]bool       // by Argo CD and name: whose target it is
-	indexed     map[string]*facts.Snapshot         // by repository: of what units has its targets
-	awaiting    map[wake.Key]map[string]bool       // by unit: the Applications, by Argo CD and name, of which even a mere reconciliation is news
-	passed      map[wake.Key]map[string]bool       // by unit that is being looked at: the Applications, by Argo CD and name, that were merely reconciled meanwhile
-	recent      map[wake.Key]recentStates          // by unit: the states that were news for it of late
-	children    map[wake.Key]map[string]bool       // by unit: the Applications, by Argo CD and name, below its targets
-	unreachable map[string]map[wake.Key]bool       // by Argo CD: units that were evaluated while it couldn't be asked
+	mu        sync.Mutex
+	last      map[applicationID]verification.App // what was last heard of each
+	unsettled map[string]map[applicationID]bool  // by Argo CD and name: those of them that haven't come to rest
+	units     map[string]map[wake.Key]bool       // by Argo CD and name: whose target it is
+	indexed   map[string]*facts.Snapshot         // by repository: of what units has its targets
+	// by unit: the Applications, by Argo CD and name, of which even a mere reconciliation is news
+	awaiting map[wake.Key]map[string]bool
+	// by unit that is being looked at: the Applications, by Argo CD and name, that were merely reconciled
+	// meanwhile
+	passed      map[wake.Key]map[string]bool
+	recent      map[wake.Key]recentStates    // by unit: the states that were news for it of late
+	children    map[wake.Key]map[string]bool // by unit: the Applications, by Argo CD and name, below its targets
+	unreachable map[string]map[wake.Key]bool // by Argo CD: units that were evaluated while it couldn't be asked
 }
 
 // applicationID names an Application among all Argo CDs.
@@ -35,7 +38,10 @@ type applicationID struct{ argocd, namespace, name string }
 func applicationName(argocd, name string) string { return argocd + "/" + name }
 
 func newApplicationIndex() *applicationIndex {
-	return &applicationIndex{last: map[applicationID]verification.App{}, unsettled: map[string]map[applicationID]bool{}, units: map[string]map[wake.Key]bool{}, indexed: map[string]*facts.Snapshot{}, awaiting: map[wake.Key]map[string]bool{}, passed: map[wake.Key]map[string]bool{}, recent: map[wake.Key]recentStates{}, children: map[wake.Key]map[string]bool{}, unreachable: map[string]map[wake.Key]bool{}}
+	return &applicationIndex{last: map[applicationID]verification.App{}, unsettled: map[string]map[applicationID]bool{},
+		units: map[string]map[wake.Key]bool{}, indexed: map[string]*facts.Snapshot{}, awaiting: map[wake.Key]map[string]bool{},
+		passed: map[wake.Key]map[string]bool{}, recent: map[wake.Key]recentStates{}, children: map[wake.Key]map[string]bool{},
+		unreachable: map[string]map[wake.Key]bool{}}
 }
 
 // keysOfChange are the units that an Application's new state, heard of now, is news for. A
@@ -142,7 +148,8 @@ func withoutComparison(a verification.App) verification.App {
 // wasCompared says that Argo CD compared an Application between two of its states. Its
 // times are of whole seconds.
 func wasCompared(last, next *verification.App) bool {
-	return !last.ReconciledAt.Equal(next.ReconciledAt) || last.RefreshPending && !next.RefreshPending || !slices.Equal(last.Revisions, next.Revisions)
+	return !last.ReconciledAt.Equal(next.ReconciledAt) || last.RefreshPending && !next.RefreshPending || !slices.Equal(last.Revisions,
+		next.Revisions)
 }
 
 // setTargets notes whose the Applications of a repository's targets are, before anything of it is

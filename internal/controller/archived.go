@@ -69,7 +69,8 @@ func (co *Controller) readArchived(ctx context.Context, r *Repository) (bool, er
 	switch {
 	case err != nil || !changed:
 	case archived:
-		co.opts.Log.Warn("a repository is archived: nothing can be written, and it rests; unarchive it, or remove it from the server's file", zap.String("repository", r.ID))
+		co.opts.Log.Warn("a repository is archived: nothing can be written, and it rests; unarchive it, or remove it from the server's "+
+			"file", zap.String("repository", r.ID))
 	default:
 		co.opts.Log.Info("a repository is no longer archived", zap.String("repository", r.ID))
 	}

@@ -151,7 +151,8 @@ func (c *checkSlots) share(repository, author string) (*slotShare[*repositorySlo
 		return nil, nil
 	}
 	if repo == nil {
-		repo = &slotShare[*repositorySlots]{of: &repositorySlots{authors: slotShares[*waitingCheck]{byName: map[string]*slotShare[*waitingCheck]{}}}}
+		repo = &slotShare[*repositorySlots]{of: &repositorySlots{
+			authors: slotShares[*waitingCheck]{byName: map[string]*slotShare[*waitingCheck]{}}}}
 		c.repositories.byName[repository] = repo
 	}
 	c.remembered++

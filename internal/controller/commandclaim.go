@@ -73,11 +73,13 @@ func (co *Controller) claimCommand(ctx context.Context, o *Command) (begun, answ
 		return "", "", err
 	}
 	if len(all) == 0 {
-		return "", "", fmt.Errorf("find the command %.80q in the audit trail: its entry is too old and was just removed; send it again", o.Source)
+		return "", "", fmt.Errorf("find the command %.80q in the audit trail: its entry is too old and was just removed; send it again",
+			o.Source)
 	}
 	was := all[0]
 	if was.Subject != entry.Subject || was.Reason != entry.Reason {
-		return "", "", newRefusal("this was sent with the key of another command, which came at %s: send it with a key of its own", was.At.UTC().Format(time.RFC3339))
+		return "", "", newRefusal("this was sent with the key of another command, which came at %s: send it with a key of its own",
+			was.At.UTC().Format(time.RFC3339))
 	}
 	if why, refused := strings.CutPrefix(was.Outcome, outcomeRefused); refused {
 		return "", "", newRefusal("%s", why)

@@ -42,7 +42,8 @@ func (co *Controller) evaluateMembers(ctx context.Context, s *facts.Snapshot, o 
 	if err != nil {
 		return m, err
 	}
-	m.env, m.members = env, slices.DeleteFunc(slices.Clone(members), func(p promotion.Member) bool { c, _ := m.ev.Component(p.Component); return c == nil })
+	m.env, m.members = env, slices.DeleteFunc(slices.Clone(members),
+		func(p promotion.Member) bool { c, _ := m.ev.Component(p.Component); return c == nil })
 	if len(m.members) == 0 {
 		return m, newRefusal("#%d moves no component that is there any more", o.Pull)
 	}
@@ -51,7 +52,8 @@ func (co *Controller) evaluateMembers(ctx context.Context, s *facts.Snapshot, o 
 
 // unitsOf are whom a command is about, without an evaluation where it is about one
 // component.
-func (co *Controller) unitsOf(ctx context.Context, s *facts.Snapshot, o Command, keep func(*facts.ComponentEvaluation) bool) ([]promotion.Unit, error) {
+func (co *Controller) unitsOf(ctx context.Context, s *facts.Snapshot, o Command,
+	keep func(*facts.ComponentEvaluation) bool) ([]promotion.Unit, error) {
 	if !s.IsBatch(o.Unit) {
 		return []promotion.Unit{o.Unit}, nil
 	}
@@ -92,8 +94,9 @@ func (co *Controller) recordCommand(ctx context.Context, s *facts.Snapshot, o Co
 			if u != o.Unit {
 				source += " for " + u.Component
 			}
-			if _, err := tx.PutPendingCommand(ctx, store.PendingCommand{Unit: wake.UnitName(u), Environment: o.Command.Environment, Verb: o.Command.Verb,
-				By: cmp.Or(o.Account, o.By), ByID: o.ByID, Reason: o.Command.Reason, Source: source, At: at}); err != nil {
+			if _, err := tx.PutPendingCommand(ctx, store.PendingCommand{Unit: wake.UnitName(u), Environment: o.Command.Environment,
+				Verb: o.Command.Verb,
+				By:   cmp.Or(o.Account, o.By), ByID: o.ByID, Reason: o.Command.Reason, Source: source, At: at}); err != nil {
 				return err
 			}
 		}
@@ -120,8 +123,10 @@ func (co *Controller) checkStillLanded(ctx context.Context, s *facts.Snapshot, o
 		return err
 	}
 	c, _ := ev.Component(o.Unit.Component)
-	if env := c.Env(o.Command.Environment); env != nil && env.Landed.OK && env.Landed.Value.By == promotion.ByPromotion && env.Landed.Value.Pull != o.Pull {
-		return newRefusal("what #%d brought isn't in %s any more: #%d has brought %s since. To take that back, say so in #%d", o.Pull, o.Command.Environment, env.Landed.Value.Pull, env.Release.Value, env.Landed.Value.Pull)
+	if env := c.Env(o.Command.Environment); env != nil && env.Landed.OK && env.Landed.Value.By == promotion.ByPromotion &&
+		env.Landed.Value.Pull != o.Pull {
+		return newRefusal("what #%d brought isn't in %s any more: #%d has brought %s since. To take that back, say so in #%d", o.Pull,
+			o.Command.Environment, env.Landed.Value.Pull, env.Release.Value, env.Landed.Value.Pull)
 	}
 	return nil
 }
@@ -161,7 +166,8 @@ func (co *Controller) replyDiff(ctx context.Context, s *facts.Snapshot, o Comman
 	}
 	text, ok := co.opts.Actor.Diff(ctx, m.ev, m.d, o.Pull)
 	if !ok {
-		return "", newRefusal("#%d is not an open pull request of Liftlock's with a head that it composed; the forge shows its files", o.Pull)
+		return "", newRefusal("#%d is not an open pull request of Liftlock's with a head that it composed; the forge shows its files",
+			o.Pull)
 	}
 	return text, nil
 }
@@ -225,7 +231,8 @@ func (co *Controller) setHoldsItself(ctx context.Context, r *Repository, s *fact
 
 // setHolds sets or lifts a hold, on a component for each that the command is about. The
 // answer says when it ends, where that is what was said or isn't.
-func (co *Controller) setHolds(ctx context.Context, r *Repository, s *facts.Snapshot, p *facts.ResolvedPipeline, o Command) (string, error) {
+func (co *Controller) setHolds(ctx context.Context, r *Repository, s *facts.Snapshot, p *facts.ResolvedPipeline,
+	o Command) (string, error) {
 	now := co.opts.Clock.Now()
 	end, err := o.Command.End(cmp.Or(o.At, now))
 	if err != nil {
@@ -260,7 +267,8 @@ func (co *Controller) setHolds(ctx context.Context, r *Repository, s *facts.Snap
 
 // setHold sets or lifts a hold: on the pull request as its label, on anything larger
 // as a file on the state branch. It gives what stands then.
-func (co *Controller) setHold(ctx context.Context, r *Repository, p *facts.ResolvedPipeline, o Command, end time.Time) (active promotion.Hold, err error) {
+func (co *Controller) setHold(ctx context.Context, r *Repository, p *facts.ResolvedPipeline, o Command,
+	end time.Time) (active promotion.Hold, err error) {
 	c := o.Command
 	set := c.Verb == command.Hold
 	if c.Scope == "" || c.Scope == command.ScopePR {
@@ -288,7 +296,9 @@ func (co *Controller) setHold(ctx context.Context, r *Repository, p *facts.Resol
 	if c.Scope == command.ScopeEnvironment && (p == nil || p.Spec.EnvironmentByName(c.Environment) == nil) {
 		return active, newRefusal("the pipeline %s has no environment %q", o.Unit.Pipeline, c.Environment)
 	}
-	active, err = co.opts.Actor.SetHold(ctx, r.Repository, o.Unit, act.Hold{Scope: c.Scope, Environment: c.Environment, By: o.By, ByID: o.ByID, Via: holdVia(o), Subject: o.Subject, Reason: c.Reason, Reverts: c.Reverts, Until: end, Given: o.At, Set: set, Lift: o.lift()})
+	active, err = co.opts.Actor.SetHold(ctx, r.Repository, o.Unit, act.Hold{Scope: c.Scope, Environment: c.Environment, By: o.By,
+		ByID: o.ByID, Via: holdVia(o), Subject: o.Subject, Reason: c.Reason, Reverts: c.Reverts, Until: end, Given: o.At, Set: set,
+		Lift: o.lift()})
 	if err != nil {
 		return active, err
 	}

@@ -75,7 +75,8 @@ func (c *Command) checkWord(ctx context.Context) error {
 }
 
 // confirmationText asks a comment's author for their word.
-const confirmationText = "This forge doesn't tell who edits a comment, and whoever may write can edit yours. React to your comment with 👍 within an hour, and what it loosens is done; or give the command in the console."
+const confirmationText = "This forge doesn't tell who edits a comment, and whoever may write can edit yours. React to your comment with " +
+	"👍 within an hour, and what it loosens is done; or give the command in the console."
 
 // auditedWord is what the audit trail keeps beside a command of how its author was known; nil: nothing.
 func (c *Command) auditedWord() (json.RawMessage, error) {

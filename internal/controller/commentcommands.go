@@ -33,7 +33,8 @@ const (
 // command is taken at least once, and taking it twice changes nothing. Where the forge counts
 // as many comments as were read before, and no event told of one since, none is read. again is when to look at one that has to
 // wait; zero: none has.
-func (co *Controller) handleComments(ctx context.Context, r *Repository, pr *forge.PullRequest, ref promotion.BranchRef) (again time.Time, err error) {
+func (co *Controller) handleComments(ctx context.Context, r *Repository, pr *forge.PullRequest, ref promotion.BranchRef) (again time.Time,
+	err error) {
 	event, unread, err := facts.UnreadComments.Get(ctx, co.opts.Store, record.OfPull(r.ID, pr.Number))
 	if err != nil {
 		return time.Time{}, err
@@ -81,7 +82,8 @@ func (co *Controller) handleComments(ctx context.Context, r *Repository, pr *for
 
 // handleComment takes the commands in one comment. again is when it may be looked at,
 // where it has to wait; zero: it needn't.
-func (co *Controller) handleComment(ctx context.Context, r *Repository, pr *forge.PullRequest, ref promotion.BranchRef, k *forge.Comment) (again time.Time, err error) {
+func (co *Controller) handleComment(ctx context.Context, r *Repository, pr *forge.PullRequest, ref promotion.BranchRef,
+	k *forge.Comment) (again time.Time, err error) {
 	if ref == (promotion.BranchRef{}) && co.opts.Clock.Now().Sub(k.CreatedAt) > maxUserCommandAge {
 		return time.Time{}, nil
 	}
@@ -121,7 +123,8 @@ func (co *Controller) handleComment(ctx context.Context, r *Repository, pr *forg
 // rememberRequester keeps that a comment which was served before asked for a pull request's
 // own promotion: where the store was lost nothing else says so, and who asks for a promotion
 // doesn't approve it.
-func (co *Controller) rememberRequester(ctx context.Context, r *Repository, pr *forge.PullRequest, ref promotion.BranchRef, k *forge.Comment, cmds []command.Command) error {
+func (co *Controller) rememberRequester(ctx context.Context, r *Repository, pr *forge.PullRequest, ref promotion.BranchRef,
+	k *forge.Comment, cmds []command.Command) error {
 	requests := slices.ContainsFunc(cmds, func(c command.Command) bool {
 		return c.Verb == command.Promote && (c.Environment == "" || c.Environment == ref.Environment)
 	})
@@ -138,7 +141,8 @@ func (co *Controller) rememberRequester(ctx context.Context, r *Repository, pr *
 
 // executeComment does what the commands of a comment say, answers them and acknowledges
 // them by a reaction. again is when those are looked at that wait for their author's word; zero: none does.
-func (co *Controller) executeComment(ctx context.Context, r *Repository, pr *forge.PullRequest, ref promotion.BranchRef, p *facts.ResolvedPipeline, k *forge.Comment, cmds []command.Command, errs []error) (again time.Time, err error) {
+func (co *Controller) executeComment(ctx context.Context, r *Repository, pr *forge.PullRequest, ref promotion.BranchRef,
+	p *facts.ResolvedPipeline, k *forge.Comment, cmds []command.Command, errs []error) (again time.Time, err error) {
 	u := promotion.Unit{Repo: r.ID, Pipeline: ref.Pipeline, Component: ref.Component}
 	reaction := reactionDone
 	var answers []string
@@ -160,7 +164,8 @@ func (co *Controller) executeComment(ctx context.Context, r *Repository, pr *for
 		if c.Environment == "" {
 			c.Environment = defaultEnvironment(p, c, pr, ref)
 		}
-		o := Command{Unit: u, Pull: pr.Number, Command: c, By: k.User, ByID: k.UserID, Via: "comment", Source: act.CommandSource(r.ID, pr.Number, k.ID, i), At: k.CreatedAt, word: word}
+		o := Command{Unit: u, Pull: pr.Number, Command: c, By: k.User, ByID: k.UserID, Via: "comment",
+			Source: act.CommandSource(r.ID, pr.Number, k.ID, i), At: k.CreatedAt, word: word}
 		if hasWaited && !command.Loosens(c.Verb) {
 			continue // it was taken at once
 		}
@@ -202,7 +207,8 @@ func (co *Controller) executeComment(ctx context.Context, r *Repository, pr *for
 }
 
 // answerComment answers the commands of a comment, once more where it has waited for its author's word.
-func (co *Controller) answerComment(ctx context.Context, r *Repository, number int, k *forge.Comment, cmds []command.Command, answers []string, hasWaited bool) error {
+func (co *Controller) answerComment(ctx context.Context, r *Repository, number int, k *forge.Comment, cmds []command.Command,
+	answers []string, hasWaited bool) error {
 	if len(answers) == 0 {
 		return nil
 	}
@@ -210,7 +216,8 @@ func (co *Controller) answerComment(ctx context.Context, r *Repository, number i
 	if hasWaited {
 		reply = co.opts.Actor.ReplyAgain
 	}
-	return reply(ctx, r.Repository, act.CommentSource(r.ID, number, k.ID), k.CreatedAt, k.User, describeCommands(cmds), strings.Join(answers, "\n\n"))
+	return reply(ctx, r.Repository, act.CommentSource(r.ID, number, k.ID), k.CreatedAt, k.User, describeCommands(cmds),
+		strings.Join(answers, "\n\n"))
 }
 
 // describeCommands names the commands of a comment for its answer.

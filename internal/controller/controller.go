@@ -100,9 +100,13 @@ func New(o Options) *Controller {
 	if o.Retention == 0 {
 		o.Retention = defaultRetention
 	}
-	e := &Controller{opts: o, reposByID: map[string]*Repository{}, queryLimit: command.NewRateLimit(o.Clock.Now), checkSlots: newCheckSlots(o.Clock.Now),
-		apps: newApplicationIndex(), pending: newPendingWakes(), claims: newRunningClaims(), archived: newRestingRepos(), replaced: newRestingRepos(), fetchRequests: newFetchRequests(o.Caches), fresh: newFreshness(o.Owner), failures: failingRuns{now: o.Clock.Now, byKey: map[string]Failure{}},
-		seenGenerations: map[string]uint64{}, lastLooks: map[string]repositoryLook{}, staleMerges: map[string]int{}, pipelineErrs: map[string]string{}, emptyPipelines: map[PipelineID]string{}}
+	e := &Controller{opts: o, reposByID: map[string]*Repository{}, queryLimit: command.NewRateLimit(o.Clock.Now),
+		checkSlots: newCheckSlots(o.Clock.Now),
+		apps:       newApplicationIndex(), pending: newPendingWakes(), claims: newRunningClaims(), archived: newRestingRepos(),
+		replaced: newRestingRepos(), fetchRequests: newFetchRequests(o.Caches), fresh: newFreshness(o.Owner),
+		failures:        failingRuns{now: o.Clock.Now, byKey: map[string]Failure{}},
+		seenGenerations: map[string]uint64{}, lastLooks: map[string]repositoryLook{}, staleMerges: map[string]int{},
+		pipelineErrs: map[string]string{}, emptyPipelines: map[PipelineID]string{}}
 	for _, id := range o.Awaited {
 		e.reposByID[id] = nil
 	}
@@ -343,7 +347,8 @@ func (co *Controller) storePending(ctx context.Context, write func(context.Conte
 				urgent++
 			}
 		}
-		co.opts.Log.Error("news of Argo CD, or of a refused delivery, could not be noted; trying again", zap.Int("urgent", urgent), zap.Int("others", len(keys)-urgent), zap.Error(err))
+		co.opts.Log.Error("news of Argo CD, or of a refused delivery, could not be noted; trying again", zap.Int("urgent", urgent),
+			zap.Int("others", len(keys)-urgent), zap.Error(err))
 	}
 	return false
 }

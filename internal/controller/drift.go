@@ -29,9 +29,11 @@ func driftEvents(c *facts.ComponentEvaluation) []store.Event {
 			if err != nil {
 				panic(err) // plain data always marshals
 			}
-			out = append(out, store.Event{At: d.Since, Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Environment: env.Name, Kind: "drifted",
+			out = append(out, store.Event{At: d.Since, Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Environment: env.Name,
+				Kind:    "drifted",
 				Message: fmt.Sprintf("%s was changed in the cluster: it %s", t.Name, d.Describe()), Data: data,
-				IdempotencyKey: fmt.Sprintf("drifted|%s|%s|%s|%s|%s|%d", u.Repo, u.Pipeline, u.Component, env.Name, t.ID, d.Since.Truncate(driftInterval).Unix())})
+				IdempotencyKey: fmt.Sprintf("drifted|%s|%s|%s|%s|%s|%d", u.Repo, u.Pipeline, u.Component, env.Name, t.ID,
+					d.Since.Truncate(driftInterval).Unix())})
 		}
 	}
 	return out

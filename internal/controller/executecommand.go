@@ -236,7 +236,8 @@ func (co *Controller) listGatedEnvs(p *facts.ResolvedPipeline, c command.Command
 // resolvePerson is who gave a command, as far as the forge tells now. An approver is
 // one whose review every gate in question would count, and for lifting holds, whoever
 // set them, whatever is known of the release.
-func (co *Controller) resolvePerson(ctx context.Context, r *Repository, s *facts.Snapshot, p *facts.ResolvedPipeline, envs []gatedEnv, o Command) (command.Person, error) {
+func (co *Controller) resolvePerson(ctx context.Context, r *Repository, s *facts.Snapshot, p *facts.ResolvedPipeline, envs []gatedEnv,
+	o Command) (command.Person, error) {
 	who := command.Person{Login: o.By, Role: o.Role}
 	if o.Role == "" {
 		level, err := r.Forge.Permission(ctx, r.Name, o.By)
@@ -254,7 +255,8 @@ func (co *Controller) resolvePerson(ctx context.Context, r *Repository, s *facts
 			return who, nil
 		}
 		var err error
-		if who.BreakGlass, err = co.opts.Gatherer.MaySkip(ctx, r.Repository, p.Spec.BreakGlass, o.By, true); err != nil && !forge.IsRetryable(err) && ctx.Err() == nil {
+		if who.BreakGlass, err = co.opts.Gatherer.MaySkip(ctx, r.Repository, p.Spec.BreakGlass, o.By, true); err != nil &&
+			!forge.IsRetryable(err) && ctx.Err() == nil {
 			err = newRefusal("whether %s may skip gates can't be told: %v", o.By, err)
 		}
 		return who, err
@@ -321,7 +323,8 @@ func (co *Controller) isApprover(ctx context.Context, s *facts.Snapshot, g gated
 // releaseAuthors are the accounts that made the release that comes to an environment, or,
 // when none does, the one that is there; of a pull request of several, what it moves
 // there. unknown says why not all who made what comes are known.
-func (co *Controller) releaseAuthors(ctx context.Context, s *facts.Snapshot, o Command, env string) (authors []policies.Account, unknown, err error) {
+func (co *Controller) releaseAuthors(ctx context.Context, s *facts.Snapshot, o Command, env string) (authors []policies.Account, unknown,
+	err error) {
 	m, err := co.evaluateMembers(ctx, s, o)
 	if errors.Is(err, facts.ErrNoUnit) {
 		return nil, nil, nil
@@ -352,7 +355,8 @@ func (co *Controller) releaseAuthors(ctx context.Context, s *facts.Snapshot, o C
 
 // runCommand carries a command out. What needs judging is recorded as an ask, for
 // promotion.Decide; what restrains is written where it outlives the store.
-func (co *Controller) runCommand(ctx context.Context, r *Repository, s *facts.Snapshot, p *facts.ResolvedPipeline, unit *facts.ResolvedUnit, o Command) (string, error) {
+func (co *Controller) runCommand(ctx context.Context, r *Repository, s *facts.Snapshot, p *facts.ResolvedPipeline, unit *facts.ResolvedUnit,
+	o Command) (string, error) {
 	c := o.Command
 	if command.Needs(c.Verb) == command.NeedRead && o.Role == "" && !co.queryLimit.Allow(o.By) {
 		return "", newRefusal(rateLimitedText)

@@ -26,7 +26,8 @@ type fetchRequests struct {
 }
 
 func newFetchRequests(group *cache.Group) *fetchRequests {
-	return &fetchRequests{requested: cache.New(group, cache.Options[string, bool]{Name: "requested_revisions", Entries: maxRequestedRevisions}), newest: map[string]int{}}
+	return &fetchRequests{requested: cache.New(group, cache.Options[string, bool]{Name: "requested_revisions",
+		Entries: maxRequestedRevisions}), newest: map[string]int{}}
 }
 
 // isNew says that a repository wasn't fetched for some of these revisions.

@@ -38,7 +38,8 @@ func (co *Controller) runHook(ctx context.Context, r *Repository) (time.Time, er
 		return next, ctx.Err() // the run was cut off, which says nothing of the webhook: it is tried again
 	}
 	if err != nil {
-		co.opts.Log.Warn("the webhook can't be managed; polling finds what it would have told", zap.String("repository", r.ID), zap.Error(err))
+		co.opts.Log.Warn("the webhook can't be managed; polling finds what it would have told", zap.String("repository", r.ID),
+			zap.Error(err))
 	}
 	if changed {
 		co.opts.Log.Info("the webhook was created or repaired", zap.String("repository", r.ID))
@@ -57,7 +58,8 @@ func (co *Controller) runHook(ctx context.Context, r *Repository) (time.Time, er
 	}
 	var refused *forge.Error
 	if errors.As(err, &refused) && ctx.Err() == nil {
-		co.opts.Log.Warn("what the forge couldn't deliver to the webhook isn't known; sweeping finds what it was about", zap.String("repository", r.ID), zap.Error(err))
+		co.opts.Log.Warn("what the forge couldn't deliver to the webhook isn't known; sweeping finds what it was about",
+			zap.String("repository", r.ID), zap.Error(err))
 		return next, nil
 	}
 	return next, err
@@ -114,7 +116,8 @@ func (co *Controller) wakeMissed(ctx context.Context, r *Repository) error {
 // acceptMissed takes a delivery up as if it had come. What it says is only where to look; where
 // that can't be read, or is said of another repository, the whole repository is looked at.
 func (co *Controller) acceptMissed(ctx context.Context, r *Repository, missed *forge.MissedDelivery) error {
-	d := store.Delivery{Forge: r.ForgeRef, ID: missed.ID, Event: missed.Event, Repo: r.Name.String(), ReceivedAt: co.opts.Clock.Now(), Urgency: store.Normal}
+	d := store.Delivery{Forge: r.ForgeRef, ID: missed.ID, Event: missed.Event, Repo: r.Name.String(), ReceivedAt: co.opts.Clock.Now(),
+		Urgency: store.Normal}
 	if err := co.readMissed(ctx, r, missed, &d); err != nil {
 		return err
 	}

@@ -61,7 +61,8 @@ func (co *Controller) checkPull(ctx context.Context, r *Repository, pr *forge.Pu
 // since the last look, which was so. The time is when to ask again where there is no room now. A
 // head that was never looked at takes a place from the start: to fetch it and to compare it is
 // what its author makes it.
-func (co *Controller) evaluatePull(ctx context.Context, r *Repository, pr *forge.PullRequest, s *facts.Snapshot, into facts.BranchHead, was checkedState) (change *facts.ProposedChange, v *facts.ChangeReport, again time.Time, err error) {
+func (co *Controller) evaluatePull(ctx context.Context, r *Repository, pr *forge.PullRequest, s *facts.Snapshot, into facts.BranchHead,
+	was checkedState) (change *facts.ProposedChange, v *facts.ChangeReport, again time.Time, err error) {
 	if was.Head == pr.Head {
 		if change, err = co.opts.Gatherer.ReadChange(ctx, s, into, pr); err != nil || change.Key == was.Key {
 			return change, nil, time.Time{}, err
@@ -89,7 +90,8 @@ func (co *Controller) evaluatePull(ctx context.Context, r *Repository, pr *forge
 	if co.opts.Metrics != nil {
 		co.opts.Metrics.Check(took, v.Failed != "")
 	}
-	co.opts.Log.Info("a pull request was checked", zap.String("repository", r.ID), zap.Int("pull", pr.Number), zap.String("author", pr.Author),
+	co.opts.Log.Info("a pull request was checked", zap.String("repository", r.ID), zap.Int("pull", pr.Number),
+		zap.String("author", pr.Author),
 		zap.Duration("took", took), zap.String("failed", v.Failed))
 	return change, v, time.Time{}, nil
 }
@@ -98,7 +100,8 @@ func (co *Controller) evaluatePull(ctx context.Context, r *Repository, pr *forge
 // (GitLab doesn't of a fork's), a comment where there is
 // something to say or something was said before. The time is when to look again because
 // the comment's edit was put off; zero: it wasn't.
-func (co *Controller) reportImpact(ctx context.Context, r *Repository, pr *forge.PullRequest, s *facts.Snapshot, c *facts.ProposedChange, v *facts.ChangeReport) (time.Time, error) {
+func (co *Controller) reportImpact(ctx context.Context, r *Repository, pr *forge.PullRequest, s *facts.Snapshot, c *facts.ProposedChange,
+	v *facts.ChangeReport) (time.Time, error) {
 	text := impactText(c, v)
 	status := text.Status()
 	if s.NoPipelines && v.PipelineErr == "" {
@@ -109,7 +112,8 @@ func (co *Controller) reportImpact(ctx context.Context, r *Repository, pr *forge
 		return time.Time{}, err
 	}
 	if !shared {
-		if err := co.opts.Actor.SetStatus(ctx, r.Repository, pr.Number, pr.Head, status); err != nil && !errors.Is(err, forge.ErrUnsupported) {
+		if err := co.opts.Actor.SetStatus(ctx, r.Repository, pr.Number, pr.Head, status); err != nil && !errors.Is(err,
+			forge.ErrUnsupported) {
 			return time.Time{}, err
 		}
 	}
@@ -153,7 +157,8 @@ func (co *Controller) sharesStatus(ctx context.Context, r *Repository, pr *forge
 func impactText(c *facts.ProposedChange, v *facts.ChangeReport) prtext.Impact {
 	return prtext.Impact{
 		Rendered: describeRendered(v), RenderedErr: v.RenderedErr, NotRendered: v.NotRendered,
-		Branch: c.Into.Branch, Base: c.Base, Report: v.Report, Failed: v.Failed, PipelineErr: v.PipelineErr, ChangedOnBranch: c.AlsoChanged, Unknown: v.Unknown,
+		Branch: c.Into.Branch, Base: c.Base, Report: v.Report, Failed: v.Failed, PipelineErr: v.PipelineErr, ChangedOnBranch: c.AlsoChanged,
+		Unknown: v.Unknown,
 	}
 }
 

@@ -63,11 +63,13 @@ func (co *Controller) runMergeGroup(ctx context.Context, r *Repository, branch s
 		return time.Time{}, err
 	}
 	if headOf != 0 {
-		co.opts.Log.Warn("a branch named like a merge group's is at the head of a pull request of Liftlock's: somebody pushed it, and it gets no status; delete the branch",
+		co.opts.Log.Warn("a branch named like a merge group's is at the head of a pull request of Liftlock's: somebody pushed it, and it "+
+			"gets no status; delete the branch",
 			zap.String("repository", r.ID), zap.String("branch", branch), zap.String("commit", head), zap.Int("pull", headOf))
 		return time.Time{}, servedGroups.Put(ctx, co.opts.Store, record.OfBranch(r.ID, branch), head)
 	}
-	status := forge.Status{Context: act.StatusContext, State: forge.StatusSuccess, Description: "nothing of Liftlock's is in this merge group"}
+	status := forge.Status{Context: act.StatusContext, State: forge.StatusSuccess,
+		Description: "nothing of Liftlock's is in this merge group"}
 	var names []string
 	for i := range members {
 		name := fmt.Sprintf("#%d", members[i].Number)
@@ -89,7 +91,8 @@ func (co *Controller) runMergeGroup(ctx context.Context, r *Repository, branch s
 	if err := r.Forge.SetStatus(ctx, r.Name, head, status); err != nil {
 		return time.Time{}, err
 	}
-	co.opts.Log.Info("a merge group has its status", zap.String("repository", r.ID), zap.String("branch", branch), zap.String("state", string(status.State)), zap.String("because", status.Description))
+	co.opts.Log.Info("a merge group has its status", zap.String("repository", r.ID), zap.String("branch", branch),
+		zap.String("state", string(status.State)), zap.String("because", status.Description))
 	if err := servedGroups.Put(ctx, co.opts.Store, record.OfBranch(r.ID, branch), head); err != nil {
 		return time.Time{}, err
 	}

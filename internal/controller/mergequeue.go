@@ -238,7 +238,10 @@ func awaitsMergeability(ev *facts.Evaluation, d *promotion.Decision) (waits, rev
 	awaits := func(number int, gates []policies.Result) bool {
 		p := ev.OpenPulls[number]
 		return p != nil && !p.Queued && !p.UncomputedSince.IsZero() && ev.Environment(p.Environment).MergesByItself(p.Revert) &&
-			!slices.ContainsFunc(gates, func(g policies.Result) bool { return g.Outcome != policies.Pass && g.Gate != promotion.GateMergeable })
+			!slices.ContainsFunc(gates, func(g policies.Result) bool {
+				return g.Outcome != policies.Pass &&
+					g.Gate != promotion.GateMergeable
+			})
 	}
 	for i := range d.Components {
 		for _, st := range d.Components[i].Envs {
@@ -252,7 +255,8 @@ func awaitsMergeability(ev *facts.Evaluation, d *promotion.Decision) (waits, rev
 }
 
 // mergeEvaluated merges what was just evaluated.
-func (co *Controller) mergeEvaluated(ctx context.Context, r *Repository, ev *facts.Evaluation, d *promotion.Decision, step promotion.Step, m promotion.Merge) error {
+func (co *Controller) mergeEvaluated(ctx context.Context, r *Repository, ev *facts.Evaluation, d *promotion.Decision, step promotion.Step,
+	m promotion.Merge) error {
 	// What is merged shows that its gates passed, also when the run that queued the
 	// merge died before it said so: the forge may require it. A comment that is put off
 	// comes with the unit's next look, after this.

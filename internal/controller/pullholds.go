@@ -40,7 +40,8 @@ func (co *Controller) holdPull(ctx context.Context, r *Repository, o Command, en
 			return promotion.Hold{}, err
 		}
 	}
-	active := promotion.AddHold(promotion.ListActive(all, now), promotion.Holding{ByID: o.ByID, Via: holdVia(o), Subject: o.Subject, Hold: promotion.Hold{By: o.By, At: cmp.Or(o.At, now), Until: end}})
+	active := promotion.AddHold(promotion.ListActive(all, now), promotion.Holding{ByID: o.ByID, Via: holdVia(o), Subject: o.Subject,
+		Hold: promotion.Hold{By: o.By, At: cmp.Or(o.At, now), Until: end}})
 	if err := r.Forge.AddLabels(ctx, r.Name, o.Pull, promotion.LabelHold); err != nil {
 		return promotion.Hold{}, err
 	}
@@ -124,7 +125,8 @@ func (co *Controller) checkUnlabelled(ctx context.Context, r *Repository, number
 		return err
 	}
 	if pr.HasLabel(promotion.LabelHold) {
-		return newRefusal("that was written at %s and is only carried out now; #%d is on hold by its label %s, which somebody may have set since: write it again, or take the label off",
+		return newRefusal("that was written at %s and is only carried out now; #%d is on hold by its label %s, which somebody may have "+
+			"set since: write it again, or take the label off",
 			written.UTC().Format(time.RFC3339), number, promotion.LabelHold)
 	}
 	return nil

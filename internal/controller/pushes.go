@@ -25,7 +25,8 @@ type repositoryLook struct {
 func relevantHeads(heads map[string]string, judged []facts.BranchHead) map[string]string {
 	out := map[string]string{}
 	for name, head := range heads {
-		if name == history.StateBranch || strings.HasPrefix(name, promotion.BranchPrefix) || strings.HasPrefix(name, promotion.RevertPrefix) {
+		if name == history.StateBranch || strings.HasPrefix(name, promotion.BranchPrefix) || strings.HasPrefix(name,
+			promotion.RevertPrefix) {
 			out[name] = head
 		}
 	}
@@ -46,7 +47,8 @@ func (r repositoryLook) missed(seen map[string]string, now repositoryLook) bool 
 // keysOfChanges are the keys that what changed since the last look concerns: the units
 // that it touched, those with a branch of ours that moved, those that a hold is about,
 // and those that wait for a place that may be free now.
-func (co *Controller) keysOfChanges(ctx context.Context, r *Repository, seen map[string]string, last, now repositoryLook) (urgentKeys, error) {
+func (co *Controller) keysOfChanges(ctx context.Context, r *Repository, seen map[string]string, last,
+	now repositoryLook) (urgentKeys, error) {
 	keys := urgentKeys{}
 	s := now.snapshot
 	if !slices.Equal(last.snapshot.BranchHeads(), s.BranchHeads()) {
@@ -93,7 +95,8 @@ func (co *Controller) keysOfChanges(ctx context.Context, r *Repository, seen map
 }
 
 // heldUnits are the units that the holds are about that were set or lifted.
-func (co *Controller) heldUnits(ctx context.Context, r *Repository, seen map[string]string, last, now repositoryLook) ([]promotion.Unit, error) {
+func (co *Controller) heldUnits(ctx context.Context, r *Repository, seen map[string]string, last,
+	now repositoryLook) ([]promotion.Unit, error) {
 	was, is := last.heads[history.StateBranch], now.heads[history.StateBranch]
 	if was == is && seen[history.StateBranch] == is {
 		return nil, nil
@@ -109,7 +112,8 @@ func (co *Controller) heldUnits(ctx context.Context, r *Repository, seen map[str
 	out := map[promotion.Unit]bool{}
 	for _, c := range changes {
 		for _, u := range all {
-			if c.Path == history.HoldPath(u.Pipeline, command.ScopeComponent, u.Component) || strings.HasPrefix(c.Path, "holds/"+u.Pipeline+"/") && !strings.HasPrefix(c.Path, "holds/"+u.Pipeline+"/"+command.ScopeComponent+"/") {
+			if c.Path == history.HoldPath(u.Pipeline, command.ScopeComponent, u.Component) || strings.HasPrefix(c.Path,
+				"holds/"+u.Pipeline+"/") && !strings.HasPrefix(c.Path, "holds/"+u.Pipeline+"/"+command.ScopeComponent+"/") {
 				out[u] = true
 			}
 		}

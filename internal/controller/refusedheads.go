@@ -44,7 +44,8 @@ func (co *Controller) readChecked(ctx context.Context, r *Repository, number int
 }
 
 // diedText is why a head isn't looked at that a process died on.
-const diedText = "Liftlock's process ended while it looked at this head, so it isn't looked at again; push another one, or have somebody who may write say `/liftlock retry`"
+const diedText = "Liftlock's process ended while it looked at this head, so it isn't looked at again; push another one, or have somebody " +
+	"who may write say `/liftlock retry`"
 
 var errDied = errors.New("the process that looked at it before didn't come to an end")
 
@@ -68,7 +69,8 @@ func (co *Controller) lookAt(ctx context.Context, r *Repository, pr *forge.PullR
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 		defer cancel()
 		if err := evaluatedHeads.Drop(ending, co.opts.Store, about); err != nil {
-			co.opts.Log.Warn("that a head isn't looked at any more couldn't be written down", zap.String("repository", r.ID), zap.Int("pull", pr.Number), zap.Error(err))
+			co.opts.Log.Warn("that a head isn't looked at any more couldn't be written down", zap.String("repository", r.ID),
+				zap.Int("pull", pr.Number), zap.Error(err))
 		}
 	}()
 	return look()
@@ -76,8 +78,10 @@ func (co *Controller) lookAt(ctx context.Context, r *Repository, pr *forge.PullR
 
 // reportRefused says on a pull request that its head isn't looked at; the time is
 // reportImpact's. It isn't fetched again only to be refused again.
-func (co *Controller) reportRefused(ctx context.Context, r *Repository, pr *forge.PullRequest, s *facts.Snapshot, into facts.BranchHead, refused *facts.RefusedHeadError) (time.Time, error) {
-	co.opts.Log.Warn("the head of a pull request isn't looked at", zap.String("repository", r.ID), zap.Int("pull", pr.Number), zap.String("author", pr.Author), zap.String("head", pr.Head), zap.Error(refused))
+func (co *Controller) reportRefused(ctx context.Context, r *Repository, pr *forge.PullRequest, s *facts.Snapshot, into facts.BranchHead,
+	refused *facts.RefusedHeadError) (time.Time, error) {
+	co.opts.Log.Warn("the head of a pull request isn't looked at", zap.String("repository", r.ID), zap.Int("pull", pr.Number),
+		zap.String("author", pr.Author), zap.String("head", pr.Head), zap.Error(refused))
 	again, err := co.reportImpact(ctx, r, pr, s, &facts.ProposedChange{Into: into, Head: pr.Head}, &facts.ChangeReport{Failed: refused.Why})
 	if err != nil || !again.IsZero() {
 		return again, err

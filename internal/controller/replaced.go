@@ -50,7 +50,8 @@ func (co *Controller) checkNumber(ctx context.Context, r *Repository) error {
 	case err != nil || !changed:
 		return err
 	case replaced:
-		co.opts.Log.Warn("another repository has this name by now: nothing is done there; write the name that the former one has now into the server's file", zap.String("repository", r.ID), zap.Int64("number", number), zap.Int64("former", r.Number))
+		co.opts.Log.Warn("another repository has this name by now: nothing is done there; write the name that the former one has now "+
+			"into the server's file", zap.String("repository", r.ID), zap.Int64("number", number), zap.Int64("former", r.Number))
 	default:
 		co.opts.Log.Info("the repository has its name again", zap.String("repository", r.ID))
 	}

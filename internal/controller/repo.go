@@ -183,7 +183,8 @@ func (co *Controller) setBranchStatus(ctx context.Context, r *Repository, s *fac
 		if err := brokenPipelines.Put(ctx, co.opts.Store, about, s.PipelineErr); err != nil {
 			return err
 		}
-		_, err := co.opts.Store.AddEvents(ctx, store.Event{At: co.opts.Clock.Now(), Repo: r.ID, Kind: "broken", Message: "the pipeline file is broken: " + s.PipelineErr, IdempotencyKey: "broken|" + r.ID + "|" + s.Commit})
+		_, err := co.opts.Store.AddEvents(ctx, store.Event{At: co.opts.Clock.Now(), Repo: r.ID, Kind: "broken",
+			Message: "the pipeline file is broken: " + s.PipelineErr, IdempotencyKey: "broken|" + r.ID + "|" + s.Commit})
 		return err
 	case was:
 		if err := co.opts.Actor.SetStatus(ctx, r.Repository, 0, s.Commit, prtext.OtherStatus("", true)); err != nil {
@@ -368,5 +369,6 @@ func (co *Controller) reportOrphan(ctx context.Context, r *Repository, pr *forge
 		}
 	}
 	return co.opts.Actor.SetStatus(ctx, r.Repository, pr.Number, pr.Head, prtext.Status{State: string(forge.StatusFailure),
-		Description: fmt.Sprintf("%s has no %s in %s any more: nothing looks after this pull request; close it", r.Branch, u.Component, env)})
+		Description: fmt.Sprintf("%s has no %s in %s any more: nothing looks after this pull request; close it", r.Branch,
+			u.Component, env)})
 }

@@ -98,7 +98,8 @@ func (co *Controller) learnRest(r *Repository, why restReasons) {
 
 // setRest writes down whether a repository rests for a reason, and says whether that is news.
 // When it no longer does, all of its units are woken with that.
-func (co *Controller) setRest(ctx context.Context, r *Repository, reason func(*restReasons) *time.Time, rests bool) (changed bool, err error) {
+func (co *Controller) setRest(ctx context.Context, r *Repository,
+	reason func(*restReasons) *time.Time, rests bool) (changed bool, err error) {
 	var units []string
 	if !rests {
 		if units, err = co.namesOfUnits(ctx, r); err != nil {

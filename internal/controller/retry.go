@@ -79,7 +79,8 @@ const (
 
 // isStale says that a run ended because the world moved: look again at once.
 func isStale(err error) bool {
-	return errors.Is(err, act.ErrStale) || errors.Is(err, forge.ErrConflict) || errors.Is(err, git.ErrLeaseLost) || errors.Is(err, store.ErrClockMoved)
+	return errors.Is(err, act.ErrStale) || errors.Is(err, forge.ErrConflict) || errors.Is(err, git.ErrLeaseLost) ||
+		errors.Is(err, store.ErrClockMoved)
 }
 
 // Failure is a run that failed and is tried again.

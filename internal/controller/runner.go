@@ -167,7 +167,8 @@ func (co *Controller) runClaim(ctx context.Context, c store.Claim, asOf time.Tim
 // runLeased runs one claimed key while something keeps its lease, if anything. Once the lease is over
 // the run changes nothing at a forge and pushes nothing; once another process has claimed the key,
 // nothing of what the run finds out is stored any more.
-func (co *Controller) runLeased(ctx context.Context, c store.Claim, lease *lock.Lease, keepLease func(context.Context, context.CancelCauseFunc)) {
+func (co *Controller) runLeased(ctx context.Context, c store.Claim, lease *lock.Lease,
+	keepLease func(context.Context, context.CancelCauseFunc)) {
 	defer co.claims.end(c)
 	run, cancel := context.WithCancelCause(lock.WithLease(store.WithClaim(ctx, co.opts.Owner, c), lease))
 	defer cancel(nil)
@@ -207,7 +208,8 @@ func (co *Controller) runLeased(ctx context.Context, c store.Claim, lease *lock.
 		if errors.Is(err, forge.ErrRateLimited) {
 			level = zap.DebugLevel // said once for all keys, where the forge's limit is met
 		}
-		co.opts.Log.Log(level, "a run failed and is tried again", zap.String("key", c.Key), zap.Int("failed before", c.Fails), zap.Time("again", out.Next), zap.Error(err))
+		co.opts.Log.Log(level, "a run failed and is tried again", zap.String("key", c.Key), zap.Int("failed before", c.Fails),
+			zap.Time("again", out.Next), zap.Error(err))
 	}
 	isPressing := urgency.pressing.Load() || c.Urgency == store.Urgent && (out.Failed || out.PutOff)
 	out.Urgency = urgencyAfter(c, isPressing, co.opts.Clock.Now(), out.Next)

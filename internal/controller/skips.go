@@ -19,7 +19,8 @@ import (
 
 // skipGate has an open promotion pass one of its pipeline's gates, for its head as it is
 // and for a while. It says so on the pull request, in the history and in the audit trail.
-func (co *Controller) skipGate(ctx context.Context, r *Repository, s *facts.Snapshot, p *facts.ResolvedPipeline, o Command) (string, error) {
+func (co *Controller) skipGate(ctx context.Context, r *Repository, s *facts.Snapshot, p *facts.ResolvedPipeline,
+	o Command) (string, error) {
 	if o.Pull == 0 || p == nil {
 		return "", newRefusal("which pull request? /liftlock skip is about an open promotion")
 	}
@@ -48,7 +49,8 @@ func (co *Controller) skipGate(ctx context.Context, r *Repository, s *facts.Snap
 		return "", err
 	}
 	if !strings.HasPrefix(open.Head, strings.ToLower(o.Head)) {
-		return "", newRefusal("the head of #%d is %s by now, and this is about %s. Look at it as it is now, and send it again", open.Number, wording.Short(open.Head), wording.Short(o.Head))
+		return "", newRefusal("the head of #%d is %s by now, and this is about %s. Look at it as it is now, and send it again", open.Number,
+			wording.Short(open.Head), wording.Short(o.Head))
 	}
 	if err := co.checkSkippable(p, open.Environment, o.Command.Gate); err != nil {
 		return "", err
@@ -56,7 +58,8 @@ func (co *Controller) skipGate(ctx context.Context, r *Repository, s *facts.Snap
 	if err := co.checkSecondPerson(ctx, s, p, o, open.Environment); err != nil {
 		return "", err
 	}
-	skip := facts.StoredSkip{Head: open.Head, Release: open.Release, Source: o.Source, Skip: promotion.Skip{Gate: o.Command.Gate, By: o.By, ByID: o.ByID, Via: holdVia(o), Account: o.Account, Subject: o.Subject,
+	skip := facts.StoredSkip{Head: open.Head, Release: open.Release, Source: o.Source, Skip: promotion.Skip{Gate: o.Command.Gate, By: o.By,
+		ByID: o.ByID, Via: holdVia(o), Account: o.Account, Subject: o.Subject,
 		Reason: o.Command.Reason, At: given, Until: given.Add(promotion.SkipDuration)}}
 	text := prtext.SkippedText(skip.Skip, open.Head)
 	added, err := co.storeSkip(ctx, r, m.ev, open, skip, text)
@@ -85,9 +88,11 @@ func checkSkipTime(open *facts.OpenPull, o Command, now, given time.Time) error 
 	switch {
 	case o.At.IsZero(): // it is about what is there
 	case o.Role == "" && (open.HeadSince.IsZero() || !o.At.After(open.HeadSince)): // others name the head
-		return newRefusal("#%d has had its head %s only since about when this was written, so it may be about what was there before. Look at it as it is now, and write it again", open.Number, wording.Short(open.Head))
+		return newRefusal("#%d has had its head %s only since about when this was written, so it may be about what was there before. "+
+			"Look at it as it is now, and write it again", open.Number, wording.Short(open.Head))
 	case !now.Before(given.Add(promotion.SkipDuration)):
-		return newRefusal("this was written at %s, and a skip holds for %s; write it again", given.UTC().Format(time.RFC3339), promotion.SkipDuration)
+		return newRefusal("this was written at %s, and a skip holds for %s; write it again", given.UTC().Format(time.RFC3339),
+			promotion.SkipDuration)
 	}
 	return nil
 }
@@ -97,7 +102,8 @@ const maxSkips = 50
 
 // storeSkip writes a skip down with its event; false when the same command was before.
 // Whoever skips a gate again replaces their own skip of it.
-func (co *Controller) storeSkip(ctx context.Context, r *Repository, ev *facts.Evaluation, open *facts.OpenPull, skip facts.StoredSkip, text string) (added bool, err error) {
+func (co *Controller) storeSkip(ctx context.Context, r *Repository, ev *facts.Evaluation, open *facts.OpenPull, skip facts.StoredSkip,
+	text string) (added bool, err error) {
 	known, err := facts.ReadSkips(ctx, co.opts.Store, r.ID, open.Number, open.Head, open.Release)
 	if err != nil {
 		return false, err
@@ -115,7 +121,8 @@ func (co *Controller) storeSkip(ctx context.Context, r *Repository, ev *facts.Ev
 	for _, m := range open.Members {
 		if c, _ := ev.Component(m.Component); c != nil {
 			u := c.Facts.Unit
-			events = append(events, store.Event{At: skip.At, Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Environment: open.Environment, Pull: open.Number, Kind: "skipped",
+			events = append(events, store.Event{At: skip.At, Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component,
+				Environment: open.Environment, Pull: open.Number, Kind: "skipped",
 				Message: text, IdempotencyKey: fmt.Sprintf("skipped|%s|%s|%s", u.Repo, u.Component, skip.Source)})
 		}
 	}
@@ -152,7 +159,8 @@ func (co *Controller) checkSkippable(p *facts.ResolvedPipeline, env, gate string
 		return newRefusal("%s has no gates in the pipeline file that could be skipped", env)
 	}
 	slices.Sort(names)
-	return newRefusal("%s has no gate %s that could be skipped; it has %s. Holds are lifted by /liftlock unhold; what Liftlock itself waits for can't be skipped", env, gate, strings.Join(slices.Compact(names), ", "))
+	return newRefusal("%s has no gate %s that could be skipped; it has %s. Holds are lifted by /liftlock unhold; what Liftlock itself "+
+		"waits for can't be skipped", env, gate, strings.Join(slices.Compact(names), ", "))
 }
 
 // checkSecondPerson refuses who made the release that they want to let past a gate, as far as it

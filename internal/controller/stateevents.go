@@ -28,7 +28,8 @@ const (
 // stateEvents tells what has become of a component's environments since the last look
 // that a person may have to see to. Without a last look, as after the database was lost,
 // nothing is told anew; with the same digest as then, nothing has become of them.
-func (co *Controller) stateEvents(ctx context.Context, c *facts.ComponentEvaluation, d *promotion.ComponentDecision, digest string) ([]store.Event, error) {
+func (co *Controller) stateEvents(ctx context.Context, c *facts.ComponentEvaluation, d *promotion.ComponentDecision,
+	digest string) ([]store.Event, error) {
 	if !slices.ContainsFunc(d.Envs, func(env promotion.EnvState) bool { return len(noteworthyStates(&env)) > 0 }) {
 		return nil, nil
 	}
@@ -52,7 +53,8 @@ func (co *Controller) stateEvents(ctx context.Context, c *facts.ComponentEvaluat
 			if last, so := was[kind]; so && last.about == s.about {
 				continue
 			}
-			out = append(out, store.Event{At: c.Facts.Now, Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Environment: env.Environment, Pull: s.pull, Kind: kind, Message: s.text})
+			out = append(out, store.Event{At: c.Facts.Now, Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component,
+				Environment: env.Environment, Pull: s.pull, Kind: kind, Message: s.text})
 		}
 	}
 	slices.SortFunc(out, func(a, b store.Event) int {
@@ -78,7 +80,8 @@ func noteworthyStates(env *promotion.EnvState) map[string]noteworthyState {
 	}
 	switch env.State {
 	case promotion.Failed:
-		out[eventFailed] = noteworthyState{about: env.Release + env.Commit, pull: env.LandedPull, text: fmt.Sprintf("%s failed in %s: %s", what(env.Name), env.Environment, env.Reason)}
+		out[eventFailed] = noteworthyState{about: env.Release + env.Commit, pull: env.LandedPull,
+			text: fmt.Sprintf("%s failed in %s: %s", what(env.Name), env.Environment, env.Reason)}
 	case promotion.Diverged:
 		out[eventDiverged] = noteworthyState{about: env.Release, text: fmt.Sprintf("%s: %s", env.Environment, env.Reason)}
 	}
@@ -96,8 +99,12 @@ func noteworthyStates(env *promotion.EnvState) map[string]noteworthyState {
 		}
 		out[eventHeld] = noteworthyState{about: fmt.Sprint(env.Pull), pull: env.Pull, text: text}
 	}
-	if i := slices.IndexFunc(env.Gates, func(g policies.Result) bool { return g.Gate == "approvals" && g.Outcome == policies.Wait }); i >= 0 && env.Pull > 0 {
-		out[eventWaiting] = noteworthyState{about: fmt.Sprint(env.Pull), pull: env.Pull, text: fmt.Sprintf("#%d brings %s to %s and waits: %s", env.Pull, what(env.CandidateName), env.Environment, env.Gates[i].Reason)}
+	if i := slices.IndexFunc(env.Gates, func(g policies.Result) bool {
+		return g.Gate == "approvals" &&
+			g.Outcome == policies.Wait
+	}); i >= 0 && env.Pull > 0 {
+		out[eventWaiting] = noteworthyState{about: fmt.Sprint(env.Pull), pull: env.Pull,
+			text: fmt.Sprintf("#%d brings %s to %s and waits: %s", env.Pull, what(env.CandidateName), env.Environment, env.Gates[i].Reason)}
 	}
 	return out
 }

@@ -48,8 +48,12 @@ func updateStrangers(ctx context.Context, st *store.Store, repo string, change f
 
 // admitComment says whether a comment with commands is looked at. It costs at most one
 // call, and none for somebody who had enough. again is when one may be that has to wait.
-func (co *Controller) admitComment(ctx context.Context, r *Repository, number int, k *forge.Comment, cmds []command.Command, errs []error) (serve bool, again time.Time, err error) {
-	questions := len(errs) == 0 && !slices.ContainsFunc(cmds, func(c command.Command) bool { return command.Needs(c.Verb) != command.NeedRead })
+func (co *Controller) admitComment(ctx context.Context, r *Repository, number int, k *forge.Comment, cmds []command.Command,
+	errs []error) (serve bool, again time.Time, err error) {
+	questions := len(errs) == 0 && !slices.ContainsFunc(cmds, func(c command.Command) bool {
+		return command.Needs(
+			c.Verb) != command.NeedRead
+	})
 	var a command.Admission
 	admit := func(s *command.Strangers) {
 		a, again = s.Admit(k.User, act.CommentSource(r.ID, number, k.ID), questions, co.opts.Clock.Now())
@@ -70,7 +74,10 @@ func (co *Controller) admitComment(ctx context.Context, r *Repository, number in
 // account anybody's permission, that is for who gives a command to hear.
 func (co *Controller) meetAuthor(ctx context.Context, r *Repository, k *forge.Comment) error {
 	worth := false
-	if err := updateStrangers(ctx, co.opts.Store, r.ID, func(s *command.Strangers) { worth = s.Meet(k.User, co.opts.Clock.Now()) }); err != nil || !worth {
+	if err := updateStrangers(ctx, co.opts.Store, r.ID, func(s *command.Strangers) {
+		worth = s.Meet(k.User,
+			co.opts.Clock.Now())
+	}); err != nil || !worth {
 		return err
 	}
 	err := co.learnPermission(ctx, r, k.User, func(*command.Strangers) {})

@@ -33,8 +33,10 @@ func (co *Controller) unsettledUnits(ctx context.Context, r *Repository) ([]wake
 		p := s.Pipeline(row.Pipeline)
 		for i := range v.Decision.Envs {
 			st := &v.Decision.Envs[i]
-			if p == nil || p.Spec.EnvironmentByName(st.Environment) == nil || promotion.IsSoaking(&p.Spec, v.Decision.Envs, st) || isUnsettled(st, p.Spec.EnvironmentByName(st.Environment).Verify.WatchWindow(), co.opts.Clock.Now()) {
-				keys = append(keys, wake.ForUnit(s.RunsAs(promotion.Unit{Repo: row.Repo, Pipeline: row.Pipeline, Component: row.Component})))
+			if p == nil || p.Spec.EnvironmentByName(st.Environment) == nil || promotion.IsSoaking(&p.Spec, v.Decision.Envs, st) ||
+				isUnsettled(st, p.Spec.EnvironmentByName(st.Environment).Verify.WatchWindow(), co.opts.Clock.Now()) {
+				keys = append(keys, wake.ForUnit(s.RunsAs(promotion.Unit{Repo: row.Repo, Pipeline: row.Pipeline,
+					Component: row.Component})))
 				break
 			}
 		}

@@ -123,7 +123,8 @@ func isPressing(ev *facts.Evaluation, d *promotion.Decision) bool {
 // of before; nil: each stays news. clock is from before the evaluation: where a machine
 // sleeps in the middle of one, what is Healthy from now on is not written down as Healthy
 // for as long as it slept.
-func (co *Controller) storeEvaluation(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision, recent []string, clock store.ClockReading) error {
+func (co *Controller) storeEvaluation(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision, recent []string,
+	clock store.ClockReading) error {
 	awaited, children := map[string]bool{}, map[string]bool{}
 	var unreachable []string
 	for i, c := range ev.Components {
@@ -154,7 +155,8 @@ func (co *Controller) storeEvaluation(ctx context.Context, ev *facts.Evaluation,
 }
 
 // storeComponent writes down what was seen and decided of one component, and what besides.
-func (co *Controller) storeComponent(ctx context.Context, c *facts.ComponentEvaluation, d *promotion.ComponentDecision, clock store.ClockReading, besides func(context.Context, *store.Tx) error) error {
+func (co *Controller) storeComponent(ctx context.Context, c *facts.ComponentEvaluation, d *promotion.ComponentDecision,
+	clock store.ClockReading, besides func(context.Context, *store.Tx) error) error {
 	row, err := facts.PackView(c, d)
 	if err != nil {
 		return err
@@ -247,7 +249,8 @@ func revertLimitEvents(c *facts.ComponentEvaluation, d *promotion.ComponentDecis
 		if i < 0 {
 			continue
 		}
-		out = append(out, store.Event{At: c.Facts.Now, Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Environment: e.Environment, Kind: "storm",
+		out = append(out, store.Event{At: c.Facts.Now, Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component,
+			Environment: e.Environment, Kind: "storm",
 			Message: e.Why[i].Text, IdempotencyKey: fmt.Sprintf("storm|%s|%s|%s|%d", u.Repo, u.Pipeline, e.Environment, since.Unix())})
 	}
 	return out

@@ -51,7 +51,10 @@ func hasLostTurn(p *facts.OpenPull, gates []policies.Result, now time.Time) bool
 	if p.HeadState == promotion.HeadModified || p.Mergeable == promotion.MergeBlocked && !p.Rules.OnlyRunning && !unread {
 		return true
 	}
-	return slices.ContainsFunc(gates, func(g policies.Result) bool { return g.Outcome != policies.Pass && g.Gate != promotion.GateMergeable })
+	return slices.ContainsFunc(gates, func(g policies.Result) bool {
+		return g.Outcome != policies.Pass &&
+			g.Gate != promotion.GateMergeable
+	})
 }
 
 // listGates are what all gates of a pull request say, of all components that it moves.

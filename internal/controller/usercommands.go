@@ -90,7 +90,8 @@ func (co *Controller) answerUserPull(ctx context.Context, r *Repository, pr *for
 
 // runUserCommand carries out a command on a person's own pull request: what only asks is
 // answered, and what is about a promotion refused with where to say it.
-func (co *Controller) runUserCommand(ctx context.Context, r *Repository, pr *forge.PullRequest, o Command, known *userChange) (answer string, err error) {
+func (co *Controller) runUserCommand(ctx context.Context, r *Repository, pr *forge.PullRequest, o Command,
+	known *userChange) (answer string, err error) {
 	s, err := co.opts.Gatherer.Snapshot(ctx, r.Repository)
 	if err != nil {
 		return "", err
@@ -99,13 +100,15 @@ func (co *Controller) runUserCommand(ctx context.Context, r *Repository, pr *for
 	return co.auditCommand(ctx, o, r.ID, answer, err)
 }
 
-func (co *Controller) answerUserCommand(ctx context.Context, r *Repository, s *facts.Snapshot, pr *forge.PullRequest, o Command, known *userChange) (string, error) {
+func (co *Controller) answerUserCommand(ctx context.Context, r *Repository, s *facts.Snapshot, pr *forge.PullRequest, o Command,
+	known *userChange) (string, error) {
 	retries, err := co.retriesHead(ctx, r, pr, o)
 	if err != nil {
 		return "", err
 	}
 	if command.Needs(o.Command.Verb) != command.NeedRead && !retries {
-		return "", newRefusal("%s is about a promotion, and this pull request is none of Liftlock's: say it in the promotion's pull request, the console or the command line. Here there are diff, why, status and help", o.Command.Verb)
+		return "", newRefusal("%s is about a promotion, and this pull request is none of Liftlock's: say it in the promotion's pull "+
+			"request, the console or the command line. Here there are diff, why, status and help", o.Command.Verb)
 	}
 	who, err := co.resolvePerson(ctx, r, s, nil, nil, o)
 	if err != nil {
@@ -135,7 +138,8 @@ func (co *Controller) answerUserCommand(ctx context.Context, r *Repository, s *f
 // evaluateUserChange finds out what a person's pull request does, where that isn't known from a
 // command before; by asks for it. A refusal says why it can't be told; errNoCheckSlot, that
 // others are evaluated.
-func (co *Controller) evaluateUserChange(ctx context.Context, r *Repository, s *facts.Snapshot, pr *forge.PullRequest, by string, known *userChange) error {
+func (co *Controller) evaluateUserChange(ctx context.Context, r *Repository, s *facts.Snapshot, pr *forge.PullRequest, by string,
+	known *userChange) error {
 	into, ok := s.BaseOf(pr)
 	if !ok {
 		return newRefusal("%s is no branch that Liftlock looks after", pr.Base)
@@ -172,7 +176,8 @@ func (co *Controller) evaluateUserChange(ctx context.Context, r *Repository, s *
 	if err != nil {
 		return err
 	}
-	co.opts.Log.Info("a pull request was evaluated for a command", zap.String("repository", r.ID), zap.Int("pull", pr.Number), zap.String("by", by))
+	co.opts.Log.Info("a pull request was evaluated for a command", zap.String("repository", r.ID), zap.Int("pull", pr.Number),
+		zap.String("by", by))
 	known.change, known.report = change, v
 	return nil
 }

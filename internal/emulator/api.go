@@ -209,7 +209,8 @@ func (c *call) handleRoute(rt *route) (any, error) {
 	}
 	if owner := c.r.PathValue("owner"); owner != "" && !rt.byApp {
 		c.repo = c.repos[strings.ToLower(owner+"/"+c.r.PathValue("repo"))]
-		if moved := c.formerNames[strings.ToLower(owner+"/"+c.r.PathValue("repo"))]; c.repo == nil && moved != nil && moved.permissionOf(c.user) >= Read {
+		if moved := c.formerNames[strings.ToLower(owner+"/"+c.r.PathValue("repo"))]; c.repo == nil && moved != nil &&
+			moved.permissionOf(c.user) >= Read {
 			return nil, c.redirectTo(moved)
 		}
 		if c.repo == nil || c.repo.permissionOf(c.user) < Read {

@@ -33,7 +33,10 @@ var appRoutes = []route{
 	{pattern: "GET /app/hook/config", handle: withSignedApp(getAppHook)},
 	{pattern: "PATCH /app/hook/config", handle: withSignedApp(patchAppHook)},
 	{pattern: "GET /app/hook/deliveries", handle: withSignedApp(func(c *call) (any, error) { return listDeliveries(c, c.app.hook) })},
-	{pattern: "GET /app/hook/deliveries/{delivery}", handle: withSignedApp(func(c *call) (any, error) { return readDelivery(c, c.app.hook, getDelivery) })},
+	{pattern: "GET /app/hook/deliveries/{delivery}", handle: withSignedApp(func(c *call) (any, error) {
+		return readDelivery(c, c.app.hook,
+			getDelivery)
+	})},
 	{pattern: "GET " + repoPath + "/installation", byApp: true, handle: withSignedApp(findRepositoryInstallation)},
 }
 
@@ -76,7 +79,8 @@ func (c *call) signInApp(token string) error {
 	now := c.now()
 	exp, whole := wholeSeconds(claims["exp"])
 	if !whole || !exp.After(now) {
-		return refused("'Expiration time' claim ('exp') must be a numeric value representing the future time at which the assertion expires")
+		return refused("'Expiration time' claim ('exp') must be a numeric value representing the future time at which the assertion " +
+			"expires")
 	}
 	if exp.After(now.Add(maxTokenAhead)) {
 		return refused("'Expiration time' claim ('exp') is too far in the future")
@@ -146,9 +150,12 @@ func appPermissions(pattern string) (names []string, level string) {
 		{"/branches/{branch}/protection", []string{"administration"}}, {"/branches/", []string{"contents"}},
 		{"/pulls/{number}/merge", []string{"contents"}}, {"/pulls", []string{"pull_requests"}},
 		{"/issues", []string{"issues", "pull_requests"}}, {"/labels", []string{"issues", "pull_requests"}},
-		{"/statuses", []string{"statuses"}}, {"/commits/{sha}/status", []string{"statuses"}}, {"/commits/{sha}/check-runs", []string{"checks"}},
-		{"/commits/{sha}/pulls", []string{"pull_requests"}}, {"/deployments", []string{"deployments"}}, {"/hooks", []string{"repository_hooks"}},
-		{"/git/", []string{"contents"}}, {"/commits", []string{"contents"}}, {"/compare/", []string{"contents"}}, {"/activity", []string{"contents"}},
+		{"/statuses", []string{"statuses"}}, {"/commits/{sha}/status", []string{"statuses"}}, {"/commits/{sha}/check-runs",
+			[]string{"checks"}},
+		{"/commits/{sha}/pulls", []string{"pull_requests"}}, {"/deployments", []string{"deployments"}},
+		{"/hooks", []string{"repository_hooks"}},
+		{"/git/", []string{"contents"}}, {"/commits", []string{"contents"}}, {"/compare/", []string{"contents"}},
+		{"/activity", []string{"contents"}},
 	} {
 		if strings.HasPrefix(rest, p.prefix) {
 			return p.names, level
@@ -229,13 +236,15 @@ func createInstallationToken(c *call) (any, error) {
 	if len(in.Repositories)+len(in.IDs) > 0 {
 		t.repos = map[string]bool{}
 		for _, r := range c.repos {
-			if i.covers(r) && (slices.Contains(in.IDs, r.id) || slices.ContainsFunc(in.Repositories, func(n string) bool { return strings.EqualFold(n, r.name) })) {
+			if i.covers(r) && (slices.Contains(in.IDs, r.id) || slices.ContainsFunc(in.Repositories,
+				func(n string) bool { return strings.EqualFold(n, r.name) })) {
 				t.repos[strings.ToLower(r.name)] = true
 				shown = append(shown, c.wireRepo(r, nil))
 			}
 		}
 		if len(t.repos) < len(in.Repositories)+len(in.IDs) {
-			return nil, newAPIError(http.StatusUnprocessableEntity, "There is at least one repository that does not exist or is not accessible to the parent installation.")
+			return nil, newAPIError(http.StatusUnprocessableEntity,
+				"There is at least one repository that does not exist or is not accessible to the parent installation.")
 		}
 	}
 	var secret [18]byte
@@ -293,17 +302,22 @@ func wireAppHook(h *hook) restObject {
 
 func (f *Forge) wireApp(a *app) restObject {
 	return restObject{
-		"id": a.id, "slug": a.Slug, "client_id": a.clientID, "node_id": nodeID("A", a.id), "name": a.Slug, "html_url": f.url + "/apps/" + a.Slug,
+		"id": a.id, "slug": a.Slug, "client_id": a.clientID, "node_id": nodeID("A", a.id), "name": a.Slug, "html_url": f.url +
+			"/apps/" + a.Slug,
 		"permissions": a.Permissions, "events": orEmpty(a.Events), "installations_count": len(a.installations),
 	}
 }
 
 func (f *Forge) wireInstallation(i *appInstallation) restObject {
 	return restObject{
-		"id": i.id, "app_id": i.app.id, "app_slug": i.app.Slug, "account": f.wireUser(i.owner), "target_id": i.owner.id, "target_type": i.owner.kind,
-		"access_tokens_url": fmt.Sprintf("%s/app/installations/%d/access_tokens", f.url, i.id), "repositories_url": f.url + "/installation/repositories",
-		"html_url": fmt.Sprintf("%s/organizations/%s/settings/installations/%d", f.url, i.owner.login, i.id), "repository_selection": i.selection(),
-		"permissions": i.permissions, "events": orEmpty(i.app.Events), "created_at": i.created, "updated_at": i.created, "suspended_at": timeOrNull(i.suspended),
+		"id": i.id, "app_id": i.app.id, "app_slug": i.app.Slug, "account": f.wireUser(i.owner), "target_id": i.owner.id,
+		"target_type":       i.owner.kind,
+		"access_tokens_url": fmt.Sprintf("%s/app/installations/%d/access_tokens", f.url, i.id), "repositories_url": f.url +
+			"/installation/repositories",
+		"html_url":             fmt.Sprintf("%s/organizations/%s/settings/installations/%d", f.url, i.owner.login, i.id),
+		"repository_selection": i.selection(),
+		"permissions":          i.permissions, "events": orEmpty(i.app.Events), "created_at": i.created, "updated_at": i.created,
+		"suspended_at":     timeOrNull(i.suspended),
 		"single_file_name": nil, "has_multiple_single_files": false,
 	}
 }

@@ -13,7 +13,8 @@ var pullAlias = regexp.MustCompile(`(\w+): ?pullRequest\(number: ?([0-9]+)\)`)
 
 // graphQLFields are the names that the emulator can answer with or reads in a query, of
 // GitHub's schema. Like GitHub it refuses a query with any other.
-var graphQLFields = strings.Fields(`query String Int owner name repository pullRequest number fields fragment on PullRequest url title body isDraft
+var graphQLFields = strings.Fields(
+	`query String Int owner name repository pullRequest number fields fragment on PullRequest url title body isDraft
 	isCrossRepository state createdAt updatedAt closedAt mergedAt mergeStateStatus headRefName headRefOid baseRefName author who mergedBy mergeCommit oid mergeQueueEntry autoMergeRequest enabledAt
 	labels first nodes comments totalCount reviews last databaseId fullDatabaseId submittedAt authorCanPushToRepository commit Actor __typename login User Bot Mannequin`)
 
@@ -25,7 +26,8 @@ var graphQLWord = regexp.MustCompile(`[A-Za-z_]\w*`)
 func queryPulls(c *call, in graphqlRequest) (any, error) {
 	r, query := c.repositoryOf(in.Variables.Owner, in.Variables.Name), in.Query
 	if r == nil {
-		return map[string]any{"data": map[string]any{"repository": nil}, "errors": []map[string]any{{"type": "NOT_FOUND", "path": []any{"repository"}}}}, nil
+		return map[string]any{"data": map[string]any{"repository": nil},
+			"errors": []map[string]any{{"type": "NOT_FOUND", "path": []any{"repository"}}}}, nil
 	}
 	aliases := pullAlias.FindAllStringSubmatch(query, -1)
 	for _, word := range graphQLWord.FindAllString(query, -1) {
@@ -35,7 +37,8 @@ func queryPulls(c *call, in graphqlRequest) (any, error) {
 		}
 	}
 	if c.token != nil && c.token.permissions["pull_requests"] == "" {
-		return map[string]any{"data": map[string]any{"repository": nil}, "errors": []map[string]any{{"type": "FORBIDDEN", "path": []any{"repository"}, "message": "Resource not accessible by integration"}}}, nil
+		return map[string]any{"data": map[string]any{"repository": nil}, "errors": []map[string]any{{"type": "FORBIDDEN",
+			"path": []any{"repository"}, "message": "Resource not accessible by integration"}}}, nil
 	}
 	read := graphQLWord.FindAllString(pullAlias.ReplaceAllString(query, ""), -1)
 	found, errs := map[string]any{}, []map[string]any{}
@@ -44,7 +47,8 @@ func queryPulls(c *call, in graphqlRequest) (any, error) {
 		p := r.pulls[n]
 		if p == nil {
 			found[a[1]] = nil
-			errs = append(errs, map[string]any{"type": "NOT_FOUND", "path": []any{"repository", a[1]}, "message": "Could not resolve to a PullRequest with the number of " + a[2] + "."})
+			errs = append(errs, map[string]any{"type": "NOT_FOUND", "path": []any{"repository", a[1]},
+				"message": "Could not resolve to a PullRequest with the number of " + a[2] + "."})
 			continue
 		}
 		shown, err := c.graphQLPull(p)
@@ -80,15 +84,19 @@ func (c *call) graphQLPull(p *pull) (map[string]any, error) {
 		labels = append(labels, map[string]any{"name": name})
 	}
 	for _, v := range p.reviews {
-		reviews = append(reviews, map[string]any{"fullDatabaseId": strconv.FormatInt(v.id, 10), "state": v.state, "submittedAt": v.at, "commit": map[string]any{"oid": v.commit},
+		reviews = append(reviews, map[string]any{"fullDatabaseId": strconv.FormatInt(v.id, 10), "state": v.state, "submittedAt": v.at,
+			"commit": map[string]any{"oid": v.commit},
 			"author": graphQLActor(v.user), "authorCanPushToRepository": p.repo.permissionOf(v.user) >= Write})
 	}
 	total := len(reviews)
 	return map[string]any{
-		"number": p.number, "url": c.pullPage(p), "title": p.title, "body": p.body, "isDraft": p.draft, "isCrossRepository": p.headRepo != p.repo,
-		"state": state, "createdAt": p.created, "updatedAt": p.updated, "closedAt": timeOrNull(p.closed), "mergedAt": timeOrNull(p.mergedAt),
+		"number": p.number, "url": c.pullPage(p), "title": p.title, "body": p.body, "isDraft": p.draft,
+		"isCrossRepository": p.headRepo != p.repo,
+		"state":             state, "createdAt": p.created, "updatedAt": p.updated, "closedAt": timeOrNull(p.closed),
+		"mergedAt":         timeOrNull(p.mergedAt),
 		"mergeStateStatus": strings.ToUpper(mergeState), "headRefName": p.branch, "headRefOid": p.head, "baseRefName": p.base,
-		"mergeQueueEntry": p.graphQLQueueEntry(), "autoMergeRequest": p.graphQLAutoMerge(), "author": graphQLActor(p.author), "mergedBy": graphQLActor(p.mergedBy), "mergeCommit": mergeCommit,
+		"mergeQueueEntry": p.graphQLQueueEntry(), "autoMergeRequest": p.graphQLAutoMerge(), "author": graphQLActor(p.author),
+		"mergedBy": graphQLActor(p.mergedBy), "mergeCommit": mergeCommit,
 		"labels": map[string]any{"nodes": labels}, "comments": map[string]any{"totalCount": len(p.comments)},
 		"reviews": map[string]any{"totalCount": total, "nodes": reviews[max(0, total-maxPageSize):]},
 	}, nil

@@ -135,7 +135,10 @@ func removeComment(c *call, o *comment) (any, error) {
 
 func listReactions(c *call, o *comment) (any, error) {
 	content := c.r.URL.Query().Get("content")
-	chosen := slices.DeleteFunc(slices.Clone(o.reactions), func(r *reaction) bool { return content != "" && !strings.EqualFold(r.content, content) })
+	chosen := slices.DeleteFunc(slices.Clone(o.reactions), func(r *reaction) bool {
+		return content != "" &&
+			!strings.EqualFold(r.content, content)
+	})
 	return paginateAs(c, chosen, c.wireReaction), nil
 }
 

@@ -43,7 +43,8 @@ type wholeDelivery struct {
 }
 
 func wireDeliveryOf(d Delivery) wireDelivery {
-	w := wireDelivery{ID: d.log, GUID: d.ID, DeliveredAt: d.At.UTC(), Redelivery: d.again, Duration: d.took.Seconds(), StatusCode: d.Status, Event: d.Event}
+	w := wireDelivery{ID: d.log, GUID: d.ID, DeliveredAt: d.At.UTC(), Redelivery: d.again, Duration: d.took.Seconds(), StatusCode: d.Status,
+		Event: d.Event}
 	if d.hook.repo != nil {
 		w.Repository = &d.hook.repo.id
 	}
@@ -66,7 +67,10 @@ func wireDeliveryOf(d Delivery) wireDelivery {
 
 // hookDeliveries are those of a hook that are remembered, newest first.
 func (c *call) hookDeliveries(h *hook) []Delivery {
-	all := slices.DeleteFunc(c.Deliveries(), func(d Delivery) bool { return d.hook.id != h.id || d.At.Before(c.now().Add(-deliveriesKept)) })
+	all := slices.DeleteFunc(c.Deliveries(), func(d Delivery) bool {
+		return d.hook.id != h.id ||
+			d.At.Before(c.now().Add(-deliveriesKept))
+	})
 	slices.Reverse(all)
 	return all
 }
@@ -126,7 +130,8 @@ func readDelivery(c *call, h *hook, answer func(*call, *hook, Delivery) (any, er
 
 func getDelivery(_ *call, _ *hook, d Delivery) (any, error) {
 	sent := restObject{"X-GitHub-Delivery": d.ID, "X-GitHub-Event": d.Event}
-	return wholeDelivery{wireDelivery: wireDeliveryOf(d), URL: d.URL, Request: restObject{"headers": sent, "payload": json.RawMessage(d.body)},
+	return wholeDelivery{wireDelivery: wireDeliveryOf(d), URL: d.URL,
+		Request:  restObject{"headers": sent, "payload": json.RawMessage(d.body)},
 		Response: restObject{"headers": restObject{}, "payload": cmp.Or(d.answer, d.Err)}}, nil
 }
 

@@ -83,16 +83,20 @@ func (c *call) deploymentURL(d *deployment) string {
 
 func (c *call) wireDeployment(d *deployment) wireDeployment {
 	return wireDeployment{
-		ID: d.id, NodeID: nodeID("DE", d.id), URL: c.deploymentURL(d), SHA: d.sha, Ref: d.ref, Task: d.task, Payload: d.payload, Original: d.environment, Environment: d.environment,
-		Description: orNull(d.description), Creator: c.wireUser(d.creator), CreatedAt: d.at, UpdatedAt: d.at, Statuses: c.deploymentURL(d) + "/statuses", Repository: c.repoURL(c.repo),
+		ID: d.id, NodeID: nodeID("DE", d.id), URL: c.deploymentURL(d), SHA: d.sha, Ref: d.ref, Task: d.task, Payload: d.payload,
+		Original: d.environment, Environment: d.environment,
+		Description: orNull(d.description), Creator: c.wireUser(d.creator), CreatedAt: d.at, UpdatedAt: d.at, Statuses: c.deploymentURL(d) +
+			"/statuses", Repository: c.repoURL(c.repo),
 		Transient: d.transient, Production: d.production,
 	}
 }
 
 func (c *call) wireDeploymentStatus(d *deployment, s *deploymentStatus) wireDeploymentStatus {
 	return wireDeploymentStatus{
-		ID: s.id, NodeID: nodeID("DES", s.id), URL: c.deploymentURL(d) + "/statuses/" + strconv.FormatInt(s.id, 10), State: s.state, Creator: c.wireUser(s.creator), Description: s.description,
-		Environment: d.environment, TargetURL: s.logURL, LogURL: s.logURL, EnvironmentURL: s.environmentURL, CreatedAt: s.at, UpdatedAt: s.at, Deployment: c.deploymentURL(d), Repository: c.repoURL(c.repo),
+		ID: s.id, NodeID: nodeID("DES", s.id), URL: c.deploymentURL(d) + "/statuses/" + strconv.FormatInt(s.id, 10), State: s.state,
+		Creator: c.wireUser(s.creator), Description: s.description,
+		Environment: d.environment, TargetURL: s.logURL, LogURL: s.logURL, EnvironmentURL: s.environmentURL, CreatedAt: s.at,
+		UpdatedAt: s.at, Deployment: c.deploymentURL(d), Repository: c.repoURL(c.repo),
 	}
 }
 
@@ -161,7 +165,8 @@ func createDeployment(c *call) (any, error) {
 	if len(in.Payload) == 0 {
 		in.Payload = json.RawMessage(`{}`)
 	}
-	d := &deployment{id: c.nextID(), sha: sha, ref: in.Ref, task: cmp.Or(in.Task, "deploy"), environment: cmp.Or(in.Environment, "production"), transient: in.Transient,
+	d := &deployment{id: c.nextID(), sha: sha, ref: in.Ref, task: cmp.Or(in.Task, "deploy"),
+		environment: cmp.Or(in.Environment, "production"), transient: in.Transient,
 		description: in.Description, payload: in.Payload, creator: c.user, at: c.now()}
 	if d.production = d.environment == "production"; in.Production != nil {
 		d.production = *in.Production
@@ -211,7 +216,8 @@ func createDeploymentStatus(c *call, d *deployment) (any, error) {
 	if len([]rune(in.Description)) > maxDescription {
 		return nil, invalidField("DeploymentStatus", "description", "custom", "description is too long (maximum is 140 characters)")
 	}
-	s := &deploymentStatus{id: c.nextID(), state: in.State, description: in.Description, logURL: in.LogURL, environmentURL: in.EnvironmentURL, creator: c.user, at: c.now()}
+	s := &deploymentStatus{id: c.nextID(), state: in.State, description: in.Description, logURL: in.LogURL,
+		environmentURL: in.EnvironmentURL, creator: c.user, at: c.now()}
 	d.statuses = append(d.statuses, s)
 	if in.State == "success" && (in.AutoInactive == nil || *in.AutoInactive) {
 		for _, o := range c.repo.deployments {

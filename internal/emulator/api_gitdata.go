@@ -71,7 +71,8 @@ func createTree(c *call) (any, error) {
 	for i := range in.Entries {
 		e := &in.Entries[i]
 		if e.Path == "" || strings.HasPrefix(e.Path, "/") || !slices.Contains(treeModes, e.Mode) || e.SHA != nil && e.Content != nil {
-			return nil, newAPIError(http.StatusUnprocessableEntity, "Must supply a valid tree.path, a valid tree.mode, and one of tree.sha and tree.content")
+			return nil, newAPIError(http.StatusUnprocessableEntity,
+				"Must supply a valid tree.path, a valid tree.mode, and one of tree.sha and tree.content")
 		}
 		if e.Content == nil {
 			continue
@@ -152,8 +153,9 @@ func createCommit(c *call) (any, error) {
 	w := c.wireCommit(c.repo, made)
 	c.status = http.StatusCreated
 	return map[string]any{
-		"sha": sha, "node_id": w.NodeID, "url": c.repoURL(c.repo) + "/git/commits/" + sha, "html_url": w.HTMLURL, "author": w.Commit.Author, "committer": w.Commit.Committer,
-		"tree": w.Commit.Tree, "message": w.Commit.Message, "parents": w.Parents, "verification": verified,
+		"sha": sha, "node_id": w.NodeID, "url": c.repoURL(c.repo) + "/git/commits/" + sha, "html_url": w.HTMLURL, "author": w.Commit.Author,
+		"committer": w.Commit.Committer,
+		"tree":      w.Commit.Tree, "message": w.Commit.Message, "parents": w.Parents, "verification": verified,
 	}, nil
 }
 

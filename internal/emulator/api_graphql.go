@@ -31,7 +31,8 @@ func answerGraphQL(c *call) (any, error) {
 	for _, known := range []struct {
 		words  string
 		answer func(*call, graphqlRequest) (any, error)
-	}{{"authors(", queryAuthors}, {"mergeQueueEntry", queryQueue}, {"enqueuePullRequest(", enqueueByGraphQL}, {"dequeuePullRequest(", dequeueByGraphQL}, {"disablePullRequestAutoMerge(", disableAutoMergeByGraphQL}, {"lastEditedAt", queryEditor}} {
+	}{{"authors(", queryAuthors}, {"mergeQueueEntry", queryQueue}, {"enqueuePullRequest(", enqueueByGraphQL}, {"dequeuePullRequest(",
+		dequeueByGraphQL}, {"disablePullRequestAutoMerge(", disableAutoMergeByGraphQL}, {"lastEditedAt", queryEditor}} {
 		if strings.Contains(in.Query, known.words) {
 			return known.answer(c, in)
 		}
@@ -56,7 +57,8 @@ func (c *call) repositoryOf(owner, name string) *repository {
 func queryQueue(c *call, in graphqlRequest) (any, error) {
 	r := c.repositoryOf(in.Variables.Owner, in.Variables.Name)
 	if r == nil || r.pulls[in.Variables.Number] == nil {
-		return graphqlErrors("NOT_FOUND", "Could not resolve to a PullRequest with the number of "+strconv.Itoa(in.Variables.Number)+"."), nil
+		return graphqlErrors("NOT_FOUND", "Could not resolve to a PullRequest with the number of "+strconv.Itoa(in.Variables.Number)+"."),
+			nil
 	}
 	p := r.pulls[in.Variables.Number]
 	state := "OPEN"
@@ -65,7 +67,8 @@ func queryQueue(c *call, in graphqlRequest) (any, error) {
 	} else if !p.open {
 		state = "CLOSED"
 	}
-	w := map[string]any{"id": nodeID("PR", p.id), "headRefOid": p.head, "state": state, "mergeQueueEntry": p.graphQLQueueEntry(), "autoMergeRequest": p.graphQLAutoMerge()}
+	w := map[string]any{"id": nodeID("PR", p.id), "headRefOid": p.head, "state": state, "mergeQueueEntry": p.graphQLQueueEntry(),
+		"autoMergeRequest": p.graphQLAutoMerge()}
 	return map[string]any{"data": map[string]any{"repository": map[string]any{"pullRequest": w}}}, nil
 }
 

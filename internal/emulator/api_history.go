@@ -127,8 +127,9 @@ func listActivity(c *call) (any, error) {
 		if want := q.Get("activity_type"); want != "" && want != kind {
 			continue
 		}
-		shown = append(shown, wireActivity{ID: a.id, NodeID: nodeID("PSH", a.id), Before: orZeroCommit(a.before), After: orZeroCommit(a.after),
-			Ref: a.ref, At: a.at, Type: kind, Actor: c.wireUser(a.by)})
+		shown = append(shown, wireActivity{ID: a.id, NodeID: nodeID("PSH", a.id), Before: orZeroCommit(a.before),
+			After: orZeroCommit(a.after),
+			Ref:   a.ref, At: a.at, Type: kind, Actor: c.wireUser(a.by)})
 	}
 	return shown, nil
 }
@@ -183,9 +184,11 @@ func compareCommits(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := wireComparison{Ahead: len(ahead), Behind: len(behind), Total: len(ahead), Commits: []wireCommit{}, Status: compareStatus(len(ahead), len(behind))}
+	w := wireComparison{Ahead: len(ahead), Behind: len(behind), Total: len(ahead), Commits: []wireCommit{},
+		Status: compareStatus(len(ahead), len(behind))}
 	w.HTMLURL = c.url + "/" + c.repo.fullName() + "/compare/" + base + "..." + head
-	w.URL, w.Permalink, w.DiffURL, w.PatchURL = c.repoURL(c.repo)+"/compare/"+base+"..."+head, w.HTMLURL, w.HTMLURL+".diff", w.HTMLURL+".patch"
+	w.URL, w.Permalink, w.DiffURL, w.PatchURL = c.repoURL(c.repo)+"/compare/"+base+"..."+head, w.HTMLURL, w.HTMLURL+".diff",
+		w.HTMLURL+".patch"
 	for _, one := range []struct {
 		sha  string
 		into *wireCommit
@@ -249,7 +252,8 @@ func queryAuthors(c *call, in graphqlRequest) (any, error) {
 		}
 		nodes = append(nodes, node)
 	}
-	return map[string]any{"data": map[string]any{"repository": map[string]any{"object": map[string]any{"authors": map[string]any{"nodes": nodes}}}}}, nil
+	return map[string]any{"data": map[string]any{"repository": map[string]any{
+		"object": map[string]any{"authors": map[string]any{"nodes": nodes}}}}}, nil
 }
 
 // coAuthorEmails are the addresses of the Co-authored-by trailers.

@@ -151,7 +151,8 @@ func updateBranch(c *call, p *pull) (any, error) {
 	if !clean {
 		return nil, newAPIError(http.StatusUnprocessableEntity, "merge conflict between base and head")
 	}
-	merge, err := c.repo.git.commitTree(tree, []string{p.head, base}, c.commitIdent(c.user), c.webFlow(), "Merge branch '"+p.base+"' into "+p.branch+"\n")
+	merge, err := c.repo.git.commitTree(tree, []string{p.head, base}, c.commitIdent(c.user), c.webFlow(), "Merge branch '"+p.base+"' into "+
+		p.branch+"\n")
 	if err == nil {
 		merge, err = c.signByForge(c.repo, merge)
 	}
@@ -162,7 +163,8 @@ func updateBranch(c *call, p *pull) (any, error) {
 		return nil, newAPIError(http.StatusUnprocessableEntity, "expected head sha didn’t match current head ref.")
 	}
 	c.status = http.StatusAccepted
-	return map[string]any{"message": "Updating pull request branch.", "url": c.repoURL(c.repo) + "/pulls/" + strconv.Itoa(p.number)}, c.noticeRefs(c.repo, c.user)
+	return map[string]any{"message": "Updating pull request branch.", "url": c.repoURL(c.repo) + "/pulls/" + strconv.Itoa(p.number)},
+		c.noticeRefs(c.repo, c.user)
 }
 
 func pullCommits(c *call, p *pull) (any, error) {

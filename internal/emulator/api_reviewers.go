@@ -35,7 +35,8 @@ func requestReviews(c *call, p *pull) (any, error) {
 	refusal := func(why string) error {
 		return newAPIError(http.StatusUnprocessableEntity, "%s", why)
 	}
-	noCollaborator := refusal(fmt.Sprintf("Reviews may only be requested from collaborators. One or more of the users or teams you specified is not a collaborator of the %s repository.", p.repo.fullName()))
+	noCollaborator := refusal(fmt.Sprintf("Reviews may only be requested from collaborators. One or more of the users or teams you "+
+		"specified is not a collaborator of the %s repository.", p.repo.fullName()))
 	var accounts []*account
 	var teams []*team
 	for _, login := range in.Reviewers {

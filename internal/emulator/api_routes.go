@@ -3,7 +3,8 @@ package emulator
 import "slices"
 
 // routes is the forge's REST API, by area. A path that isn't here is GitHub's 404.
-var routes = router(slices.Concat(accountRoutes, appRoutes, teamRoutes, repoRoutes, gitDataRoutes, rulesRoutes, historyRoutes, pullRoutes, commentRoutes, labelRoutes, statusRoutes, deploymentRoutes, hookRoutes))
+var routes = router(slices.Concat(accountRoutes, appRoutes, teamRoutes, repoRoutes, gitDataRoutes, rulesRoutes, historyRoutes, pullRoutes,
+	commentRoutes, labelRoutes, statusRoutes, deploymentRoutes, hookRoutes))
 
 const repoPath = "/repos/{owner}/{repo}"
 

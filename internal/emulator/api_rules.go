@@ -28,7 +28,8 @@ func (p *Protection) rules() []wireRule {
 	var rules []wireRule
 	if p.Approvals > 0 || len(p.CodeOwners) > 0 {
 		rules = append(rules, wireRule{Type: "pull_request", Parameters: map[string]any{
-			"required_approving_review_count": p.Approvals, "dismiss_stale_reviews_on_push": p.DismissStale, "require_code_owner_review": len(p.CodeOwners) > 0,
+			"required_approving_review_count": p.Approvals, "dismiss_stale_reviews_on_push": p.DismissStale,
+			"require_code_owner_review":  len(p.CodeOwners) > 0,
 			"require_last_push_approval": false, "required_review_thread_resolution": false, "allowed_merge_methods": mergeMethods,
 		}})
 	}
@@ -116,9 +117,11 @@ func (c *call) wireGuard(g *branchGuard) map[string]any {
 		may = "always"
 	}
 	return map[string]any{
-		"id": g.id, "name": "branches of " + g.pattern, "target": "branch", "source_type": "Repository", "source": c.repo.fullName(), "enforcement": "active",
-		"conditions": map[string]any{"ref_name": map[string]any{"include": []string{"refs/heads/" + g.pattern}, "exclude": []string{}}},
-		"rules":      []wireRule{{Type: "creation"}, {Type: "update"}}, "node_id": nodeID("RRS", g.id), "created_at": c.repo.created, "updated_at": c.repo.created,
+		"id": g.id, "name": "branches of " + g.pattern, "target": "branch", "source_type": "Repository", "source": c.repo.fullName(),
+		"enforcement": "active",
+		"conditions":  map[string]any{"ref_name": map[string]any{"include": []string{"refs/heads/" + g.pattern}, "exclude": []string{}}},
+		"rules":       []wireRule{{Type: "creation"}, {Type: "update"}}, "node_id": nodeID("RRS", g.id), "created_at": c.repo.created,
+		"updated_at":              c.repo.created,
 		"current_user_can_bypass": may,
 	}
 }
@@ -149,7 +152,8 @@ func getProtection(c *call) (any, error) {
 	url := c.repoURL(c.repo) + "/branches/" + branch + "/protection"
 	enabled := func(on bool) map[string]any { return map[string]any{"enabled": on} }
 	w := map[string]any{
-		"url": url, "required_signatures": map[string]any{"url": url + "/required_signatures", "enabled": p.Signatures}, "enforce_admins": map[string]any{"url": url + "/enforce_admins", "enabled": !p.AdminsExempt},
+		"url": url, "required_signatures": map[string]any{"url": url + "/required_signatures", "enabled": p.Signatures},
+		"enforce_admins":          map[string]any{"url": url + "/enforce_admins", "enabled": !p.AdminsExempt},
 		"required_linear_history": enabled(false), "allow_force_pushes": enabled(false), "allow_deletions": enabled(false),
 		"required_conversation_resolution": enabled(false), "lock_branch": enabled(false),
 	}
@@ -158,11 +162,13 @@ func getProtection(c *call) (any, error) {
 		for _, context := range p.Contexts {
 			checks = append(checks, map[string]any{"context": context, "app_id": nil})
 		}
-		w["required_status_checks"] = map[string]any{"url": url + "/required_status_checks", "strict": p.Strict, "contexts": append([]string{}, p.Contexts...), "checks": checks}
+		w["required_status_checks"] = map[string]any{"url": url + "/required_status_checks", "strict": p.Strict,
+			"contexts": append([]string{}, p.Contexts...), "checks": checks}
 	}
 	if p.Approvals > 0 || len(p.CodeOwners) > 0 {
 		reviews := map[string]any{"url": url + "/required_pull_request_reviews", "required_approving_review_count": p.Approvals,
-			"dismiss_stale_reviews": p.DismissStale, "require_code_owner_reviews": len(p.CodeOwners) > 0, "require_last_push_approval": false}
+			"dismiss_stale_reviews": p.DismissStale, "require_code_owner_reviews": len(p.CodeOwners) > 0,
+			"require_last_push_approval": false}
 		if len(p.Bypass) > 0 {
 			users := []map[string]any{}
 			for _, login := range p.Bypass {
@@ -193,7 +199,8 @@ func getBranch(c *call) (any, error) {
 	}
 	return map[string]any{
 		"name": branch, "commit": map[string]any{"sha": sha, "url": c.repoURL(c.repo) + "/commits/" + sha}, "protected": protected,
-		"protection":     map[string]any{"enabled": classic, "required_status_checks": map[string]any{"enforcement_level": level, "contexts": append([]string{}, p.Contexts...)}},
+		"protection": map[string]any{"enabled": classic, "required_status_checks": map[string]any{"enforcement_level": level,
+			"contexts": append([]string{}, p.Contexts...)}},
 		"protection_url": c.repoURL(c.repo) + "/branches/" + branch + "/protection",
 	}, nil
 }
@@ -205,7 +212,8 @@ func (f *Forge) emitRules(r *repository, branch string, p *Protection, existed b
 		action = "edited"
 	}
 	if p.Ruleset != "" {
-		f.emitEvent(r, r.owner, "repository_ruleset", map[string]any{"action": action, "repository_ruleset": f.wireRuleset(r, branch, p, "")})
+		f.emitEvent(r, r.owner, "repository_ruleset", map[string]any{"action": action,
+			"repository_ruleset": f.wireRuleset(r, branch, p, "")})
 		return
 	}
 	f.emitEvent(r, r.owner, "branch_protection_rule", map[string]any{"action": action, "rule": map[string]any{

@@ -66,7 +66,8 @@ func (c *call) chargeSecondary(pattern string) error {
 	}
 	c.limited++
 	e := newAPIError(http.StatusForbidden, "You have exceeded a secondary rate limit. Please wait a few minutes before you try again.")
-	e.Docs, e.Header = docsURL+"/using-the-rest-api/rate-limits-for-the-rest-api#about-secondary-rate-limits", http.Header{"Retry-After": {secondaryWait}}
+	e.Docs, e.Header = docsURL+"/using-the-rest-api/rate-limits-for-the-rest-api#about-secondary-rate-limits",
+		http.Header{"Retry-After": {secondaryWait}}
 	return e
 }
 

@@ -85,10 +85,12 @@ func NewArgoCD(o ArgoCDOptions) (*ArgoCD, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	a := &ArgoCD{
 		repos: o.Repos, timings: o.Timings, now: o.Now, log: o.Log, url: "https://" + listener.Addr().String(),
-		ca: authority, token: newUUID(), apiToken: newUUID(), stop: cancel, store: newObjectStore(o.Timings.maxEvents()), apps: map[string]*application{},
+		ca: authority, token: newUUID(), apiToken: newUUID(), stop: cancel, store: newObjectStore(o.Timings.maxEvents()),
+		apps:     map[string]*application{},
 		contents: cache.New(nil, cache.Options[string, content]{Name: "emulator-contents", Entries: maxContents}),
 		trees:    cache.New(nil, cache.Options[string, map[string]string]{Name: "emulator-trees", Entries: maxTrees}),
-		blobs:    cache.New(nil, cache.Options[string, string]{Name: "emulator-blobs", Entries: maxBlobs}), watchesCut: make(chan struct{}), requests: map[string]int{}, denied: map[string]bool{},
+		blobs:    cache.New(nil, cache.Options[string, string]{Name: "emulator-blobs", Entries: maxBlobs}), watchesCut: make(chan struct{}),
+		requests: map[string]int{}, denied: map[string]bool{},
 	}
 	if a.now == nil {
 		a.now = time.Now

@@ -104,7 +104,8 @@ func (a *ArgoCD) listClusters() []any {
 			continue
 		}
 		delete(secret.Metadata.Labels, "argocd.argoproj.io/secret-type")
-		out = append(out, jsonObject{"name": string(secret.Data.Name), "server": string(secret.Data.Server), "labels": secret.Metadata.Labels})
+		out = append(out, jsonObject{"name": string(secret.Data.Name), "server": string(secret.Data.Server),
+			"labels": secret.Metadata.Labels})
 	}
 	return out
 }
@@ -162,7 +163,8 @@ func (app *application) listNodes() []any {
 		return n
 	}
 	reference := func(kind, name string) []any {
-		return []any{jsonObject{"group": "apps", "kind": kind, "namespace": app.DestinationNamespace, "name": name, "uid": kind + "-" + name}}
+		return []any{jsonObject{"group": "apps", "kind": kind, "namespace": app.DestinationNamespace, "name": name,
+			"uid": kind + "-" + name}}
 	}
 	nodes = append(nodes, node("", "ConfigMap", app.Name, nil))
 	for _, d := range app.health.resources {
@@ -175,7 +177,8 @@ func (app *application) listNodes() []any {
 		}
 		for i := range max(app.live.content.replicas[d.name], 1) {
 			pod := node("", "Pod", fmt.Sprintf("%s-%d", set, i), reference("ReplicaSet", set))
-			pod["health"], pod["info"] = healthObject(d.pod.health, d.pod.message), []any{jsonObject{"name": "Status Reason", "value": d.pod.reason}}
+			pod["health"], pod["info"] = healthObject(d.pod.health, d.pod.message),
+				[]any{jsonObject{"name": "Status Reason", "value": d.pod.reason}}
 			nodes = append(nodes, pod)
 		}
 	}

@@ -197,7 +197,8 @@ func (a *ArgoCD) actualHealth(app *application, now time.Time) health {
 // deploymentHealth is the health of the Deployment that runs an image.
 func (a *ArgoCD) deploymentHealth(app *application, image string, now time.Time) resource {
 	name := deploymentName(image)
-	r := resource{name: name, status: "Progressing", message: "Waiting for rollout to finish: 0 of 1 updated replicas are available...", pod: podState{health: "Progressing", reason: "ContainerCreating"}}
+	r := resource{name: name, status: "Progressing", message: "Waiting for rollout to finish: 0 of 1 updated replicas are available...",
+		pod: podState{health: "Progressing", reason: "ContainerCreating"}}
 	age := now.Sub(app.live.startedAt)
 	failed := resource{name: name, status: "Degraded", message: fmt.Sprintf("Deployment %q exceeded its progress deadline", name)}
 	switch {

@@ -67,7 +67,8 @@ func (a *ArgoCD) startComparison(app *application, refresh bool, now time.Time) 
 	if refresh || noticed {
 		app.noticedHead = app.branchHead
 	}
-	app.comparing = &comparison{endsAt: now.Add(a.timings.Compare), commit: app.noticedHead, options: app.Options, health: a.actualHealth(app, now), refresh: refresh}
+	app.comparing = &comparison{endsAt: now.Add(a.timings.Compare), commit: app.noticedHead, options: app.Options,
+		health: a.actualHealth(app, now), refresh: refresh}
 }
 
 // finishComparison reports a comparison that is over: whether it is synced now,
@@ -86,7 +87,8 @@ func (a *ArgoCD) finishComparison(app *application, now time.Time) {
 	case err != nil:
 		problem = "Failed to load target state: " + err.Error()
 	case want.missing:
-		problem = fmt.Sprintf("Failed to load target state: failed to generate manifest for source 1 of 1: rpc error: code = Unknown desc = %s: app path does not exist", app.Path)
+		problem = fmt.Sprintf("Failed to load target state: failed to generate manifest for source 1 of 1: rpc error: code = Unknown "+
+			"desc = %s: app path does not exist", app.Path)
 	}
 	app.setCondition("ComparisonError", problem, now)
 	a.reportHealth(app, c.health, now)
@@ -122,7 +124,8 @@ func (a *ArgoCD) autoSync(app *application, x jsonObject, now time.Time) {
 		app.setCondition("SyncError", fmt.Sprintf("Failed sync attempt to %s: %s", app.revision, app.op.message), now)
 		return
 	}
-	x["operation"] = jsonObject{"sync": jsonObject{"revision": app.revision}, "initiatedBy": jsonObject{"automated": true}, "retry": jsonObject{}}
+	x["operation"] = jsonObject{"sync": jsonObject{"revision": app.revision}, "initiatedBy": jsonObject{"automated": true},
+		"retry": jsonObject{}}
 }
 
 func (app *application) isSyncing() bool { return app.op != nil && app.op.phase == "Running" }

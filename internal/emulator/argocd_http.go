@@ -47,7 +47,8 @@ func (a *ArgoCD) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if verb := verbOf(r, q); a.isDenied(verb, q.resource) {
-		writeFailure(w, http.StatusForbidden, fmt.Sprintf("%s is forbidden: User \"emulated\" cannot %s resource %q", q.resource, verb, q.resource))
+		writeFailure(w, http.StatusForbidden, fmt.Sprintf("%s is forbidden: User \"emulated\" cannot %s resource %q", q.resource, verb,
+			q.resource))
 		return
 	}
 	values := r.URL.Query()
@@ -92,7 +93,8 @@ func parseQuery(path string) (q objectQuery, ok bool) {
 	if len(parts) == 2 {
 		q.name = parts[1]
 	}
-	return q, len(parts) <= 2 && kindByResource[q.resource] != "" && (apiVersion(q.resource) == "v1") != isGroup && (q.name == "" || q.namespace != "")
+	return q, len(parts) <= 2 && kindByResource[q.resource] != "" && (apiVersion(q.resource) == "v1") != isGroup &&
+		(q.name == "" || q.namespace != "")
 }
 
 // matches says whether a stored object is asked for.
@@ -201,7 +203,8 @@ func (a *ArgoCD) listPage(q objectQuery, at pageToken, limit int) (records []obj
 // patchObject applies a JSON merge patch, the one kind that is served.
 func (a *ArgoCD) patchObject(w http.ResponseWriter, r *http.Request, q objectQuery) {
 	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); kind != "application/merge-patch+json" {
-		writeFailure(w, http.StatusUnsupportedMediaType, "the body of the request was in an unknown format - accepted media types include: application/merge-patch+json")
+		writeFailure(w, http.StatusUnsupportedMediaType, "the body of the request was in an unknown format - accepted media types "+
+			"include: application/merge-patch+json")
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxPatch))
@@ -231,7 +234,8 @@ func (a *ArgoCD) mergeObject(q objectQuery, change jsonObject) (code int, answer
 	}
 	if m, ok := change["metadata"].(jsonObject); ok {
 		if v, ok := m["resourceVersion"].(string); ok && v != "" && v != metadataOf(now)["resourceVersion"] {
-			return refused(http.StatusConflict, "Operation cannot be fulfilled on %s.argoproj.io %q: the object has been modified; please apply your changes to the latest version and try again", q.resource, q.name)
+			return refused(http.StatusConflict, "Operation cannot be fulfilled on %s.argoproj.io %q: the object has been modified; "+
+				"please apply your changes to the latest version and try again", q.resource, q.name)
 		}
 		for _, fixed := range []string{"name", "namespace", "uid", "resourceVersion", "creationTimestamp"} {
 			delete(m, fixed)

@@ -35,7 +35,8 @@ func (a *ArgoCD) serveManifests(w http.ResponseWriter, r *http.Request, name str
 		if !ok {
 			group = ""
 		}
-		metadata["annotations"] = jsonObject{"argocd.argoproj.io/tracking-id": fmt.Sprintf("%s:%s/%s:%s/%s", app.Name, group, x["kind"], app.DestinationNamespace, metadata["name"])}
+		metadata["annotations"] = jsonObject{"argocd.argoproj.io/tracking-id": fmt.Sprintf("%s:%s/%s:%s/%s", app.Name, group, x["kind"],
+			app.DestinationNamespace, metadata["name"])}
 		raw, err := json.Marshal(x)
 		if err != nil {
 			writeAPIFailure(w, http.StatusInternalServerError, 2, err.Error())
@@ -50,14 +51,16 @@ func (a *ArgoCD) serveManifests(w http.ResponseWriter, r *http.Request, name str
 // Argo CD's API hides them.
 func (app *application) renderObjects(c *content) []jsonObject {
 	out := []jsonObject{
-		{"apiVersion": "v1", "kind": "ConfigMap", "metadata": jsonObject{"name": app.Name}, "data": jsonObject{"images": strings.Join(c.images, "\n")}},
+		{"apiVersion": "v1", "kind": "ConfigMap", "metadata": jsonObject{"name": app.Name},
+			"data": jsonObject{"images": strings.Join(c.images, "\n")}},
 		{"apiVersion": "v1", "kind": "Secret", "metadata": jsonObject{"name": app.Name}, "data": jsonObject{"password": "++++++++"}},
 	}
 	for _, image := range c.images {
 		name := deploymentName(image)
-		out = append(out, jsonObject{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": jsonObject{"name": name}, "spec": jsonObject{
-			"replicas": max(c.replicas[name], 1),
-			"template": jsonObject{"spec": jsonObject{"containers": []any{jsonObject{"name": name, "image": image}}}}}})
+		out = append(out, jsonObject{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": jsonObject{"name": name},
+			"spec": jsonObject{
+				"replicas": max(c.replicas[name], 1),
+				"template": jsonObject{"spec": jsonObject{"containers": []any{jsonObject{"name": name, "image": image}}}}}})
 	}
 	return out
 }

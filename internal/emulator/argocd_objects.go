@@ -49,7 +49,8 @@ type objectStore struct {
 }
 
 func newObjectStore(maxChanges int) *objectStore {
-	return &objectStore{maxChanges: maxChanges, version: 1000, compactedTo: 1000, records: map[string]objectRecord{}, changed: make(chan struct{})}
+	return &objectStore{maxChanges: maxChanges, version: 1000, compactedTo: 1000, records: map[string]objectRecord{},
+		changed: make(chan struct{})}
 }
 
 func objectKey(resource, namespace, name string) string {

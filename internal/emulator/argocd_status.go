@@ -90,7 +90,8 @@ func (a *ArgoCD) buildStatus(app *application) jsonObject {
 	}
 	var conditions []any
 	for _, c := range app.conditions {
-		conditions = append(conditions, jsonObject{"type": c.kind, "message": c.message, "lastTransitionTime": a.timings.formatTime(c.since)})
+		conditions = append(conditions, jsonObject{"type": c.kind, "message": c.message,
+			"lastTransitionTime": a.timings.formatTime(c.since)})
 	}
 	if len(conditions) > 0 {
 		s["conditions"] = conditions
@@ -139,7 +140,8 @@ func (app *application) listResources() []any {
 	if app.sync == "OutOfSync" {
 		status = "OutOfSync"
 	}
-	list := []any{jsonObject{"kind": "ConfigMap", "version": "v1", "namespace": app.DestinationNamespace, "name": app.Name, "status": "Synced"}}
+	list := []any{jsonObject{"kind": "ConfigMap", "version": "v1", "namespace": app.DestinationNamespace, "name": app.Name,
+		"status": "Synced"}}
 	for _, r := range app.health.resources {
 		h := jsonObject{"status": r.status}
 		if r.message != "" {
@@ -151,7 +153,8 @@ func (app *application) listResources() []any {
 		})
 	}
 	for _, name := range app.children {
-		list = append(list, jsonObject{"group": "argoproj.io", "kind": "Application", "version": "v1alpha1", "namespace": app.Namespace, "name": name, "status": "Synced"})
+		list = append(list, jsonObject{"group": "argoproj.io", "kind": "Application", "version": "v1alpha1", "namespace": app.Namespace,
+			"name": name, "status": "Synced"})
 	}
 	return list
 }
@@ -162,8 +165,9 @@ func (a *ArgoCD) historyEntry(app *application) jsonObject {
 		id = app.history[n-1].(jsonObject)["id"].(int) + 1
 	}
 	return jsonObject{
-		"id": id, "revision": app.op.commit, "deployStartedAt": a.timings.formatTime(app.op.started), "deployedAt": a.timings.formatTime(app.op.at),
-		"source": app.buildSource(a.repos.CloneURL(app.Repo), app.Options), "initiatedBy": jsonObject{"automated": app.op.automated},
+		"id": id, "revision": app.op.commit, "deployStartedAt": a.timings.formatTime(app.op.started),
+		"deployedAt": a.timings.formatTime(app.op.at),
+		"source":     app.buildSource(a.repos.CloneURL(app.Repo), app.Options), "initiatedBy": jsonObject{"automated": app.op.automated},
 	}
 }
 

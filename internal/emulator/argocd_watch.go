@@ -29,10 +29,12 @@ func (a *ArgoCD) watchObjects(w http.ResponseWriter, r *http.Request, q objectQu
 	v := r.URL.Query()
 	if v.Get("sendInitialEvents") != "" {
 		// The feature is off by default in Kubernetes 1.31; clients fall back.
-		writeFailure(w, http.StatusUnprocessableEntity, "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled")
+		writeFailure(w, http.StatusUnprocessableEntity, "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless "+
+			"the WatchList feature gate is enabled")
 		return
 	}
-	k := &watchStream{ArgoCD: a, query: q, enc: json.NewEncoder(w), ctl: http.NewResponseController(w), wantsBookmarks: v.Get("allowWatchBookmarks") == "true"}
+	k := &watchStream{ArgoCD: a, query: q, enc: json.NewEncoder(w), ctl: http.NewResponseController(w),
+		wantsBookmarks: v.Get("allowWatchBookmarks") == "true"}
 	var first []watchEvent
 	a.mu.Lock()
 	cut := a.watchesCut
@@ -84,7 +86,8 @@ func (w *watchStream) streamChanges(r *http.Request, cut chan struct{}, limit ti
 	for {
 		events, more, lost := w.pendingEvents()
 		if lost {
-			return w.enc.Encode(jsonObject{"type": "ERROR", "object": failureStatus(http.StatusGone, "too old resource version: "+strconv.FormatInt(w.lastVersion, 10))})
+			return w.enc.Encode(jsonObject{"type": "ERROR", "object": failureStatus(http.StatusGone, "too old resource version: "+
+				strconv.FormatInt(w.lastVersion, 10))})
 		}
 		if err := w.sendEvents(events); err != nil {
 			return err

@@ -182,7 +182,8 @@ func (f *Forge) emitStatus(r *repository, by *account, sha string, s *status) {
 	branches := []map[string]any{}
 	for _, name := range sortedKeys(r.refs) {
 		if branch, ok := strings.CutPrefix(name, "refs/heads/"); ok && r.refs[name] == sha {
-			branches = append(branches, map[string]any{"name": branch, "commit": wireObject{SHA: sha, URL: f.repoURL(r) + "/commits/" + sha}})
+			branches = append(branches, map[string]any{"name": branch,
+				"commit": wireObject{SHA: sha, URL: f.repoURL(r) + "/commits/" + sha}})
 		}
 	}
 	f.emitEvent(r, by, "status", map[string]any{

@@ -21,7 +21,9 @@ type ForgeOptions struct {
 	Now          func() time.Time // the clock; nil: time.Now
 	Log          *zap.Logger      // nil: silent
 	WholeSeconds bool             // times without fractions of a second, as GitHub's are
-	RateLimit    int              // REST calls of a user, an hour on GitHub and a minute on GitLab; 0: DefaultRateLimit or DefaultGitLabRateLimit
+	// REST calls of a user, an hour on GitHub and a minute on GitLab; 0: DefaultRateLimit or
+	// DefaultGitLabRateLimit
+	RateLimit int
 
 	// SecondaryShare says which part of GitHub's secondary limits is enforced: 1, as they are
 	// published; 10, a tenth; 0: none.
@@ -122,9 +124,12 @@ func NewForge(o ForgeOptions) (*Forge, error) {
 	}
 	f := &Forge{
 		dir: o.Dir, clock: o.Now, wholeSeconds: o.WholeSeconds, rateLimit: o.RateLimit, log: o.Log,
-		users: map[string]*account{}, repos: map[string]*repository{}, teams: map[string]*team{}, apps: map[string]*app{}, installationTokens: map[string]*installationToken{},
-		signingSecret: newSigningSecret(), quotas: map[int64]*quota{}, calls: map[string]int{}, done: make(chan struct{}), formerNames: map[string]*repository{},
-		face: cmp.Or(o.Face, GitHub), path: o.Path, record: o.Record, publicLimits: o.PublicLimits, secondaryShare: o.SecondaryShare, past: map[int64][][]time.Time{}, oldGitLab: o.OldGitLab, limits: map[string]*quota{}, routes: routes,
+		users: map[string]*account{}, repos: map[string]*repository{}, teams: map[string]*team{}, apps: map[string]*app{},
+		installationTokens: map[string]*installationToken{},
+		signingSecret:      newSigningSecret(), quotas: map[int64]*quota{}, calls: map[string]int{}, done: make(chan struct{}),
+		formerNames: map[string]*repository{},
+		face:        cmp.Or(o.Face, GitHub), path: o.Path, record: o.Record, publicLimits: o.PublicLimits, secondaryShare: o.SecondaryShare,
+		past: map[int64][][]time.Time{}, oldGitLab: o.OldGitLab, limits: map[string]*quota{}, routes: routes,
 	}
 	defaultLimit := DefaultRateLimit
 	switch f.face {

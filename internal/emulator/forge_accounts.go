@@ -83,7 +83,8 @@ func (f *Forge) AddUser(login, token string, o UserOptions) error {
 			return fmt.Errorf("adding user %s: its token is already %s's", login, u.login)
 		}
 	}
-	a := &account{id: f.nextID(), login: login, email: o.Email, kind: "User", token: token, scopes: o.Scopes, tokenID: f.nextID(), tokenCreated: f.now(), tokenExpires: o.TokenExpires}
+	a := &account{id: f.nextID(), login: login, email: o.Email, kind: "User", token: token, scopes: o.Scopes, tokenID: f.nextID(),
+		tokenCreated: f.now(), tokenExpires: o.TokenExpires}
 	if a.email == "" {
 		a.email = login + "@users.example"
 	}

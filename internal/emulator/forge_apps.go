@@ -109,7 +109,8 @@ func (f *Forge) RegisterApp(o App) (AppCredentials, error) {
 	bot := f.users[strings.ToLower(login)]
 	a := &app{App: o, id: f.nextID(), keys: []*rsa.PublicKey{public}, bot: bot}
 	a.clientID = fmt.Sprintf("Iv23li%014d", a.id)
-	a.hook = &hook{id: f.nextID(), app: a, url: o.HookURL, secret: o.HookSecret, contentType: "json", insecure: "0", events: o.Events, active: true, created: f.now(), updated: f.now()}
+	a.hook = &hook{id: f.nextID(), app: a, url: o.HookURL, secret: o.HookSecret, contentType: "json", insecure: "0", events: o.Events,
+		active: true, created: f.now(), updated: f.now()}
 	bot.app = a
 	f.apps[o.Slug] = a
 	return AppCredentials{ID: a.id, ClientID: a.clientID, PrivateKey: key}, nil
@@ -165,7 +166,8 @@ func (f *Forge) InstallApp(slug, owner string, repos ...string) error {
 		if f.findInstallation(a, owner) != nil {
 			return fmt.Errorf("the App %s is installed in %s already", slug, owner)
 		}
-		i := &appInstallation{id: f.nextID(), app: a, owner: o, created: f.now(), permissions: maps.Clone(a.Permissions), quotaID: f.nextID()}
+		i := &appInstallation{id: f.nextID(), app: a, owner: o, created: f.now(), permissions: maps.Clone(a.Permissions),
+			quotaID: f.nextID()}
 		if len(repos) > 0 {
 			i.repos = map[string]bool{}
 			for _, r := range repos {
@@ -239,7 +241,8 @@ func (f *Forge) GiveApp(slug, owner, repo string, given bool) error {
 		if given {
 			action = "added"
 		}
-		f.emitInstallation(i, "installation_repositories", action, map[string]any{"repositories_" + action: []map[string]any{{"name": repo, "full_name": i.owner.login + "/" + repo}}})
+		f.emitInstallation(i, "installation_repositories", action,
+			map[string]any{"repositories_" + action: []map[string]any{{"name": repo, "full_name": i.owner.login + "/" + repo}}})
 	})
 }
 

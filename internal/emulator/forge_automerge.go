@@ -18,7 +18,8 @@ type autoMerge struct {
 func (f *Forge) EnableAutoMerge(repo string, number int, login string) error {
 	return f.withPull(repo, number, login, func(p *pull, by *account) error {
 		if f.face == GitLab {
-			return f.acceptPull(p, by, acceptRequest{squash: p.gitlab.squash, removeBranch: p.gitlab.removeBranch, whenPipelineSucceeds: true})
+			return f.acceptPull(p, by, acceptRequest{squash: p.gitlab.squash, removeBranch: p.gitlab.removeBranch,
+				whenPipelineSucceeds: true})
 		}
 		refused := func(words string) error {
 			return newAPIError(http.StatusUnprocessableEntity, "%s", words)

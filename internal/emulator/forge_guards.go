@@ -56,7 +56,8 @@ func (f *Forge) GuardBranches(repo, pattern string, logins ...string) error {
 	if err := writeUpdateHook(r.git.dir); err != nil {
 		return fmt.Errorf("guarding branches of %s: %w", repo, err)
 	}
-	r.guards = append(slices.DeleteFunc(r.guards, func(g *branchGuard) bool { return g.pattern == pattern }), &branchGuard{id: f.nextID(), pattern: pattern, matches: matches, pushers: logins})
+	r.guards = append(slices.DeleteFunc(r.guards, func(g *branchGuard) bool { return g.pattern == pattern }),
+		&branchGuard{id: f.nextID(), pattern: pattern, matches: matches, pushers: logins})
 	return nil
 }
 

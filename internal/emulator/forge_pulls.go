@@ -90,7 +90,8 @@ func (f *Forge) openPull(r *repository, by *account, n pullSpec) (*pull, error) 
 		return nil, invalidField(resource, "head", "invalid", "")
 	}
 	if f.findOpenPull(r, n.head, n.branch, n.base) != nil {
-		return nil, invalidField(resource, "", "custom", fmt.Sprintf("A pull request already exists for %s:%s.", n.head.owner.login, n.branch))
+		return nil, invalidField(resource, "", "custom", fmt.Sprintf("A pull request already exists for %s:%s.",
+			n.head.owner.login, n.branch))
 	}
 	return f.createPull(r, by, n, head)
 }
@@ -265,7 +266,8 @@ func (f *Forge) addReview(p *pull, by *account, event, body, commit string) (*re
 		}
 	}
 	if body == "" && state != "APPROVED" {
-		return nil, &apiError{Status: http.StatusUnprocessableEntity, Message: "Unprocessable Entity", Errors: []any{"Body can not be blank"}}
+		return nil, &apiError{Status: http.StatusUnprocessableEntity, Message: "Unprocessable Entity",
+			Errors: []any{"Body can not be blank"}}
 	}
 	if commit == "" {
 		commit = p.head

@@ -150,7 +150,8 @@ func (f *Forge) CreateRepo(name string, o RepoOptions) error {
 		if o.Message == "" {
 			o.Message = "First commit"
 		}
-		if _, err := r.git.commitFiles(commitSpec{Branch: o.Branch, Author: f.commitIdent(author), Message: o.Message + "\n", Write: o.Files}); err != nil {
+		if _, err := r.git.commitFiles(commitSpec{Branch: o.Branch, Author: f.commitIdent(author), Message: o.Message + "\n",
+			Write: o.Files}); err != nil {
 			return fail(err)
 		}
 		if r.refs, err = r.git.listRefs(); err != nil {
@@ -164,7 +165,8 @@ func (f *Forge) CreateRepo(name string, o RepoOptions) error {
 
 func (f *Forge) newRepository(name, branch string) (*repository, error) {
 	owner, short, ok := cutName(name)
-	if !ok || strings.ContainsAny(name, " \\\n") || strings.Contains(name, "//") || f.face == GitHub && strings.Contains(owner, "/") || strings.Contains(name, "..") {
+	if !ok || strings.ContainsAny(name, " \\\n") || strings.Contains(name, "//") || f.face == GitHub && strings.Contains(owner, "/") ||
+		strings.Contains(name, "..") {
 		return nil, errors.New("the name must be owner/name")
 	}
 	if _, ok := f.repos[strings.ToLower(name)]; ok {
@@ -273,7 +275,8 @@ func (f *Forge) MoveRepository(repo, to string) error {
 	changes, action := map[string]any{"repository": map[string]any{"name": map[string]any{"from": r.name}}}, "renamed"
 	r.owner, r.name = f.ensureOwner(owner), short
 	if was != r.owner {
-		changes, action = map[string]any{"owner": map[string]any{"from": map[string]any{strings.ToLower(was.kind): f.wireUser(was)}}}, "transferred"
+		changes, action = map[string]any{"owner": map[string]any{"from": map[string]any{strings.ToLower(was.kind): f.wireUser(was)}}},
+			"transferred"
 	}
 	f.repos[strings.ToLower(to)] = r
 	if f.face == GitHub {

@@ -148,7 +148,8 @@ func gitService(r *http.Request, repo *repository, service string, out io.Writer
 
 // gitServiceIn is gitService with more in its environment.
 func gitServiceIn(r *http.Request, repo *repository, service string, out io.Writer, body io.Reader, env []string, args ...string) error {
-	cmd := exec.CommandContext(r.Context(), "git", append(append([]string{strings.TrimPrefix(service, "git-"), "--stateless-rpc"}, args...), ".")...)
+	cmd := exec.CommandContext(r.Context(), "git", append(append([]string{strings.TrimPrefix(service, "git-"), "--stateless-rpc"},
+		args...), ".")...)
 	cmd.Dir, cmd.Env = repo.git.dir, append(append(gitEnv(repo.git.dir), "PATH="+os.Getenv("PATH")), "GIT_PROTOCOL="+gitProtocol(r))
 	cmd.Env = append(cmd.Env, env...)
 	cmd.Stdin, cmd.Stdout = body, out
@@ -170,7 +171,8 @@ func (f *Forge) admitGit(w http.ResponseWriter, r *http.Request, g *gitCall) (*r
 	}
 	if user == nil || user.tokenEnded(f.now()) {
 		w.Header().Set("WWW-Authenticate", `Basic realm="GitHub"`)
-		http.Error(w, "remote: Invalid username or token. Password authentication is not supported for Git operations.", http.StatusUnauthorized)
+		http.Error(w, "remote: Invalid username or token. Password authentication is not supported for Git operations.",
+			http.StatusUnauthorized)
 		return nil, nil, false
 	}
 	repo := f.repos[strings.ToLower(g.repo)]
@@ -181,7 +183,8 @@ func (f *Forge) admitGit(w http.ResponseWriter, r *http.Request, g *gitCall) (*r
 		http.Error(w, "Repository not found.", http.StatusNotFound)
 		return nil, nil, false
 	}
-	if g.service == "git-receive-pack" && (repo.permissionOf(user) < Write || !user.mayPush() || token != nil && token.permissions["contents"] != "write") {
+	if g.service == "git-receive-pack" && (repo.permissionOf(user) < Write || !user.mayPush() || token != nil &&
+		token.permissions["contents"] != "write") {
 		http.Error(w, fmt.Sprintf("Permission to %s.git denied to %s.", repo.fullName(), user.login), http.StatusForbidden)
 		return nil, nil, false
 	}

@@ -140,7 +140,8 @@ func colourDiff(diff string) template.HTML {
 	for line := range strings.Lines(diff) {
 		class := ""
 		switch {
-		case strings.HasPrefix(line, "diff --git "), strings.HasPrefix(line, "--- "), strings.HasPrefix(line, "+++ "), strings.HasPrefix(line, "index "):
+		case strings.HasPrefix(line, "diff --git "), strings.HasPrefix(line, "--- "), strings.HasPrefix(line, "+++ "),
+			strings.HasPrefix(line, "index "):
 			class = "file"
 		case strings.HasPrefix(line, "@@"):
 			class = "hunk"

@@ -66,17 +66,20 @@ var reviewWords = map[string]struct {
 }
 
 var checkBadges = map[string]badge{
-	"success": passedBadge, "failure": failedBadge, "error": failedBadge, "failed": failedBadge, "canceled": failedBadge, "skipped": neutralBadge,
+	"success": passedBadge, "failure": failedBadge, "error": failedBadge, "failed": failedBadge, "canceled": failedBadge,
+	"skipped": neutralBadge,
 }
 
 // reactionSigns are GitHub's and GitLab's names of reactions.
 var reactionSigns = map[string]string{
-	"+1": "👍", "-1": "👎", "eyes": "👀", "rocket": "🚀", "confused": "😕", "heart": "❤️", "hooray": "🎉", "laugh": "😄", "thumbsup": "👍", "thumbsdown": "👎", "tada": "🎉",
+	"+1": "👍", "-1": "👎", "eyes": "👀", "rocket": "🚀", "confused": "😕", "heart": "❤️", "hooray": "🎉", "laugh": "😄", "thumbsup": "👍",
+	"thumbsdown": "👎", "tada": "🎉",
 }
 
 // viewPull makes what the page shows. With an error it is what could be read.
 func (f *Forge) viewPull(repo string, p *PullRequest) (*pullView, error) {
-	v := &pullView{PullRequest: p, Repo: repo, Sign: f.face.pullSign(), TimeFormat: "2006-01-02 15:04:05 MST", StateWord: "closed", ShortHead: p.Head[:min(len(p.Head), 12)]}
+	v := &pullView{PullRequest: p, Repo: repo, Sign: f.face.pullSign(), TimeFormat: "2006-01-02 15:04:05 MST", StateWord: "closed",
+		ShortHead: p.Head[:min(len(p.Head), 12)]}
 	switch {
 	case p.Merged:
 		v.StateWord = "merged"
@@ -98,7 +101,8 @@ func (f *Forge) viewPull(repo string, p *PullRequest) (*pullView, error) {
 	v.BodyHTML = render(p.Body)
 	for _, r := range p.Reviews {
 		said := reviewWords[r.State]
-		v.Timeline = append(v.Timeline, timelineItem{badge: said.badge, User: r.User, At: r.At, Review: true, What: said.what, HTML: render(r.Body)})
+		v.Timeline = append(v.Timeline, timelineItem{badge: said.badge, User: r.User, At: r.At, Review: true, What: said.what,
+			HTML: render(r.Body)})
 	}
 	for _, c := range p.Comments {
 		item := timelineItem{User: c.User, At: c.Created, HTML: render(c.Body)}

@@ -30,8 +30,9 @@ type Simulation struct {
 // New starts a world without people, repositories or Applications. The caller
 // closes it.
 func New(o Options) (*Simulation, error) {
-	forge, err := NewForge(ForgeOptions{Dir: filepath.Join(o.Dir, "repositories"), Now: o.Now, Log: o.Log, Face: o.Face, WholeSeconds: o.Timings.WholeSeconds,
-		KeepHooks: o.KeepHooks, PublicLimits: o.PublicLimits, RateLimit: o.RateLimit, SecondaryShare: o.SecondaryShare})
+	forge, err := NewForge(ForgeOptions{Dir: filepath.Join(o.Dir, "repositories"), Now: o.Now, Log: o.Log, Face: o.Face,
+		WholeSeconds: o.Timings.WholeSeconds,
+		KeepHooks:    o.KeepHooks, PublicLimits: o.PublicLimits, RateLimit: o.RateLimit, SecondaryShare: o.SecondaryShare})
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,8 @@ type Comment struct {
 // Status is a commit status.
 type Status struct {
 	Context, State, Description, TargetURL, Creator string
-	Ref                                             string // to be set, GitLab: of the pipeline that it joins or makes; empty: a branch that has the commit
+	// to be set, GitLab: of the pipeline that it joins or makes; empty: a branch that has the commit
+	Ref string
 }
 
 // Deployment is one of a repository, with the states that it went through.
@@ -206,7 +207,8 @@ func (f *Forge) findGit(repo string) (*bareRepo, error) {
 func (f *Forge) OpenPull(repo, login, branch, base, title, body string) (int, error) {
 	number := 0
 	err := f.withRepository(repo, login, func(r *repository, u *account) error {
-		p, err := f.openPull(r, u, pullSpec{title: title, body: body, head: r, branch: branch, base: base, draft: f.face == GitLab && isDraftTitle(title)})
+		p, err := f.openPull(r, u, pullSpec{title: title, body: body, head: r, branch: branch, base: base,
+			draft: f.face == GitLab && isDraftTitle(title)})
 		if err == nil {
 			number = p.number
 		}
@@ -341,7 +343,8 @@ func (f *Forge) Statuses(repo, commit string) ([]Status, error) {
 func (f *Forge) publicStatuses(r *repository, commit string) []Status {
 	var all []Status
 	for _, s := range f.latestStatuses(r, commit) {
-		all = append(all, Status{Context: s.context, State: s.state, Description: s.description, TargetURL: s.target, Creator: s.creator.login})
+		all = append(all, Status{Context: s.context, State: s.state, Description: s.description, TargetURL: s.target,
+			Creator: s.creator.login})
 	}
 	return all
 }
@@ -356,7 +359,8 @@ func (f *Forge) Deployments(repo string) ([]Deployment, error) {
 	}
 	var all []Deployment
 	for _, d := range r.deployments {
-		shown := Deployment{ID: d.id, Environment: d.environment, Task: d.task, Commit: d.sha, Description: d.description, Payload: string(d.payload)}
+		shown := Deployment{ID: d.id, Environment: d.environment, Task: d.task, Commit: d.sha, Description: d.description,
+			Payload: string(d.payload)}
 		for _, s := range d.statuses {
 			shown.States, shown.LogURL = append(shown.States, s.state), s.logURL
 		}
@@ -396,7 +400,8 @@ func (f *Forge) Pull(repo string, number int) (PullRequest, error) {
 func (f *Forge) publicPull(p *pull) PullRequest {
 	s := PullRequest{
 		Number: p.number, Title: p.title, Body: p.body, Author: p.author.login, Branch: p.branch, Base: p.base,
-		Head: p.head, Open: p.open, Merged: p.merged, Queued: p.open && (p.mergesByItself() || p.findEntry() != nil || p.autoMerge != nil), Labels: slices.Clone(p.labels), Created: p.created,
+		Head: p.head, Open: p.open, Merged: p.merged, Queued: p.open && (p.mergesByItself() || p.findEntry() != nil || p.autoMerge != nil),
+		Labels: slices.Clone(p.labels), Created: p.created,
 		Updated: p.updated, ClosedAt: p.closed, MergedAt: p.mergedAt, URL: f.pullPage(p), Statuses: f.publicStatuses(p.repo, p.head),
 	}
 	if p.merged {

@@ -36,7 +36,8 @@ func (f *Forge) OpenPullFrom(repo, login, fork, branch, base, title string) (int
 		if err != nil {
 			return err
 		}
-		p, err := f.openPull(r, u, pullSpec{title: title, head: from, branch: branch, base: base, draft: f.face == GitLab && isDraftTitle(title)})
+		p, err := f.openPull(r, u, pullSpec{title: title, head: from, branch: branch, base: base,
+			draft: f.face == GitLab && isDraftTitle(title)})
 		if err == nil {
 			number = p.number
 		}

@@ -73,7 +73,8 @@ func newGitLabDelivery(h *hook, event, eventUUID string, payload restObject) (De
 			action = a
 		}
 	}
-	return Delivery{ID: newUUID(), Event: event, Action: action, URL: h.url, hook: *h, body: body, flag: gitlabEventFlags[event], eventUUID: eventUUID}, nil
+	return Delivery{ID: newUUID(), Event: event, Action: action, URL: h.url, hook: *h, body: body, flag: gitlabEventFlags[event],
+		eventUUID: eventUUID}, nil
 }
 
 // sendGitLabEvent queues an event for a hook that isn't disabled.

@@ -39,7 +39,8 @@ func (p *pull) approvals() []approval {
 	var all []approval
 	states := p.reviewStates()
 	for _, v := range slices.Backward(p.reviews) {
-		if v.state == "APPROVED" && states[v.user] == "APPROVED" && !slices.ContainsFunc(all, func(a approval) bool { return a.by == v.user }) {
+		if v.state == "APPROVED" && states[v.user] == "APPROVED" && !slices.ContainsFunc(all,
+			func(a approval) bool { return a.by == v.user }) {
 			all = append(all, approval{by: v.user, at: v.at})
 		}
 	}
@@ -64,8 +65,10 @@ func getApprovals(c *call, p *pull) (any, error) {
 	}
 	missing, _ := c.reviewsMissing(p)
 	need := p.repo.protections[p.base].Approvals
-	for k, v := range (restObject{"id": p.id, "iid": p.number, "project_id": p.repo.id, "title": p.title, "description": p.body, "state": p.gitlabMRState(),
-		"created_at": formatGitLabTime(p.created), "updated_at": formatGitLabTime(p.updated), "approvals_required": need, "approvals_left": missing,
+	for k, v := range (restObject{"id": p.id, "iid": p.number, "project_id": p.repo.id, "title": p.title, "description": p.body,
+		"state":      p.gitlabMRState(),
+		"created_at": formatGitLabTime(p.created), "updated_at": formatGitLabTime(p.updated), "approvals_required": need,
+		"approvals_left":     missing,
 		"has_approval_rules": need > 0, "approved": missing == 0}) {
 		w[k] = v
 	}
@@ -83,7 +86,8 @@ func getApprovalSettings(c *call) (any, error) {
 		return nil, gitlabNotFound("")
 	}
 	need := c.repo.protections[c.repo.branch]
-	return restObject{"approvals_before_merge": need.Approvals, "reset_approvals_on_push": need.DismissStale, "selective_code_owner_removals": false,
+	return restObject{"approvals_before_merge": need.Approvals, "reset_approvals_on_push": need.DismissStale,
+		"selective_code_owner_removals":                  false,
 		"disable_overriding_approvers_per_merge_request": false, "merge_requests_author_approval": false,
 		"merge_requests_disable_committers_approval": false, "require_password_to_approve": false}, nil
 }
@@ -100,9 +104,11 @@ func getApprovalState(c *call, p *pull) (any, error) {
 		for _, a := range p.approvals() {
 			by = append(by, a.by)
 		}
-		rules = append(rules, restObject{"id": p.repo.id, "name": "All Members", "rule_type": "any_approver", "report_type": nil, "section": nil,
-			"approvals_required": need, "approved": missing == 0, "approved_by": c.gitlabUsers(by), "code_owner": false, "contains_hidden_groups": false,
-			"eligible_approvers": []any{}, "groups": []any{}, "overridden": false, "source_rule": nil, "users": []any{}})
+		rules = append(rules, restObject{"id": p.repo.id, "name": "All Members", "rule_type": "any_approver", "report_type": nil,
+			"section":            nil,
+			"approvals_required": need, "approved": missing == 0, "approved_by": c.gitlabUsers(by), "code_owner": false,
+			"contains_hidden_groups": false,
+			"eligible_approvers":     []any{}, "groups": []any{}, "overridden": false, "source_rule": nil, "users": []any{}})
 	}
 	return restObject{"approval_rules_overwritten": false, "rules": rules}, nil
 }

@@ -25,8 +25,10 @@ func (m *mergeCar) active() bool { return !strings.HasSuffix(m.status, "merged")
 func (f *Forge) carObject(o *mergeCar) restObject {
 	p := o.pull
 	w := restObject{
-		"id": o.id, "merge_request": restObject{"id": p.id, "iid": p.number, "project_id": p.repo.id, "title": p.title, "description": p.body,
-			"state": p.gitlabMRState(), "created_at": formatGitLabTime(p.created), "updated_at": formatGitLabTime(p.updated), "web_url": f.pullPage(p)},
+		"id": o.id, "merge_request": restObject{"id": p.id, "iid": p.number, "project_id": p.repo.id, "title": p.title,
+			"description": p.body,
+			"state":       p.gitlabMRState(), "created_at": formatGitLabTime(p.created), "updated_at": formatGitLabTime(p.updated),
+			"web_url": f.pullPage(p)},
 		"user": f.gitlabUser(o.by), "pipeline": nil, "created_at": formatGitLabTime(o.created), "updated_at": formatGitLabTime(o.updated),
 		"target_branch": o.base, "status": o.status, "merged_at": gitlabTimeOrNull(o.mergedAt), "duration": nil,
 	}
@@ -97,7 +99,8 @@ func addCar(c *call, p *pull) (any, error) {
 	if err := c.finishCheck(p); err != nil {
 		return nil, err
 	}
-	o := &mergeCar{id: c.nextID(), pull: p, by: c.user, base: p.base, request: acceptRequest{squash: p.gitlab.squash || q.isTrue("squash"), removeBranch: p.gitlab.removeBranch},
+	o := &mergeCar{id: c.nextID(), pull: p, by: c.user, base: p.base, request: acceptRequest{squash: p.gitlab.squash || q.isTrue("squash"),
+		removeBranch: p.gitlab.removeBranch},
 		status: "fresh", created: c.now(), updated: c.now()}
 	c.status = http.StatusCreated
 	switch blocker := c.findGitLabBlocker(p); {

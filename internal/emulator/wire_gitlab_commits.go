@@ -34,8 +34,10 @@ func withGitLabCommit(answer func(*call, string) (any, error)) handler {
 func (f *Forge) gitlabCommit(r *repository, c commit) restObject {
 	title, _, _ := strings.Cut(c.Message, "\n")
 	return restObject{
-		"id": c.SHA, "short_id": c.SHA[:8], "created_at": formatGitLabTime(c.Committer.When), "parent_ids": orEmpty(c.Parents), "title": title,
-		"message": c.Message + "\n", "author_name": c.Author.Name, "author_email": c.Author.Email, "authored_date": formatGitLabTime(c.Author.When),
+		"id": c.SHA, "short_id": c.SHA[:8], "created_at": formatGitLabTime(c.Committer.When), "parent_ids": orEmpty(c.Parents),
+		"title":   title,
+		"message": c.Message + "\n", "author_name": c.Author.Name, "author_email": c.Author.Email,
+		"authored_date":  formatGitLabTime(c.Author.When),
 		"committer_name": c.Committer.Name, "committer_email": c.Committer.Email, "committed_date": formatGitLabTime(c.Committer.When),
 		"trailers": restObject{}, "extended_trailers": restObject{}, "web_url": f.url + "/" + r.fullName() + "/-/commit/" + c.SHA,
 	}
@@ -107,7 +109,8 @@ func listCommitMergeRequests(c *call, sha string) (any, error) {
 }
 
 // The states of GitLab's statuses that the world has no word for, beside those that it has.
-var worldStates = map[string]string{"pending": "pending", "running": "pending", "success": "success", "failed": "failure", "canceled": "failure", "skipped": "success"}
+var worldStates = map[string]string{"pending": "pending", "running": "pending", "success": "success", "failed": "failure",
+	"canceled": "failure", "skipped": "success"}
 
 // gitlabState is a status's state in GitLab's words.
 func (s *status) gitlabState() string {
@@ -190,8 +193,9 @@ func (c *call) checkTransition(sha string, s *status) error {
 
 func (f *Forge) gitlabStatus(r *repository, sha string, s *status) restObject {
 	w := restObject{
-		"id": s.id, "sha": sha, "ref": orNull(s.ref), "status": s.gitlabState(), "name": s.context, "target_url": orNull(s.target), "description": orNull(s.description),
-		"created_at": formatGitLabTime(s.at), "started_at": nil, "finished_at": nil, "allow_failure": false, "coverage": nil,
+		"id": s.id, "sha": sha, "ref": orNull(s.ref), "status": s.gitlabState(), "name": s.context, "target_url": orNull(s.target),
+		"description": orNull(s.description),
+		"created_at":  formatGitLabTime(s.at), "started_at": nil, "finished_at": nil, "allow_failure": false, "coverage": nil,
 		"pipeline_id": nil, "author": f.gitlabUser(s.creator),
 	}
 	if p := r.findPipeline(sha, s.ref); p != nil {

@@ -110,9 +110,12 @@ func (f *Forge) hookUsers(all []*account) []restObject {
 func (f *Forge) hookProject(r *repository) restObject {
 	page := f.url + "/" + r.fullName()
 	return restObject{
-		"id": r.id, "name": r.name, "description": nil, "web_url": page, "avatar_url": nil, "git_ssh_url": "git@127.0.0.1:" + r.fullName() + ".git",
-		"git_http_url": page + ".git", "namespace": r.owner.login, "visibility_level": 0, "path_with_namespace": r.fullName(), "default_branch": r.branch,
-		"ci_config_path": nil, "homepage": page, "url": "git@127.0.0.1:" + r.fullName() + ".git", "ssh_url": "git@127.0.0.1:" + r.fullName() + ".git", "http_url": page + ".git",
+		"id": r.id, "name": r.name, "description": nil, "web_url": page, "avatar_url": nil, "git_ssh_url": "git@127.0.0.1:" +
+			r.fullName() + ".git",
+		"git_http_url": page + ".git", "namespace": r.owner.login, "visibility_level": 0, "path_with_namespace": r.fullName(),
+		"default_branch": r.branch,
+		"ci_config_path": nil, "homepage": page, "url": "git@127.0.0.1:" + r.fullName() + ".git", "ssh_url": "git@127.0.0.1:" +
+			r.fullName() + ".git", "http_url": page + ".git",
 	}
 }
 
@@ -144,12 +147,15 @@ func (f *Forge) pushPayload(r *repository, by *account, kind, ref, before, after
 		shown = append(shown, w)
 	}
 	repo := f.hookRepository(r)
-	repo["git_http_url"], repo["git_ssh_url"], repo["visibility_level"] = f.url+"/"+r.fullName()+".git", "git@127.0.0.1:"+r.fullName()+".git", 0
+	repo["git_http_url"], repo["git_ssh_url"], repo["visibility_level"] = f.url+"/"+r.fullName()+".git", "git@127.0.0.1:"+
+		r.fullName()+".git", 0
 	return restObject{
 		"object_kind": kind, "event_name": kind, "before": cmp.Or(before, zeroCommit), "after": cmp.Or(after, zeroCommit), "ref": ref,
-		"ref_protected": r.protections[strings.TrimPrefix(ref, "refs/heads/")].MergeRole != NoPermission, "checkout_sha": orNull(after), "message": nil,
+		"ref_protected": r.protections[strings.TrimPrefix(ref, "refs/heads/")].MergeRole != NoPermission, "checkout_sha": orNull(after),
+		"message": nil,
 		"user_id": by.id, "user_name": by.login, "user_username": by.login, "user_email": nil, "user_avatar": nil, "project_id": r.id,
-		"project": f.hookProject(r), "repository": repo, "commits": shown, "total_commits_count": len(commits), "push_options": restObject{},
+		"project": f.hookProject(r), "repository": repo, "commits": shown, "total_commits_count": len(commits),
+		"push_options": restObject{},
 	}
 }
 
@@ -157,7 +163,8 @@ func (f *Forge) gitlabLabels(r *repository, names []string) []restObject {
 	shown := []restObject{}
 	for _, name := range names {
 		l := f.ensureLabel(r, name)
-		shown = append(shown, restObject{"id": l.ID, "title": l.Name, "color": "#" + l.Color, "project_id": r.id, "created_at": formatHookTime(r.created),
+		shown = append(shown, restObject{"id": l.ID, "title": l.Name, "color": "#" + l.Color, "project_id": r.id,
+			"created_at": formatHookTime(r.created),
 			"updated_at": formatHookTime(r.created), "template": false, "description": nil, "type": "ProjectLabel", "group_id": nil})
 	}
 	return shown
@@ -212,8 +219,10 @@ func (f *Forge) mergeRequestPayload(p *pull, by *account, action string, changes
 		o[k] = v
 	}
 	return restObject{
-		"object_kind": "merge_request", "event_type": "merge_request", "user": f.hookUser(by), "project": f.hookProject(p.repo), "repository": f.hookRepository(p.repo),
-		"object_attributes": o, "labels": f.gitlabLabels(p.repo, p.labels), "changes": changes, "assignees": []any{}, "reviewers": f.hookUsers(p.reviewers),
+		"object_kind": "merge_request", "event_type": "merge_request", "user": f.hookUser(by), "project": f.hookProject(p.repo),
+		"repository":        f.hookRepository(p.repo),
+		"object_attributes": o, "labels": f.gitlabLabels(p.repo, p.labels), "changes": changes, "assignees": []any{},
+		"reviewers": f.hookUsers(p.reviewers),
 	}
 }
 
@@ -222,21 +231,28 @@ func (f *Forge) mergeRequestPayload(p *pull, by *account, action string, changes
 func (f *Forge) hookMergeRequest(p *pull) restObject {
 	source, target := f.hookProject(p.headRepo), f.hookProject(p.repo)
 	w := restObject{
-		"id": p.id, "iid": p.number, "target_branch": p.base, "source_branch": p.branch, "source_project_id": p.headRepo.id, "target_project_id": p.repo.id,
-		"author_id": p.author.id, "assignee_id": nil, "assignee_ids": []any{}, "reviewer_ids": accountIDs(p.reviewers), "title": p.title, "description": p.body,
+		"id": p.id, "iid": p.number, "target_branch": p.base, "source_branch": p.branch, "source_project_id": p.headRepo.id,
+		"target_project_id": p.repo.id,
+		"author_id":         p.author.id, "assignee_id": nil, "assignee_ids": []any{}, "reviewer_ids": accountIDs(p.reviewers),
+		"title": p.title, "description": p.body,
 		"created_at": formatHookTime(p.created), "updated_at": formatHookTime(p.updated), "milestone_id": nil, "state": p.gitlabMRState(),
-		"state_id": map[string]int{"opened": 1, "closed": 2, "merged": 3, "locked": 4}[p.gitlabMRState()], "url": f.pullPage(p), "source": source, "target": target,
+		"state_id": map[string]int{"opened": 1, "closed": 2, "merged": 3, "locked": 4}[p.gitlabMRState()], "url": f.pullPage(p),
+		"source": source, "target": target,
 		"blocking_discussions_resolved": p.openThreads() == 0, "work_in_progress": p.draft, "draft": p.draft, "first_contribution": false,
-		"merge_status": "checking", "detailed_merge_status": "checking", "last_edited_at": nil, "last_edited_by_id": nil, "head_pipeline_id": nil,
-		"merge_commit_sha": orNull(p.gitlab.mergeCommit), "merge_error": nil, "merge_user_id": nil, "merge_when_pipeline_succeeds": p.open && p.mergesByItself(),
-		"merge_params": restObject{"force_remove_source_branch": strconv.FormatBool(p.gitlab.removeBranch)}, "labels": f.gitlabLabels(p.repo, p.labels),
-		"last_commit": nil, "time_estimate": 0, "total_time_spent": 0, "prepared_at": formatHookTime(p.created),
+		"merge_status": "checking", "detailed_merge_status": "checking", "last_edited_at": nil, "last_edited_by_id": nil,
+		"head_pipeline_id": nil,
+		"merge_commit_sha": orNull(p.gitlab.mergeCommit), "merge_error": nil, "merge_user_id": nil,
+		"merge_when_pipeline_succeeds": p.open && p.mergesByItself(),
+		"merge_params":                 restObject{"force_remove_source_branch": strconv.FormatBool(p.gitlab.removeBranch)},
+		"labels":                       f.gitlabLabels(p.repo, p.labels),
+		"last_commit":                  nil, "time_estimate": 0, "total_time_spent": 0, "prepared_at": formatHookTime(p.created),
 	}
 	if pipe := p.repo.findPipeline(p.head, ""); pipe != nil {
 		w["head_pipeline_id"] = pipe.id
 	}
 	if found, err := p.repo.git.readCommit(p.head); err == nil {
-		w["last_commit"] = f.hookCommit(p.repo, wirePushCommit{ID: found.SHA, Message: found.Message, Timestamp: found.Committer.When, Author: f.pushIdent(found.Author)})
+		w["last_commit"] = f.hookCommit(p.repo, wirePushCommit{ID: found.SHA, Message: found.Message, Timestamp: found.Committer.When,
+			Author: f.pushIdent(found.Author)})
 	}
 	return w
 }
@@ -289,8 +305,10 @@ func (f *Forge) emitNote(c *comment, by *account, action string) {
 func (f *Forge) notePayload(c *comment, by *account, kind, action string) restObject {
 	p := c.pull
 	w := f.hookMergeRequest(p)
-	for _, name := range []string{"merge_params", "merge_error", "merge_user_id", "merge_commit_sha", "head_pipeline_id", "last_edited_at", "last_edited_by_id", "prepared_at",
-		"state_id", "time_estimate", "total_time_spent", "merge_when_pipeline_succeeds", "first_contribution", "blocking_discussions_resolved"} {
+	for _, name := range []string{"merge_params", "merge_error", "merge_user_id", "merge_commit_sha", "head_pipeline_id", "last_edited_at",
+		"last_edited_by_id", "prepared_at",
+		"state_id", "time_estimate", "total_time_spent", "merge_when_pipeline_succeeds", "first_contribution",
+		"blocking_discussions_resolved"} {
 		delete(w, name)
 	}
 	for _, name := range []string{"source", "target"} {
@@ -301,10 +319,13 @@ func (f *Forge) notePayload(c *comment, by *account, kind, action string) restOb
 	project := f.hookProject(p.repo)
 	delete(project, "ci_config_path")
 	return restObject{
-		"object_kind": "note", "event_type": kind, "user": f.hookUser(by), "project_id": p.repo.id, "project": project, "repository": f.hookRepository(p.repo),
+		"object_kind": "note", "event_type": kind, "user": f.hookUser(by), "project_id": p.repo.id, "project": project,
+		"repository": f.hookRepository(p.repo),
 		"object_attributes": restObject{
-			"id": c.id, "note": c.body, "noteable_type": "MergeRequest", "noteable_id": p.id, "author_id": c.user.id, "created_at": formatHookTime(c.created),
-			"updated_at": formatHookTime(c.updated), "project_id": p.repo.id, "attachment": nil, "line_code": nil, "commit_id": "", "system": c.system, "st_diff": nil,
+			"id": c.id, "note": c.body, "noteable_type": "MergeRequest", "noteable_id": p.id, "author_id": c.user.id,
+			"created_at": formatHookTime(c.created),
+			"updated_at": formatHookTime(c.updated), "project_id": p.repo.id, "attachment": nil, "line_code": nil, "commit_id": "",
+			"system": c.system, "st_diff": nil,
 			"action": action, "url": fmt.Sprintf("%s#note_%d", f.pullPage(p), c.id), "discussion_id": discussionID(c), "type": nil,
 		},
 		"merge_request": w,
@@ -332,22 +353,27 @@ func (f *Forge) pipelinePayload(r *repository, by *account, p *pipeline) restObj
 	}
 	w := restObject{
 		"object_kind": "pipeline", "object_attributes": restObject{
-			"id": p.id, "iid": p.iid, "ref": p.ref, "tag": false, "sha": p.sha, "before_sha": zeroCommit, "source": "external", "status": state, "detailed_status": state,
-			"stages": []string{"external"}, "created_at": formatHookTime(p.created), "finished_at": finished, "duration": nil, "queued_duration": nil,
-			"variables": []any{}, "name": nil, "url": f.pipelinePage(r, p),
+			"id": p.id, "iid": p.iid, "ref": p.ref, "tag": false, "sha": p.sha, "before_sha": zeroCommit, "source": "external",
+			"status": state, "detailed_status": state,
+			"stages": []string{"external"}, "created_at": formatHookTime(p.created), "finished_at": finished, "duration": nil,
+			"queued_duration": nil,
+			"variables":       []any{}, "name": nil, "url": f.pipelinePage(r, p),
 		},
 		"merge_request": nil, "user": f.hookUser(by), "project": project, "commit": nil, "builds": []any{},
 	}
 	if found, err := r.git.readCommit(p.sha); err == nil {
-		c := f.hookCommit(r, wirePushCommit{ID: found.SHA, Message: found.Message, Timestamp: found.Committer.When, Author: f.pushIdent(found.Author)})
+		c := f.hookCommit(r, wirePushCommit{ID: found.SHA, Message: found.Message, Timestamp: found.Committer.When,
+			Author: f.pushIdent(found.Author)})
 		delete(c, "title")
 		w["commit"] = c
 	}
 	for _, builds := range f.latestStatuses(r, p.sha) {
 		if builds.ref == p.ref {
 			all, _ := w["builds"].([]any)
-			w["builds"] = append(all, restObject{"id": builds.id, "stage": "external", "name": builds.context, "status": builds.gitlabState(),
-				"created_at": formatHookTime(builds.at), "when": "on_success", "manual": false, "allow_failure": false, "user": f.hookUser(builds.creator)})
+			w["builds"] = append(all, restObject{"id": builds.id, "stage": "external", "name": builds.context,
+				"status":     builds.gitlabState(),
+				"created_at": formatHookTime(builds.at), "when": "on_success", "manual": false, "allow_failure": false,
+				"user": f.hookUser(builds.creator)})
 		}
 	}
 	return w
@@ -359,13 +385,18 @@ func (f *Forge) emitAward(c *comment, r *reaction, action string) {
 	url := fmt.Sprintf("%s#note_%d", f.pullPage(p), c.id)
 	f.emitGitLab(p.repo, emojiHook, restObject{
 		"object_kind": "emoji", "event_type": action, "user": f.hookUser(r.user), "project_id": p.repo.id, "project": f.hookProject(p.repo),
-		"object_attributes": restObject{"user_id": r.user.id, "created_at": formatHookTime(r.at), "id": r.id, "name": awardName(r.content), "awardable_type": "Note",
-			"awardable_id": c.id, "updated_at": formatHookTime(r.at), "action": action, "awarded_on_url": url},
-		"note": restObject{"id": c.id, "note": c.body, "noteable_type": "MergeRequest", "noteable_id": p.id, "author_id": c.user.id, "project_id": p.repo.id,
+		"object_attributes": restObject{"user_id": r.user.id, "created_at": formatHookTime(r.at), "id": r.id, "name": awardName(r.content),
+			"awardable_type": "Note",
+			"awardable_id":   c.id, "updated_at": formatHookTime(r.at), "action": action, "awarded_on_url": url},
+		"note": restObject{"id": c.id, "note": c.body, "noteable_type": "MergeRequest", "noteable_id": p.id, "author_id": c.user.id,
+			"project_id": p.repo.id,
 			"created_at": formatHookTime(c.created), "updated_at": formatHookTime(c.updated), "description": c.body, "url": url},
-		"merge_request": restObject{"id": p.id, "iid": p.number, "project_id": p.repo.id, "source_project_id": p.headRepo.id, "target_project_id": p.repo.id,
-			"author_id": p.author.id, "assignee_id": nil, "assignee_ids": []any{}, "reviewer_ids": []any{}, "title": p.title, "description": p.body,
-			"state": p.gitlabMRState(), "merge_status": "checking", "target_branch": p.base, "source_branch": p.branch, "created_at": formatHookTime(p.created),
+		"merge_request": restObject{"id": p.id, "iid": p.number, "project_id": p.repo.id, "source_project_id": p.headRepo.id,
+			"target_project_id": p.repo.id,
+			"author_id":         p.author.id, "assignee_id": nil, "assignee_ids": []any{}, "reviewer_ids": []any{}, "title": p.title,
+			"description": p.body,
+			"state":       p.gitlabMRState(), "merge_status": "checking", "target_branch": p.base, "source_branch": p.branch,
+			"created_at": formatHookTime(p.created),
 			"updated_at": formatHookTime(p.updated), "milestone_id": nil, "labels": []any{}, "url": f.pullPage(p)},
 	})
 }

@@ -15,8 +15,10 @@ import (
 
 // gitlabHookFlags are what a hook can want.
 var gitlabHookFlags = []string{
-	"push_events", "tag_push_events", "merge_requests_events", "issues_events", "confidential_issues_events", "note_events", "confidential_note_events",
-	"job_events", "pipeline_events", "wiki_page_events", "deployment_events", "feature_flag_events", "releases_events", "milestone_events", "emoji_events",
+	"push_events", "tag_push_events", "merge_requests_events", "issues_events", "confidential_issues_events", "note_events",
+	"confidential_note_events",
+	"job_events", "pipeline_events", "wiki_page_events", "deployment_events", "feature_flag_events", "releases_events", "milestone_events",
+	"emoji_events",
 	"resource_access_token_events", "vulnerability_events",
 }
 
@@ -26,9 +28,11 @@ const signingPrefix = "whsec_"
 func (c *call) gitlabHook(h *hook) restObject {
 	status, until := c.sender.healthOf(h.id)
 	w := restObject{
-		"id": h.id, "url": h.url, "name": orNull(h.name), "description": orNull(h.description), "project_id": h.repo.id, "created_at": formatGitLabTime(h.created),
+		"id": h.id, "url": h.url, "name": orNull(h.name), "description": orNull(h.description), "project_id": h.repo.id,
+		"created_at":                formatGitLabTime(h.created),
 		"push_events_branch_filter": orNull(h.branchFilter), "branch_filter_strategy": "wildcard", "repository_update_events": false,
-		"enable_ssl_verification": h.insecure != "1", "alert_status": status, "disabled_until": gitlabTimeOrNull(until), "url_variables": []any{},
+		"enable_ssl_verification": h.insecure != "1", "alert_status": status, "disabled_until": gitlabTimeOrNull(until),
+		"url_variables":  []any{},
 		"custom_headers": []any{}, "custom_webhook_template": nil, "token_present": h.secret != "",
 	}
 	if !c.oldGitLab {
@@ -64,7 +68,8 @@ func createGitLabHook(c *call) (any, error) {
 	if err := q.require("url"); err != nil {
 		return nil, err
 	}
-	h := &hook{repo: c.repo, contentType: "json", insecure: "0", active: true, events: []string{"push_events"}, created: c.now(), updated: c.now(), uuid: newUUID()}
+	h := &hook{repo: c.repo, contentType: "json", insecure: "0", active: true, events: []string{"push_events"}, created: c.now(),
+		updated: c.now(), uuid: newUUID()}
 	if err := c.configureHook(h, q); err != nil {
 		return nil, err
 	}
@@ -108,7 +113,8 @@ func (c *call) configureHook(h *hook, q params) error {
 	if token := q.text("signing_token"); token != "" && !c.oldGitLab {
 		key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(token, signingPrefix))
 		if err != nil || len(key) != 32 || !strings.HasPrefix(token, signingPrefix) {
-			return gitlabRefusal(http.StatusUnprocessableEntity, restObject{"signing_token": []string{"must be whsec_ and 32 bytes in base64"}})
+			return gitlabRefusal(http.StatusUnprocessableEntity,
+				restObject{"signing_token": []string{"must be whsec_ and 32 bytes in base64"}})
 		}
 		h.signing = key
 	}
@@ -236,7 +242,8 @@ func testGitLabHook(c *call, h *hook) (any, error) {
 	}
 	c.sendAtOnce(&d)
 	if d.Status < 200 || d.Status > 299 {
-		return nil, gitlabRefusal(http.StatusUnprocessableEntity, fmt.Sprintf("Hook executed successfully but returned HTTP %d %s", d.Status, d.Err))
+		return nil, gitlabRefusal(http.StatusUnprocessableEntity, fmt.Sprintf("Hook executed successfully but returned HTTP %d %s",
+			d.Status, d.Err))
 	}
 	c.status = http.StatusCreated
 	return restObject{"message": "201 Created"}, nil

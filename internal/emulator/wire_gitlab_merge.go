@@ -135,7 +135,8 @@ func acceptMergeRequest(c *call, p *pull) (any, error) {
 	}
 	o := acceptRequest{
 		sha: q.text("sha"), mergeMessage: q.text("merge_commit_message"), squashMessage: q.text("squash_commit_message"),
-		squash: p.gitlab.squash, removeBranch: p.gitlab.removeBranch, whenPipelineSucceeds: q.isTrue("auto_merge") && !c.oldGitLab || q.isTrue("merge_when_pipeline_succeeds"),
+		squash: p.gitlab.squash, removeBranch: p.gitlab.removeBranch, whenPipelineSucceeds: q.isTrue("auto_merge") && !c.oldGitLab ||
+			q.isTrue("merge_when_pipeline_succeeds"),
 	}
 	if q.has("squash") {
 		o.squash = q.isTrue("squash")
@@ -212,7 +213,8 @@ func (f *Forge) landMergeRequest(p *pull, by *account, o acceptRequest) error {
 		if message == "" {
 			message = p.title
 		}
-		squashCommit, err = git.commitTree(tree, []string{from}, f.commitIdent(p.author), f.commitIdent(by), strings.TrimRight(message, "\n")+"\n")
+		squashCommit, err = git.commitTree(tree, []string{from}, f.commitIdent(p.author), f.commitIdent(by),
+			strings.TrimRight(message, "\n")+"\n")
 		if err != nil {
 			return err
 		}
@@ -228,7 +230,8 @@ func (f *Forge) landMergeRequest(p *pull, by *account, o acceptRequest) error {
 		}
 		message := o.mergeMessage
 		if message == "" {
-			message = fmt.Sprintf("Merge branch '%s' into '%s'\n\n%s\n\nSee merge request %s!%d", p.branch, p.base, p.title, p.repo.fullName(), p.number)
+			message = fmt.Sprintf("Merge branch '%s' into '%s'\n\n%s\n\nSee merge request %s!%d", p.branch, p.base, p.title,
+				p.repo.fullName(), p.number)
 		}
 		who := f.commitIdent(by)
 		if mergeCommit, err = git.commitTree(tree, []string{base, tip}, who, who, strings.TrimRight(message, "\n")+"\n"); err != nil {

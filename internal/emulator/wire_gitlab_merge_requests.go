@@ -87,8 +87,10 @@ func (f *Forge) mergeRequest(p *pull) restObject {
 	}
 	w := restObject{
 		"id": p.id, "iid": p.number, "project_id": p.repo.id, "title": p.title, "description": p.body, "state": p.gitlabMRState(),
-		"created_at": formatGitLabTime(p.created), "updated_at": formatGitLabTime(p.updated), "merged_by": nil, "merge_user": f.gitlabUser(p.queuedBy()),
-		"merged_at": gitlabTimeOrNull(p.mergedAt), "prepared_at": formatGitLabTime(p.created), "closed_by": f.gitlabUser(p.gitlab.closedBy), "closed_at": nil,
+		"created_at": formatGitLabTime(p.created), "updated_at": formatGitLabTime(p.updated), "merged_by": nil,
+		"merge_user": f.gitlabUser(p.queuedBy()),
+		"merged_at":  gitlabTimeOrNull(p.mergedAt), "prepared_at": formatGitLabTime(p.created),
+		"closed_by": f.gitlabUser(p.gitlab.closedBy), "closed_at": nil,
 		"target_branch": p.base, "source_branch": p.branch, "user_notes_count": len(p.comments), "upvotes": 0, "downvotes": 0,
 		"author": f.gitlabUser(p.author), "assignee": nil, "assignees": []any{}, "reviewers": f.gitlabUsers(p.reviewers),
 		"source_project_id": p.headRepo.id, "target_project_id": p.repo.id, "labels": orEmpty(slices.Sorted(slices.Values(p.labels))),
@@ -172,7 +174,8 @@ func listMergeRequests(c *call) (any, error) {
 		}
 	}
 	q := mergeRequestFilter{params: p, viewer: c.user}
-	for name, t := range map[string]*time.Time{"updated_after": &q.updatedAfter, "updated_before": &q.updatedBefore, "created_after": &q.createdAfter, "created_before": &q.createdBefore} {
+	for name, t := range map[string]*time.Time{"updated_after": &q.updatedAfter, "updated_before": &q.updatedBefore,
+		"created_after": &q.createdAfter, "created_before": &q.createdBefore} {
 		if *t, err = p.when(name); err != nil {
 			return nil, err
 		}
@@ -210,7 +213,8 @@ func listMergeRequests(c *call) (any, error) {
 			var labels []restObject
 			for _, name := range o.labels {
 				l := c.ensureLabel(c.repo, name)
-				labels = append(labels, restObject{"id": l.ID, "name": l.Name, "color": "#" + l.Color, "description": nil, "description_html": "", "text_color": "#FFFFFF"})
+				labels = append(labels, restObject{"id": l.ID, "name": l.Name, "color": "#" + l.Color, "description": nil,
+					"description_html": "", "text_color": "#FFFFFF"})
 			}
 			w["labels"] = labels
 		}
@@ -246,7 +250,8 @@ func createMergeRequest(c *call) (any, error) {
 	}
 	body, commands := cutQuickActions(p.text("description"))
 	n := pullSpec{title: p.text("title"), body: body, head: c.repo, branch: p.text("source_branch"), base: p.text("target_branch"),
-		labels: append(p.list("labels"), p.list("add_labels")...), squash: p.isTrue("squash"), removeBranch: p.isTrue("remove_source_branch")}
+		labels: append(p.list("labels"), p.list("add_labels")...), squash: p.isTrue("squash"),
+		removeBranch: p.isTrue("remove_source_branch")}
 	n.draft = isDraftTitle(n.title)
 	if n.reviewers, err = c.findReviewers(p, target); err != nil {
 		return nil, err
@@ -276,7 +281,8 @@ func createMergeRequest(c *call) (any, error) {
 }
 
 func anotherOpen(p *pull) error {
-	return gitlabRefusal(http.StatusConflict, []string{fmt.Sprintf("Another open merge request already exists for this source branch: !%d", p.number)})
+	return gitlabRefusal(http.StatusConflict, []string{fmt.Sprintf("Another open merge request already exists for this source branch: !%d",
+		p.number)})
 }
 
 // GitLab's limits for a title and a description.

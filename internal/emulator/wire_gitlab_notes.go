@@ -30,18 +30,22 @@ func (p *pull) openThreads() int {
 // addSystemNote leaves GitLab's own note; it sends no event.
 func (f *Forge) addSystemNote(p *pull, by *account, body string) {
 	now := f.now()
-	p.gitlab.systemNotes = append(p.gitlab.systemNotes, &comment{id: f.nextID(), pull: p, user: by, body: body, created: now, updated: now, system: true})
+	p.gitlab.systemNotes = append(p.gitlab.systemNotes, &comment{id: f.nextID(), pull: p, user: by, body: body, created: now, updated: now,
+		system: true})
 }
 
 func (f *Forge) noteObject(o *comment) restObject {
 	p := o.pull
 	w := restObject{
-		"id": o.id, "type": nil, "body": o.body, "author": f.gitlabUser(o.user), "created_at": formatGitLabTime(o.created), "updated_at": formatGitLabTime(o.updated),
-		"system": o.system, "noteable_id": p.id, "noteable_type": "MergeRequest", "noteable_iid": p.number, "project_id": p.repo.id,
-		"resolvable": o.thread != nil, "confidential": o.internal, "internal": o.internal, "imported": false, "imported_from": "none", "commands_changes": restObject{},
+		"id": o.id, "type": nil, "body": o.body, "author": f.gitlabUser(o.user), "created_at": formatGitLabTime(o.created),
+		"updated_at": formatGitLabTime(o.updated),
+		"system":     o.system, "noteable_id": p.id, "noteable_type": "MergeRequest", "noteable_iid": p.number, "project_id": p.repo.id,
+		"resolvable": o.thread != nil, "confidential": o.internal, "internal": o.internal, "imported": false, "imported_from": "none",
+		"commands_changes": restObject{},
 	}
 	if t := o.thread; t != nil {
-		w["type"], w["resolved"], w["resolved_by"], w["resolved_at"] = "DiscussionNote", t.resolvedBy != nil, f.gitlabUser(t.resolvedBy), gitlabTimeOrNull(t.resolvedAt)
+		w["type"], w["resolved"], w["resolved_by"], w["resolved_at"] = "DiscussionNote", t.resolvedBy != nil, f.gitlabUser(t.resolvedBy),
+			gitlabTimeOrNull(t.resolvedAt)
 	}
 	return w
 }
@@ -64,7 +68,8 @@ func listNotes(c *call, p *pull) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	for name, values := range map[string][]string{"order_by": {"created_at", "updated_at"}, "sort": {"asc", "desc"}, "activity_filter": {"all_notes", "only_comments", "only_activity"}} {
+	for name, values := range map[string][]string{"order_by": {"created_at", "updated_at"}, "sort": {"asc", "desc"},
+		"activity_filter": {"all_notes", "only_comments", "only_activity"}} {
 		if err := q.oneOf(name, values...); err != nil {
 			return nil, err
 		}
@@ -137,7 +142,8 @@ func checkNote(body string, mayBeEmpty bool) error {
 		return gitlabRefusal(http.StatusBadRequest, restObject{"note": []string{"can't be blank"}})
 	}
 	if len(body) > maxNote {
-		return gitlabRefusal(http.StatusBadRequest, restObject{"note": []string{fmt.Sprintf("is too long (%d B). The maximum size is %d B.", len(body), maxNote)}})
+		return gitlabRefusal(http.StatusBadRequest, restObject{"note": []string{fmt.Sprintf("is too long (%d B). The maximum size is %d B.",
+			len(body), maxNote)}})
 	}
 	return nil
 }
@@ -183,7 +189,8 @@ func (c *call) awardObject(o *comment) func(*reaction) restObject {
 }
 
 // awards are GitLab's names for the reactions that the world knows.
-var awards = map[string]string{"+1": "thumbsup", "-1": "thumbsdown", "laugh": "laughing", "confused": "confused", "heart": "heart", "hooray": "tada", "rocket": "rocket", "eyes": "eyes"}
+var awards = map[string]string{"+1": "thumbsup", "-1": "thumbsdown", "laugh": "laughing", "confused": "confused", "heart": "heart",
+	"hooray": "tada", "rocket": "rocket", "eyes": "eyes"}
 
 func awardName(content string) string { return awards[content] }
 

@@ -144,7 +144,8 @@ func withGroup(answer func(c *call, path string, t *team) (any, error)) handler 
 
 func getGroup(c *call, path string, t *team) (any, error) {
 	short := path[strings.LastIndex(path, "/")+1:]
-	return restObject{"id": t.id, "web_url": c.url + "/groups/" + path, "name": short, "path": short, "full_name": strings.ReplaceAll(path, "/", " / "),
+	return restObject{"id": t.id, "web_url": c.url + "/groups/" + path, "name": short, "path": short,
+		"full_name": strings.ReplaceAll(path, "/", " / "),
 		"full_path": path, "visibility": "private", "parent_id": nil}, nil
 }
 
@@ -231,7 +232,8 @@ func (f *Forge) gitlabProject(r *repository, to *account) restObject {
 		"created_at": formatGitLabTime(r.created), "default_branch": r.branch, "tag_list": []string{}, "topics": []string{},
 		"ssh_url_to_repo": "git@127.0.0.1:" + r.fullName() + ".git", "http_url_to_repo": page + ".git", "web_url": page, "readme_url": nil,
 		"forks_count": 0, "avatar_url": nil, "star_count": 0, "last_activity_at": formatGitLabTime(r.pushed), "visibility": "private",
-		"namespace": restObject{"id": r.owner.id, "name": ownerShort, "path": ownerShort, "kind": kind, "full_path": r.owner.login, "parent_id": nil,
+		"namespace": restObject{"id": r.owner.id, "name": ownerShort, "path": ownerShort, "kind": kind, "full_path": r.owner.login,
+			"parent_id":  nil,
 			"avatar_url": nil, "web_url": f.url + "/" + r.owner.login},
 		"_links": restObject{"self": self, "merge_requests": self + "/merge_requests", "repo_branches": self + "/repository/branches",
 			"labels": self + "/labels", "events": self + "/events", "members": self + "/members"},
@@ -239,19 +241,23 @@ func (f *Forge) gitlabProject(r *repository, to *account) restObject {
 		"can_create_merge_request_in": true, "import_status": "none", "updated_at": formatGitLabTime(r.pushed),
 		"only_allow_merge_if_pipeline_succeeds": r.needsPipeline(r.branch), "allow_merge_on_skipped_pipeline": false,
 		"only_allow_merge_if_all_discussions_are_resolved": r.gitlab.DiscussionsMustBeResolved,
-		"remove_source_branch_after_merge":                 r.deleteMerged, "merge_method": r.gitlabMethod(), "squash_option": r.squashOption(),
-		"permissions": restObject{"project_access": nil, "group_access": nil},
+		"remove_source_branch_after_merge":                 r.deleteMerged, "merge_method": r.gitlabMethod(),
+		"squash_option": r.squashOption(),
+		"permissions":   restObject{"project_access": nil, "group_access": nil},
 	}
 	if !r.gitlab.Free {
-		p["merge_trains_enabled"], p["merge_pipelines_enabled"], p["merge_trains_skip_train_allowed"] = r.gitlab.QueueMerges, r.gitlab.QueueMerges, false
+		p["merge_trains_enabled"], p["merge_pipelines_enabled"], p["merge_trains_skip_train_allowed"] = r.gitlab.QueueMerges,
+			r.gitlab.QueueMerges, false
 		p["approvals_before_merge"] = r.protections[r.branch].Approvals
 	}
 	if level := accessLevel(r, to); level > 0 {
-		p["permissions"] = restObject{"project_access": restObject{"access_level": level, "notification_level": "global"}, "group_access": nil}
+		p["permissions"] = restObject{"project_access": restObject{"access_level": level, "notification_level": "global"},
+			"group_access": nil}
 	}
 	if r.parent != nil {
-		p["forked_from_project"] = restObject{"id": r.parent.id, "name": r.parent.name, "path": r.parent.name, "path_with_namespace": r.parent.fullName(),
-			"http_url_to_repo": f.url + "/" + r.parent.fullName() + ".git", "web_url": f.url + "/" + r.parent.fullName()}
+		p["forked_from_project"] = restObject{"id": r.parent.id, "name": r.parent.name, "path": r.parent.name,
+			"path_with_namespace": r.parent.fullName(),
+			"http_url_to_repo":    f.url + "/" + r.parent.fullName() + ".git", "web_url": f.url + "/" + r.parent.fullName()}
 	}
 	return p
 }
@@ -289,7 +295,8 @@ func listProtectedBranches(c *call) (any, error) {
 		levels := []restObject{}
 		for i, login := range g.pushers {
 			if a, err := c.findAccount(login); err == nil {
-				levels = append(levels, restObject{"id": i + 1, "access_level": nil, "access_level_description": a.login, "user_id": a.id, "group_id": nil})
+				levels = append(levels, restObject{"id": i + 1, "access_level": nil, "access_level_description": a.login, "user_id": a.id,
+					"group_id": nil})
 			}
 		}
 		all = append(all, restObject{"id": g.id, "name": wildcard, "push_access_levels": levels, "merge_access_levels": []restObject{},

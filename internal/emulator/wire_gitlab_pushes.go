@@ -27,7 +27,8 @@ func listProjectEvents(c *call) (any, error) {
 	}
 	var found []activity
 	for _, a := range c.repo.activities {
-		if p.has("action") && p.text("action") != "pushed" || !before.IsZero() && !a.at.Before(before) || !after.IsZero() && a.at.Before(after.AddDate(0, 0, 1)) {
+		if p.has("action") && p.text("action") != "pushed" || !before.IsZero() && !a.at.Before(before) || !after.IsZero() &&
+			a.at.Before(after.AddDate(0, 0, 1)) {
 			continue
 		}
 		found = append(found, a)
@@ -52,6 +53,7 @@ func (f *Forge) pushEvent(r *repository, a *activity) restObject {
 		"ref": strings.TrimPrefix(a.ref, "refs/heads/"), "ref_count": nil}
 	return restObject{
 		"id": a.id, "project_id": r.id, "action_name": name, "target_id": nil, "target_iid": nil, "target_type": nil, "target_title": nil,
-		"created_at": formatGitLabTime(a.at), "author_id": a.by.id, "author": f.gitlabUserObject(a.by), "author_username": a.by.login, "push_data": push,
+		"created_at": formatGitLabTime(a.at), "author_id": a.by.id, "author": f.gitlabUserObject(a.by), "author_username": a.by.login,
+		"push_data": push,
 	}
 }

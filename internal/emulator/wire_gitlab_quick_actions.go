@@ -43,7 +43,8 @@ var quickActions = map[string]func(f *Forge, p *pull, by *account, argument stri
 	},
 	"unlabel": func(f *Forge, p *pull, by *account, argument string) error {
 		drop := labelNames(argument)
-		return f.setLabels(p, by, slices.DeleteFunc(slices.Clone(p.labels), func(name string) bool { return len(drop) == 0 || slices.Contains(drop, name) }))
+		return f.setLabels(p, by, slices.DeleteFunc(slices.Clone(p.labels),
+			func(name string) bool { return len(drop) == 0 || slices.Contains(drop, name) }))
 	},
 	"merge": func(f *Forge, p *pull, by *account, _ string) error {
 		return f.acceptPull(p, by, acceptRequest{squash: p.gitlab.squash, removeBranch: p.gitlab.removeBranch, whenPipelineSucceeds: true})
@@ -83,7 +84,8 @@ const otherQuickActions = "add_child|add_contacts|add_email|assign|assign_review
 
 // quickActionText finds code, HTML and quick actions in a paragraph: only the last have a name
 // (lib/gitlab/quick_actions/extractor.rb).
-var quickActionText = regexp.MustCompile("(?ims)`.+?`|^<[^>]+?>\n.+?\n</[^>]+?>$|^/(" + strings.Join(slices.Sorted(maps.Keys(quickActions)), "|") + "|" + otherQuickActions + ")(?: ([^\n]*))?(?:\\s*\n|$)")
+var quickActionText = regexp.MustCompile("(?ims)`.+?`|^<[^>]+?>\n.+?\n</[^>]+?>$|^/(" + strings.Join(slices.Sorted(maps.Keys(quickActions)),
+	"|") + "|" + otherQuickActions + ")(?: ([^\n]*))?(?:\\s*\n|$)")
 
 // cutQuickActions takes the quick actions out of a text, and the white space behind it. They are in
 // paragraphs that aren't within something else: quotations, lists and blocks of code have none.

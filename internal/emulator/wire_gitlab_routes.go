@@ -11,7 +11,8 @@ const (
 
 // gitlabRoutes is GitLab's REST API, by area, without /api/v4; the paths have the names of
 // GitLab's own description.
-var gitlabRoutes = router(slices.Concat(gitlabAccountRoutes, gitlabProjectRoutes, mergeRequestRoutes, approvalRoutes, gitlabNoteRoutes, gitlabHistoryRoutes, gitlabHookRoutes))
+var gitlabRoutes = router(slices.Concat(gitlabAccountRoutes, gitlabProjectRoutes, mergeRequestRoutes, approvalRoutes, gitlabNoteRoutes,
+	gitlabHistoryRoutes, gitlabHookRoutes))
 
 var gitlabAccountRoutes = router{
 	{pattern: "GET /user", handle: func(c *call) (any, error) { return c.gitlabUserInFull(c.user), nil }},
@@ -34,8 +35,10 @@ var gitlabProjectRoutes = router{
 	{pattern: "DELETE " + projectPath + "/repository/branches/{branch}", permission: Write, movesRefs: true, handle: deleteGitLabBranch},
 	{pattern: "GET " + projectPath + "/merge_trains", permission: Read, handle: listCars},
 	{pattern: "GET " + projectPath + "/merge_trains/{target_branch}", permission: Read, handle: listCars},
-	{pattern: "GET " + projectPath + "/merge_trains/merge_requests/{merge_request_iid}", permission: Read, handle: withMergeRequest(getCar)},
-	{pattern: "POST " + projectPath + "/merge_trains/merge_requests/{merge_request_iid}", permission: Write, handle: withMergeRequest(addCar)},
+	{pattern: "GET " + projectPath + "/merge_trains/merge_requests/{merge_request_iid}", permission: Read,
+		handle: withMergeRequest(getCar)},
+	{pattern: "POST " + projectPath + "/merge_trains/merge_requests/{merge_request_iid}", permission: Write,
+		handle: withMergeRequest(addCar)},
 }
 
 var mergeRequestRoutes = router{
@@ -45,7 +48,8 @@ var mergeRequestRoutes = router{
 	{pattern: "PUT " + mergeRequestPath, permission: Read, movesRefs: true, handle: withMergeRequest(updateMergeRequest)},
 	{pattern: "PUT " + mergeRequestPath + "/merge", permission: Read, movesRefs: true, handle: withMergeRequest(acceptMergeRequest)},
 	{pattern: "PUT " + mergeRequestPath + "/rebase", permission: Read, movesRefs: true, handle: withMergeRequest(rebaseMergeRequest)},
-	{pattern: "POST " + mergeRequestPath + "/cancel_merge_when_pipeline_succeeds", permission: Read, handle: withMergeRequest(cancelAutoMerge)},
+	{pattern: "POST " + mergeRequestPath + "/cancel_merge_when_pipeline_succeeds", permission: Read,
+		handle: withMergeRequest(cancelAutoMerge)},
 	{pattern: "GET " + mergeRequestPath + "/versions", permission: Read, handle: withMergeRequest(listVersions)},
 	{pattern: "GET " + mergeRequestPath + "/commits", permission: Read, handle: withMergeRequest(listMergeRequestCommits)},
 	{pattern: "GET " + mergeRequestPath + "/reviewers", permission: Read, handle: withMergeRequest(listReviewers)},
@@ -80,7 +84,8 @@ var gitlabHistoryRoutes = router{
 	{pattern: "GET " + projectPath + "/repository/commits/{sha}", permission: Read, handle: withGitLabCommit(getGitLabCommit)},
 	{pattern: "GET " + projectPath + "/events", permission: Read, handle: listProjectEvents},
 	{pattern: "GET " + projectPath + "/repository/compare", permission: Read, handle: compareGitLabCommits},
-	{pattern: "GET " + projectPath + "/repository/commits/{sha}/merge_requests", permission: Read, handle: withGitLabCommit(listCommitMergeRequests)},
+	{pattern: "GET " + projectPath + "/repository/commits/{sha}/merge_requests", permission: Read,
+		handle: withGitLabCommit(listCommitMergeRequests)},
 }
 
 var gitlabHookRoutes = router{
@@ -90,6 +95,7 @@ var gitlabHookRoutes = router{
 	{pattern: "PUT " + projectPath + "/hooks/{hook_id}", permission: Admin, handle: withGitLabHook(updateGitLabHook)},
 	{pattern: "DELETE " + projectPath + "/hooks/{hook_id}", permission: Admin, handle: withGitLabHook(deleteGitLabHook)},
 	{pattern: "GET " + projectPath + "/hooks/{hook_id}/events", permission: Admin, handle: withGitLabHook(listHookEvents)},
-	{pattern: "POST " + projectPath + "/hooks/{hook_id}/events/{hook_log_id}/resend", permission: Admin, handle: withGitLabHook(resendHookEvent)},
+	{pattern: "POST " + projectPath + "/hooks/{hook_id}/events/{hook_log_id}/resend", permission: Admin,
+		handle: withGitLabHook(resendHookEvent)},
 	{pattern: "POST " + projectPath + "/hooks/{hook_id}/test/{trigger}", permission: Admin, handle: withGitLabHook(testGitLabHook)},
 }

@@ -12,7 +12,8 @@ func updateMergeRequest(c *call, p *pull) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := []string{"title", "description", "target_branch", "state_event", "labels", "add_labels", "remove_labels", "reviewer_ids", "squash",
+	known := []string{"title", "description", "target_branch", "state_event", "labels", "add_labels", "remove_labels",
+		"reviewer_ids", "squash",
 		"remove_source_branch", "discussion_locked", "assignee_id", "assignee_ids", "milestone_id", "allow_collaboration", "merge_after"}
 	if !slices.ContainsFunc(known, func(name string) bool { _, ok := q[name]; return ok }) {
 		return nil, badParameter("%s are missing, at least one parameter must be provided", strings.Join(known, ", "))
@@ -106,7 +107,8 @@ func (f *Forge) setLabels(p *pull, by *account, want []string) error {
 	}
 	p.labels = labels
 	f.markUpdated(p)
-	f.emitMergeRequest(p, by, "update", restObject{"labels": restObject{"previous": f.gitlabLabels(p.repo, before), "current": f.gitlabLabels(p.repo, labels)}}, nil)
+	f.emitMergeRequest(p, by, "update", restObject{"labels": restObject{"previous": f.gitlabLabels(p.repo, before),
+		"current": f.gitlabLabels(p.repo, labels)}}, nil)
 	return nil
 }
 
@@ -128,6 +130,7 @@ func (c *call) updateMergeSettings(p *pull, q params) error {
 	before := p.reviewers
 	p.reviewers = found
 	c.markUpdated(p)
-	c.emitMergeRequest(p, c.user, "update", restObject{"reviewers": restObject{"previous": c.hookUsers(before), "current": c.hookUsers(found)}}, nil)
+	c.emitMergeRequest(p, c.user, "update", restObject{"reviewers": restObject{"previous": c.hookUsers(before),
+		"current": c.hookUsers(found)}}, nil)
 	return nil
 }

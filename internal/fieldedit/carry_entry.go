@@ -62,7 +62,8 @@ func (o Overlay) resolvePlaceholders() (*resolvedOverlay, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &resolvedOverlay{bases: map[string]bool{}, shared: map[string]bool{}, allowedFiles: map[string][]string{}, layers: o.Layers, parseCache: o.ParseCache}
+	b := &resolvedOverlay{bases: map[string]bool{}, shared: map[string]bool{}, allowedFiles: map[string][]string{}, layers: o.Layers,
+		parseCache: o.ParseCache}
 	b.roots = folders
 	for _, file := range o.Files {
 		folder := path.Dir(file)

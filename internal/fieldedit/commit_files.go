@@ -45,11 +45,13 @@ func (c *commitFiles) statPath(name string) (fs.FileInfo, error) {
 		case err != nil:
 			return nil, fmt.Errorf("looking at %s: %w", at, err)
 		case info.Mode()&fs.ModeSymlink != 0:
-			return nil, &RefusedError{File: at, Reason: "it is a symlink, which may lead into another environment: keep a file of its own here"}
+			return nil, &RefusedError{File: at, Reason: "it is a symlink, which may lead into another environment: keep a file of its " +
+				"own here"}
 		case i < len(parts)-1 && !info.IsDir() && info.Mode().IsRegular():
 			return nil, errAbsent
 		case !info.IsDir() && !info.Mode().IsRegular():
-			return nil, &RefusedError{File: at, Reason: "it is neither a file nor a folder of this repository (a submodule?): keep a file of its own here"}
+			return nil, &RefusedError{File: at, Reason: "it is neither a file nor a folder of this repository (a submodule?): keep a " +
+				"file of its own here"}
 		case i == len(parts)-1:
 			return info, nil
 		}
@@ -146,7 +148,8 @@ func checkWritable(name string) error {
 	case pipeline.IsPipelinePath(name):
 		return &RefusedError{File: name, Reason: "it is a pipeline file, and a promotion doesn't change the rules it is judged by"}
 	case strings.ContainsFunc(name, odd):
-		return &RefusedError{File: fmt.Sprintf("%q", name), Reason: "names with quotes, backslashes or control characters are not written: rename the file"}
+		return &RefusedError{File: fmt.Sprintf("%q", name), Reason: "names with quotes, backslashes or control characters are not " +
+			"written: rename the file"}
 	}
 	for part := range strings.SplitSeq(name, "/") {
 		if strings.HasPrefix(part, "-") {

@@ -37,7 +37,8 @@ func Compare(from, to Release) []FieldDiff {
 			at = a
 		}
 		if had != has || a.Value != b.Value {
-			out = append(out, FieldDiff{Kind: at.Kind, File: at.File, Path: at.Path, Old: a.Value, New: b.Value, Added: !had, Removed: !has})
+			out = append(out, FieldDiff{Kind: at.Kind, File: at.File, Path: at.Path, Old: a.Value, New: b.Value, Added: !had,
+				Removed: !has})
 		}
 	}
 	return out

@@ -55,7 +55,8 @@ func Compose(tree fs.FS, o Overlay, want Release, contents Contents) ([]Edit, er
 		return nil, fmt.Errorf("reading the edited environment back: %w", err)
 	}
 	if got.ID() != want.ID() {
-		return nil, fmt.Errorf("the edited environment would differ from the release in %s: promote by hand", summarizeDifferences(want, got))
+		return nil, fmt.Errorf("the edited environment would differ from the release in %s: promote by hand",
+			summarizeDifferences(want, got))
 	}
 	return edits, nil
 }
@@ -109,7 +110,8 @@ func (c *composer) setField(field Field) (*AbsentField, error) {
 		return absent, nil
 	}
 	if len(lacking) == 0 {
-		return &AbsentField{File: e.fillFileName(field.File), Field: field, Reason: "can't be added, because the environment doesn't have the file: create it"}, nil
+		return &AbsentField{File: e.fillFileName(field.File), Field: field,
+			Reason: "can't be added, because the environment doesn't have the file: create it"}, nil
 	}
 	for _, l := range lacking {
 		if err := c.editor.setField(l.File, l.address, field.Value, field.Type); err != nil {

@@ -32,7 +32,8 @@ func (c *composer) setWholeFile(field Field) (*AbsentField, error) {
 			return nil, err
 		}
 		if len(roots) == 0 {
-			return &AbsentField{File: name, Field: field, Reason: "can't be created, because it can't be told in which of the environment's folders it belongs: create its folder there"}, nil
+			return &AbsentField{File: name, Field: field, Reason: "can't be created, because it can't be told in which of the " +
+				"environment's folders it belongs: create its folder there"}, nil
 		}
 		for _, root := range roots {
 			stale = append(stale, joinRoot(root, name))
@@ -86,7 +87,8 @@ func (c *composer) rootsForNewFile(e *carryEntry, field Field) ([]string, error)
 			case err != nil:
 				return nil, suggestExclude(err)
 			case !info.IsDir():
-				return nil, &RefusedError{File: path.Join(root, folder), Reason: "it is a file, and the release has a folder of that name: remove it by hand"}
+				return nil, &RefusedError{File: path.Join(root, folder),
+					Reason: "it is a file, and the release has a folder of that name: remove it by hand"}
 			}
 			in = append(in, root)
 		}

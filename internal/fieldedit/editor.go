@@ -117,7 +117,8 @@ func (ef *editedFile) finalChanges(name string) ([]Change, error) {
 			return nil, withLocation(err, name, "")
 		}
 		if at.ok == f.change.Removed || at.ok && at.value != f.change.New {
-			return nil, &RefusedError{File: name, Line: at.line, Field: f.address.String(), Reason: "another edit of the same file changed it again"}
+			return nil, &RefusedError{File: name, Line: at.line, Field: f.address.String(),
+				Reason: "another edit of the same file changed it again"}
 		}
 		if at.ok {
 			f.change.Line = at.line

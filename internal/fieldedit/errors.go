@@ -125,7 +125,8 @@ func (e *ExtraError) Error() string {
 		}
 		return fmt.Sprintf("%s:%d: %s", l.File, l.Line, l.Path())
 	})
-	return fmt.Sprintf("the environment carries what the release doesn't: %s; add it at the source, remove it here, or (for whole files) set whenAbsent: add", at)
+	return fmt.Sprintf("the environment carries what the release doesn't: %s; add it at the source, remove it here, or (for whole files) "+
+		"set whenAbsent: add", at)
 }
 
 // ChangedField is a field that was given another value after a promotion

@@ -22,7 +22,8 @@ const (
 // counts. They are the names that Kubernetes, Helm and Argo CD give their
 // items: alias and name of a chart's dependencies, ref, chart and path of an
 // Application's sources, cluster, server and url of a list generator's elements.
-var identityKeys = [][]string{{"alias"}, {"name"}, {"key"}, {"id"}, {"ref"}, {"chart"}, {"path"}, {"cluster"}, {"server"}, {"url"}, {"metadata", "name"}}
+var identityKeys = [][]string{{"alias"}, {"name"}, {"key"}, {"id"}, {"ref"}, {"chart"}, {"path"}, {"cluster"}, {"server"}, {"url"},
+	{"metadata", "name"}}
 
 // expandedPath is one address that a template picks, and its place: the same in
 // every environment.
@@ -160,7 +161,8 @@ func (e *expansion) expandSelected(l *yaml.Node, seg fieldpath.Segment, rest, pr
 		}
 		name := fieldpath.New(own).String()
 		if line, twice := lines[name]; twice {
-			return newRefusal(item.Line, "two items have %s (the other is on line %d) and nothing that tells them apart: give each a name, or pick them by more, as in [env=qa,cluster=eu]", name, line)
+			return newRefusal(item.Line, "two items have %s (the other is on line %d) and nothing that tells them apart: give each a "+
+				"name, or pick them by more, as in [env=qa,cluster=eu]", name, line)
 		}
 		lines[name] = item.Line
 		if err := e.expandFrom(item, rest, appendSegment(prefix, own)); err != nil {
@@ -219,7 +221,8 @@ func (e *expansion) expandItems(l *yaml.Node, seg fieldpath.Segment, rest, prefi
 		}
 		name := fieldpath.New(id).String()
 		if line, twice := lines[name]; twice {
-			return newRefusal(item.Line, "two items of the list are %s (the other is on line %d), so a wildcard can't tell them apart: pick them by another key, as in [KEY=*]", name, line)
+			return newRefusal(item.Line, "two items of the list are %s (the other is on line %d), so a wildcard can't tell them apart: "+
+				"pick them by another key, as in [KEY=*]", name, line)
 		}
 		lines[name] = item.Line
 		for j := before; j < len(e.paths); j++ {
@@ -251,7 +254,8 @@ func identifyItem(item *yaml.Node, seg fieldpath.Segment, rest []fieldpath.Segme
 	case err != nil:
 		return place, err
 	case !ok:
-		return place, newRefusal(item.Line, "the item has no name by which a wildcard could tell it apart from the others: pick it by a key that it has, as in [KEY=*], or by its place, as in [0]")
+		return place, newRefusal(item.Line, "the item has no name by which a wildcard could tell it apart from the others: pick it by a "+
+			"key that it has, as in [KEY=*], or by its place, as in [0]")
 	}
 	return fieldpath.Segment{Kind: fieldpath.Match, KeyPath: id.KeyPath, Value: id.Value}, nil
 }

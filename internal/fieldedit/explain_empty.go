@@ -62,7 +62,8 @@ func (c *commitFiles) explainKustomizations(b *resolvedOverlay, e *carryEntry) s
 	if names = slices.Compact(names); len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s %s matches none of the %s that are there: %s", key, wording.JoinFew(globs, 3), what, wording.JoinFew(names, maxExplained))
+	return fmt.Sprintf("%s %s matches none of the %s that are there: %s", key, wording.JoinFew(globs, 3), what,
+		wording.JoinFew(names, maxExplained))
 }
 
 // explainFiles names files that are picked and have none of the fields, or that are picked in

@@ -49,14 +49,16 @@ func (d *document) findPath(p fieldpath.Path) (nodeLookup, error) {
 	case len(hits) == 1:
 		return hits[0], nil
 	case len(hits) > 1:
-		return nodeLookup{}, newRefusal(hits[1].node.Line, "it is in several documents of the file (also on line %d): name the document, as in [metadata.name=web].%s",
+		return nodeLookup{}, newRefusal(hits[1].node.Line, "it is in several documents of the file (also on line %d): name the document, "+
+			"as in [metadata.name=web].%s",
 			hits[0].node.Line, p)
 	case len(misses) == 1:
 		return misses[0], nil
 	case len(misses) == 0:
 		return nodeLookup{mismatch: newRefusal(0, "the file is empty")}, nil
 	}
-	return nodeLookup{mismatch: newRefusal(0, "the file has %d documents and none has it: name the document, as in [metadata.name=web].%s", len(misses), p)}, nil
+	return nodeLookup{mismatch: newRefusal(0, "the file has %d documents and none has it: name the document, as in [metadata.name=web].%s",
+		len(misses), p)}, nil
 }
 
 // picksDocument says that a path starts by naming one of the file's documents:
@@ -82,7 +84,8 @@ func (d *document) findInPickedDocument(p fieldpath.Path) (nodeLookup, error) {
 	if root == nil {
 		seg := p.Segments()[0]
 		if seg.Kind == fieldpath.Match {
-			return nodeLookup{mismatch: newRefusal(0, "no document of the file has %s%s", describeConditions(seg), describeItems(stream, seg))}, nil
+			return nodeLookup{mismatch: newRefusal(0, "no document of the file has %s%s", describeConditions(seg),
+				describeItems(stream, seg))}, nil
 		}
 		return nodeLookup{mismatch: newRefusal(0, "the file has only %d documents, so there is no %s", len(d.roots), p.UpTo(1))}, nil
 	}
@@ -175,13 +178,15 @@ func lookupKey(m *yaml.Node, key string) (*yaml.Node, error) {
 	for i := 0; i+1 < len(m.Content); i += 2 {
 		k := m.Content[i]
 		if k.Tag == "!!merge" {
-			return nil, newRefusal(k.Line, "a merge key (<<) is on the way, and readers disagree about what it overrides: write the values out")
+			return nil, newRefusal(k.Line, "a merge key (<<) is on the way, and readers disagree about what it overrides: write the "+
+				"values out")
 		}
 		if k.Kind == yaml.AliasNode {
 			return nil, newRefusal(k.Line, "a key on the way is an alias (*%s): write the key out", k.Value)
 		}
 		if k.Kind == yaml.ScalarNode && k.Style == 0 && strings.HasSuffix(k.Value, ":") {
-			return nil, newRefusal(k.Line, "the key %q ends in a colon, and readers disagree whether it is a key of its own: add a space behind the colon", k.Value)
+			return nil, newRefusal(k.Line, "the key %q ends in a colon, and readers disagree whether it is a key of its own: add a space "+
+				"behind the colon", k.Value)
 		}
 		if k.Kind != yaml.ScalarNode || k.Value != key {
 			continue
@@ -203,7 +208,8 @@ func checkDistinctKey(m, key *yaml.Node) error {
 	for i := 0; i+1 < len(m.Content); i += 2 {
 		k := m.Content[i]
 		if k != key && k.Kind == yaml.ScalarNode && k.Style == 0 && canonicalYAML11(k.Value) == canonicalYAML11(key.Value) {
-			return newRefusal(k.Line, "the keys %q and %q (on line %d) are the same to some readers: quote them or remove one", k.Value, key.Value, key.Line)
+			return newRefusal(k.Line, "the keys %q and %q (on line %d) are the same to some readers: quote them or remove one", k.Value,
+				key.Value, key.Line)
 		}
 	}
 	return nil
@@ -259,7 +265,8 @@ func findMatchingItem(l *yaml.Node, seg fieldpath.Segment) (*yaml.Node, error) {
 			continue
 		}
 		if found != nil {
-			return nil, newRefusal(item.Line, "two items have %s (also on line %d): pick it by another key, or remove one", describeConditions(seg), found.Line)
+			return nil, newRefusal(item.Line, "two items have %s (also on line %d): pick it by another key, or remove one",
+				describeConditions(seg), found.Line)
 		}
 		found = item
 	}

@@ -45,7 +45,8 @@ func (d *document) checkPin(image string, e ImageEdit) error {
 		return err
 	}
 	if e.NewTag != "" && e.Digest == "" && pinned.value != "" {
-		return withLocation(newRefusal(pinned.line, "the entry is pinned by a digest, which wins over a tag: set the digest too, or remove it"),
+		return withLocation(newRefusal(pinned.line, "the entry is pinned by a digest, which wins over a tag: set the digest too, or "+
+			"remove it"),
 			"", imagePath(image, imageNewTag))
 	}
 	return nil

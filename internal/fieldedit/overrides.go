@@ -70,7 +70,8 @@ func (c *commitFiles) checkOverrideFile(root, file string, found []Location) err
 		}
 		if by != nil {
 			return &RefusedError{File: file, Line: by.Line, Field: l.Path(),
-				Reason: fmt.Sprintf("Argo CD lays this file over %s, so that what is carried there isn't what runs: remove it from here", l.File)}
+				Reason: fmt.Sprintf("Argo CD lays this file over %s, so that what is carried there isn't what runs: remove it from here",
+					l.File)}
 		}
 	}
 	return nil

@@ -23,7 +23,8 @@ const minCachedSize = 8 << 10
 // takes some forty times as much.
 func NewParseCache(group *cache.Group, maxBytes int64) *ParseCache {
 	return &ParseCache{cache.New(group, cache.Options[parseCacheKey, *document]{Name: "parsed_files",
-		Entries: int(maxBytes / minCachedSize), Bytes: maxBytes, Size: func(_ parseCacheKey, d *document) int64 { return int64(len(d.data)) }})}
+		Entries: int(maxBytes / minCachedSize), Bytes: maxBytes,
+		Size: func(_ parseCacheKey, d *document) int64 { return int64(len(d.data)) }})}
 }
 
 func (p *ParseCache) put(key parseCacheKey, d *document) {

@@ -119,7 +119,10 @@ func (c *commitFiles) locateFields(b *resolvedOverlay) ([]Location, error) {
 
 // isOfAnotherRoot says that a file of a base is one that an entry picks below the root around it.
 func (r *resolvedOverlay) isOfAnotherRoot(base, file string) bool {
-	return r.bases[base] && slices.ContainsFunc(r.roots, func(root string) bool { return root != base && isUnderRoot(root, file) && r.coversFile(root, file) })
+	return r.bases[base] && slices.ContainsFunc(r.roots, func(root string) bool {
+		return root != base && isUnderRoot(root, file) &&
+			r.coversFile(root, file)
+	})
 }
 
 // dropOverlaid leaves out what a values file has at the same place that Helm lays over it, wherever it is read, and what
@@ -246,7 +249,8 @@ func (c *commitFiles) findKustomization(root string) (string, error) {
 		case err != nil:
 			return "", err
 		case have != "":
-			return "", &RefusedError{File: joinRoot(root, name), Reason: "the folder also has a " + have + ", and kustomize takes only one: remove one"}
+			return "", &RefusedError{File: joinRoot(root, name), Reason: "the folder also has a " + have +
+				", and kustomize takes only one: remove one"}
 		}
 		have = name
 	}
@@ -319,7 +323,8 @@ func (c *commitFiles) globFiles(b *resolvedOverlay, root string, e *carryEntry) 
 				return nil // excluded
 			}
 			if e.fillFileName(p.placeholderName) != name {
-				return &RefusedError{File: joinRoot(root, name), Reason: "its name has {{, which would be taken for a placeholder: rename the file"}
+				return &RefusedError{File: joinRoot(root, name),
+					Reason: "its name has {{, which would be taken for a placeholder: rename the file"}
 			}
 			out = append(out, p)
 			return nil

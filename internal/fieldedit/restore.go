@@ -88,7 +88,8 @@ func (r *restorer) restoreFile(name string) error {
 	case now.equals(landed):
 		return r.restoreExact(name, now, before)
 	case before == nil || landed == nil || r.isWholeFile(name):
-		r.changed = append(r.changed, ChangedField{File: name, Kind: KindFile, Before: before.fieldValue(), Landed: landed.fieldValue(), Now: now.fieldValue(), Gone: now == nil})
+		r.changed = append(r.changed, ChangedField{File: name, Kind: KindFile, Before: before.fieldValue(), Landed: landed.fieldValue(),
+			Now: now.fieldValue(), Gone: now == nil})
 		return nil
 	}
 	return r.restoreFields(name)
@@ -137,7 +138,8 @@ func (r *restorer) restoreExact(name string, now, before *fileContent) error {
 	}
 	e := Edit{File: name, Changes: changes}
 	if len(changes) == 0 {
-		e.Changes = []Change{{File: name, Kind: KindFile, Old: now.fieldValue(), New: before.fieldValue(), Added: now == nil, Removed: before == nil}}
+		e.Changes = []Change{{File: name, Kind: KindFile, Old: now.fieldValue(), New: before.fieldValue(), Added: now == nil,
+			Removed: before == nil}}
 	}
 	if now == nil {
 		e.Created = true

@@ -44,7 +44,8 @@ func (r *resolvedOverlay) coversFile(root, file string) bool {
 			return slices.Contains(kustomizations, name)
 		}
 		p, ok := e.matchFile(name)
-		return ok && r.mayHoldFile(root, name) && (!r.shared[root] || placeholder.IsIn(p.placeholderName) || slices.ContainsFunc(e.paths, pathTemplate.hasPlaceholders))
+		return ok && r.mayHoldFile(root, name) && (!r.shared[root] || placeholder.IsIn(p.placeholderName) || slices.ContainsFunc(e.paths,
+			pathTemplate.hasPlaceholders))
 	})
 }
 

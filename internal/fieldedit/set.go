@@ -93,7 +93,8 @@ func Set(data []byte, file string, ops []Op) ([]byte, []Change, error) {
 	seen := map[string]bool{}
 	for _, op := range ops {
 		if op.Image != "" && kind != KindImage {
-			return nil, nil, &RefusedError{File: file, Reason: fmt.Sprintf("it isn't a kustomization (%s), so it has no image %s to set", strings.Join(kustomizations, ", "), op.Image)}
+			return nil, nil, &RefusedError{File: file, Reason: fmt.Sprintf("it isn't a kustomization (%s), so it has no image %s to set",
+				strings.Join(kustomizations, ", "), op.Image)}
 		}
 		if err := w.applyOp(file, op, as, seen); err != nil {
 			return nil, nil, withLocation(err, file, "")

@@ -22,7 +22,8 @@ func replaceScalar(n *yaml.Node, value string) *treeChange {
 			return new.Tag == "!!str"
 		}
 		// A plain scalar is a string to every reader, or of its old type to all.
-		return plainString(value, false) || classifyYAML11(n.Value) == classifyYAML11(value) && classifyYAML12(n.Value) == classifyYAML12(value)
+		return plainString(value, false) || classifyYAML11(n.Value) == classifyYAML11(value) &&
+			classifyYAML12(n.Value) == classifyYAML12(value)
 	}}
 }
 
@@ -45,7 +46,8 @@ func (e entryRange) treeChange() *treeChange {
 		old, n := e.parent, len(e.added)
 		return new.Kind == old.Kind && new.Tag == old.Tag && new.Anchor == old.Anchor && len(new.Content) == len(old.Content)-e.n+n &&
 			slices.EqualFunc(e.added, new.Content[e.index:e.index+n], matchesAddition) &&
-			sameTrees(slices.Delete(slices.Clone(old.Content), e.index, e.index+e.n), slices.Delete(slices.Clone(new.Content), e.index, e.index+n), nil)
+			sameTrees(slices.Delete(slices.Clone(old.Content), e.index, e.index+e.n), slices.Delete(slices.Clone(new.Content), e.index,
+				e.index+n), nil)
 	}}
 }
 
@@ -66,5 +68,6 @@ func sameTree(old, new *yaml.Node, c *treeChange) bool {
 	if c != nil && old == c.at {
 		return c.matches(new)
 	}
-	return old.Kind == new.Kind && old.Tag == new.Tag && old.Value == new.Value && old.Anchor == new.Anchor && sameTrees(old.Content, new.Content, c)
+	return old.Kind == new.Kind && old.Tag == new.Tag && old.Value == new.Value && old.Anchor == new.Anchor && sameTrees(old.Content,
+		new.Content, c)
 }

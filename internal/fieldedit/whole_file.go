@@ -93,7 +93,8 @@ func (c *commitFiles) locateWhole(b *resolvedOverlay, root string, e *carryEntry
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, Location{Root: root, File: at, Field: Field{Kind: KindFile, File: file.placeholderName, Value: wholeValue(ModeOf(info), id)}})
+		found = append(found, Location{Root: root, File: at, Field: Field{Kind: KindFile, File: file.placeholderName,
+			Value: wholeValue(ModeOf(info), id)}})
 	}
 	return found, nil
 }
@@ -136,7 +137,8 @@ func checkCarriedOnce(found []Location) error {
 	for _, l := range found {
 		if l.Field.Kind != KindFile && whole[l.File] {
 			return &RefusedError{File: l.File, Line: l.Line, Field: l.Path(),
-				Reason: "the file is carried as a whole by `files`, and this field of it by another entry: exclude the file from `files`, or remove the other entry"}
+				Reason: "the file is carried as a whole by `files`, and this field of it by another entry: exclude the file from " +
+					"`files`, or remove the other entry"}
 		}
 	}
 	return nil

@@ -27,11 +27,13 @@ const (
 // specification and the readers in use (libyaml's, PyYAML, go-yaml 2 behind
 // Kubernetes, go-yaml 3) take for something other than a string.
 var (
-	nullPattern      = regexp.MustCompile(`^(~|null|Null|NULL|)$`)
-	bool11Pattern    = regexp.MustCompile(`^(y|Y|yes|Yes|YES|n|N|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)$`)
-	bool12Pattern    = regexp.MustCompile(`^(true|True|TRUE|false|False|FALSE)$`)
-	number11Pattern  = regexp.MustCompile(`^[-+]?(0b[01_]+|0o[0-7_]+|0x[0-9a-fA-F_]+|[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?|\.[0-9][0-9_]*([eE][-+]?[0-9_]+)?|[0-9][0-9_]*(\.[0-9_]*)?([eE][-+]?[0-9_]+)?|\.(inf|Inf|INF))$|^\.(nan|NaN|NAN)$`)
-	number12Pattern  = regexp.MustCompile(`^([-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+|[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$`)
+	nullPattern     = regexp.MustCompile(`^(~|null|Null|NULL|)$`)
+	bool11Pattern   = regexp.MustCompile(`^(y|Y|yes|Yes|YES|n|N|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)$`)
+	bool12Pattern   = regexp.MustCompile(`^(true|True|TRUE|false|False|FALSE)$`)
+	number11Pattern = regexp.MustCompile(
+		`^[-+]?(0b[01_]+|0o[0-7_]+|0x[0-9a-fA-F_]+|[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?|\.[0-9][0-9_]*([eE][-+]?[0-9_]+)?|[0-9][0-9_]*(\.[0-9_]*)?([eE][-+]?[0-9_]+)?|\.(inf|Inf|INF))$|^\.(nan|NaN|NAN)$`)
+	number12Pattern = regexp.MustCompile(
+		`^([-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+|[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$`)
 	timestampPattern = regexp.MustCompile(`^[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt \t].*)?$`)
 
 	canonicalIntPattern = regexp.MustCompile(`^(0|-?[1-9][0-9]*)$`)

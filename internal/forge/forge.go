@@ -55,22 +55,24 @@ const (
 
 // PullRequest is a pull (merge) request as it was read from the forge.
 type PullRequest struct {
-	Number      int
-	URL         string // for people
-	Title       string
-	Body        string
-	Author      string // login
-	AuthorID    int64  // of the account; 0: not known
-	Branch      string // head branch, without refs/heads/
-	Fork        bool   // the head lives in another repository
-	Head        string // head commit, 40 hex digits
-	Ref         string // full name of the ref under which the forge keeps the head, also a fork's
-	Base        string // base branch
-	State       State
-	Draft       bool
-	Labels      []string // sorted
-	Mergeable   Mergeable
-	MergeReason string // the forge's word for a Mergeable that isn't yes, as it spells it; GitLab's rules of approval behind it, where they are read
+	Number    int
+	URL       string // for people
+	Title     string
+	Body      string
+	Author    string // login
+	AuthorID  int64  // of the account; 0: not known
+	Branch    string // head branch, without refs/heads/
+	Fork      bool   // the head lives in another repository
+	Head      string // head commit, 40 hex digits
+	Ref       string // full name of the ref under which the forge keeps the head, also a fork's
+	Base      string // base branch
+	State     State
+	Draft     bool
+	Labels    []string // sorted
+	Mergeable Mergeable
+	// the forge's word for a Mergeable that isn't yes, as it spells it; GitLab's rules of approval behind it,
+	// where they are read
+	MergeReason string
 	Queue       QueueState
 	// Pipeline is the forge's run of checks on the head by which it tells whether they succeed, where
 	// statuses belong to such runs (GitLab) and the pull request was read by itself; 0: none is known.

@@ -60,7 +60,8 @@ func RequestEach(ctx context.Context, r Repo, from Reviewers, send func(context.
 			wanted.Teams = append(wanted.Teams, t)
 			continue
 		}
-		refused = append(refused, RefusedReviewer{Name: t.String(), Reason: fmt.Sprintf("it is no team of %s, to whom the repository belongs", r.Owner)})
+		refused = append(refused, RefusedReviewer{Name: t.String(),
+			Reason: fmt.Sprintf("it is no team of %s, to whom the repository belongs", r.Owner)})
 	}
 	if wanted.IsEmpty() {
 		return refused, nil

@@ -14,5 +14,6 @@ func (t Team) String() string { return t.Organisation + "/" + t.Name }
 // MissingTeam is the error for a team that isn't there, or that the credentials don't see:
 // that says nothing of whether somebody is in it.
 func MissingTeam(t Team, op string) error {
-	return &Error{Op: op, Kind: ErrNotFound, Message: fmt.Sprintf("there is no team %s, or Liftlock's account may not see it", t), Hint: "check its name, and that the account may read the organisation's members"}
+	return &Error{Op: op, Kind: ErrNotFound, Message: fmt.Sprintf("there is no team %s, or Liftlock's account may not see it", t),
+		Hint: "check its name, and that the account may read the organisation's members"}
 }

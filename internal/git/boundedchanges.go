@@ -75,7 +75,8 @@ func (c changeCount) checkBounds() error {
 		{c.bytes, maxBoundedBytes, "bytes of paths"},
 	} {
 		if bound.has > bound.most {
-			return &Error{Op: "count what differs", Kind: ErrTooLarge, Hint: fmt.Sprintf("it changes %s %s, of at most %d", countText(bound.has), bound.what, bound.most)}
+			return &Error{Op: "count what differs", Kind: ErrTooLarge, Hint: fmt.Sprintf("it changes %s %s, of at most %d",
+				countText(bound.has), bound.what, bound.most)}
 		}
 	}
 	return nil
@@ -122,7 +123,8 @@ func (c *changeCounter) countFolder(ctx context.Context, old, now treeEntry, dep
 		return n, nil
 	}
 	if depth > maxBoundedDepth {
-		return changeCount{}, &Error{Op: "count what differs", Kind: ErrTooLarge, Hint: fmt.Sprintf("it has more than %d folders within one another", maxBoundedDepth)}
+		return changeCount{}, &Error{Op: "count what differs", Kind: ErrTooLarge,
+			Hint: fmt.Sprintf("it has more than %d folders within one another", maxBoundedDepth)}
 	}
 	if err := ctx.Err(); err != nil {
 		return changeCount{}, err
@@ -163,7 +165,8 @@ func (c *changeCounter) countFolder(ctx context.Context, old, now treeEntry, dep
 func (c *changeCounter) list(read func(folder string) ([]treeEntry, error), folder treeEntry) ([]treeEntry, error) {
 	list, err := listOrEmpty(read, folder)
 	if c.entries += len(list) + 1; c.entries > maxBoundedEntries {
-		return nil, &Error{Op: "count what differs", Kind: ErrTooLarge, Hint: fmt.Sprintf("the folders that it changes have more than %d entries", maxBoundedEntries)}
+		return nil, &Error{Op: "count what differs", Kind: ErrTooLarge,
+			Hint: fmt.Sprintf("the folders that it changes have more than %d entries", maxBoundedEntries)}
 	}
 	return list, err
 }

@@ -102,7 +102,8 @@ type missingObjectError struct{ id string }
 
 func (m *missingObjectError) Error() string { return "object " + m.id + " is missing" }
 
-func (p *programs) readBlobs(ctx context.Context, commit string, ids []string, limit int64, do func(i int, data []byte, err error) error) error {
+func (p *programs) readBlobs(ctx context.Context, commit string, ids []string, limit int64,
+	do func(i int, data []byte, err error) error) error {
 	ctx, cancel := context.WithTimeout(ctx, localTimeout)
 	defer cancel()
 	c := p.gitCommand("cat-file", "--batch", "--buffer")

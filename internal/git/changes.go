@@ -289,7 +289,8 @@ func (p *programs) diffTree(ctx context.Context, a, b string, limit int64, paths
 	if a == "" {
 		a = emptyTree
 	}
-	args := slices.Concat([]string{"diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv"}, options, []string{a, b, "--"}, paths)
+	args := slices.Concat([]string{"diff-tree", "-r", "--no-renames", "--no-ext-diff", "--no-textconv"}, options,
+		[]string{a, b, "--"}, paths)
 	c := p.gitCommand(args...)
 	c.MaxStdout = limit
 	out, err := p.runGit(ctx, c)

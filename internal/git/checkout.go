@@ -63,8 +63,9 @@ func newCheckout(gitDir, top string) *Checkout {
 		dir: gitDir,
 		// What the repository's configuration, which may be anybody's, could
 		// start or write is off; the user's own says what git ignores.
-		settings: []string{"-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.untrackedCache=false", "-c", "core.askPass="},
-		inherit:  []string{"HOME", "XDG_CONFIG_HOME"},
+		settings: []string{"-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.untrackedCache=false", "-c",
+			"core.askPass="},
+		inherit: []string{"HOME", "XDG_CONFIG_HOME"},
 		env: []string{
 			"GIT_CONFIG_NOSYSTEM=1",
 			"GIT_TERMINAL_PROMPT=0",
@@ -75,7 +76,8 @@ func newCheckout(gitDir, top string) *Checkout {
 		},
 	}
 	p.initReader()
-	const remedy = "if this is a shallow or partial clone, fetch the rest of it (git fetch --unshallow, or git fetch --refetch); otherwise see git fsck"
+	const remedy = "if this is a shallow or partial clone, fetch the rest of it (git fetch --unshallow, or git fetch --refetch); " +
+		"otherwise see git fsck"
 	return &Checkout{repository: newRepository(p, nil, "the repository in "+gitDir, remedy), programs: p, top: top}
 }
 
@@ -236,7 +238,8 @@ func (c *Checkout) DefaultBranch(ctx context.Context) (string, error) {
 	if c.Bare() {
 		return c.Branch(ctx)
 	}
-	out, err := c.runGit(ctx, c.gitCommand(append([]string{"for-each-ref", "--format=%(refname) %(symref)", originPrefix + "HEAD"}, defaultBranches...)...))
+	out, err := c.runGit(ctx, c.gitCommand(append([]string{"for-each-ref", "--format=%(refname) %(symref)", originPrefix + "HEAD"},
+		defaultBranches...)...))
 	if err != nil {
 		return "", c.localError("find the default branch of "+c.name, err)
 	}
@@ -259,7 +262,8 @@ func (c *Checkout) DefaultBranch(ctx context.Context) (string, error) {
 // Branches are the branches and their commits: as the remote has them, as far as
 // was fetched, and those that are only here.
 func (c *Checkout) Branches(ctx context.Context) (map[string]string, error) {
-	out, err := c.runGit(ctx, c.gitCommand("for-each-ref", "--format=%(objectname) %(refname)", "refs/heads/", originPrefix)) // sorted: the remote's come last
+	// sorted: the remote's come last
+	out, err := c.runGit(ctx, c.gitCommand("for-each-ref", "--format=%(objectname) %(refname)", "refs/heads/", originPrefix))
 	if err != nil {
 		return nil, c.localError("list the branches of "+c.name, err)
 	}

@@ -95,9 +95,11 @@ var remoteFailures = []struct {
 }{
 	{regexp.MustCompile(`fsck error`), ErrRejected,
 		"the repository holds objects that git's own checks refuse; see git help fsck"},
-	{regexp.MustCompile(`Authentication failed|could not read (Username|Password)|returned error: (401|403|407)|HTTP Basic: Access denied|Permission denied`), ErrAuth,
+	{regexp.MustCompile(
+		`Authentication failed|could not read (Username|Password)|returned error: (401|403|407)|HTTP Basic: Access denied|Permission denied`), ErrAuth,
 		authHint},
-	{regexp.MustCompile(`repository '.*' not found|returned error: 404|does not appear to be a git repository|Repository not found`), ErrNoRepository,
+	{regexp.MustCompile(`repository '.*' not found|returned error: 404|does not appear to be a git repository|Repository not found`),
+		ErrNoRepository,
 		noRepositoryHint},
 	{regexp.MustCompile(`returned error: 30[12378]|unable to update url base from redirection`), ErrRemote,
 		redirectHint},
@@ -105,7 +107,8 @@ var remoteFailures = []struct {
 
 // damagePattern are messages that can come from a damaged mirror. They can also come
 // from a damaged remote, so they are only a reason to check.
-var damagePattern = regexp.MustCompile(`is corrupt|object file .* is empty|bad object|unable to read|missing (blob|tree|commit)|necessary objects|loose object|inflate|packfile|unable to resolve reference|bad pack|index file|unable to (find|parse|load)|broken ref|bad signature|commit-graph`)
+var damagePattern = regexp.MustCompile(
+	`is corrupt|object file .* is empty|bad object|unable to read|missing (blob|tree|commit)|necessary objects|loose object|inflate|packfile|unable to resolve reference|bad pack|index file|unable to (find|parse|load)|broken ref|bad signature|commit-graph`)
 
 // remoteError classifies the failure of a git command that talks to the
 // remote. A context that the caller has ended stays recognisable.

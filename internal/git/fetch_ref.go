@@ -140,7 +140,8 @@ func refusedHead(err error) *Error {
 // stay single files, so that these leave no pack each.
 func (mp *mirrorPrograms) fetchCommit(ctx context.Context, sha string) error {
 	_, err := mp.runRemote(ctx, "fetch "+sha+" of "+mp.remote.url,
-		"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules", "--", mp.remote.url, sha)
+		"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules", "--",
+		mp.remote.url, sha)
 	return err
 }
 

@@ -32,7 +32,8 @@ func (p *programs) grepFiles(ctx context.Context, commit, expression string, glo
 }
 
 func grepArgs(expression, where string, globs []string) []string {
-	args := []string{"grep", "--text", "--null", "--files-with-matches", "--no-recurse-submodules", "--no-color", "--extended-regexp", "-e", expression}
+	args := []string{"grep", "--text", "--null", "--files-with-matches", "--no-recurse-submodules", "--no-color", "--extended-regexp",
+		"-e", expression}
 	return slices.Concat(args, []string{where, "--"}, globs)
 }
 

@@ -102,7 +102,8 @@ func (m *memory) readCommit(sha string) (*CommitInfo, error) {
 	return &info, nil
 }
 
-func (m *memory) readBlobs(ctx context.Context, commit string, ids []string, limit int64, do func(i int, data []byte, err error) error) error {
+func (m *memory) readBlobs(ctx context.Context, commit string, ids []string, limit int64,
+	do func(i int, data []byte, err error) error) error {
 	for i, id := range ids {
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("read files of %s: %w", commit, err)

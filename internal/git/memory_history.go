@@ -83,7 +83,8 @@ func cleanPathspecs(paths []string) ([]string, error) {
 	for _, p := range paths {
 		clean := path.Clean(p)
 		if p == "" || path.IsAbs(clean) || clean == ".." || strings.HasPrefix(clean, "../") {
-			return nil, &Error{Op: fmt.Sprintf("find %q", shortenForLog(p)), Kind: ErrInvalid, Hint: "a path is relative to the repository's root"}
+			return nil, &Error{Op: fmt.Sprintf("find %q", shortenForLog(p)), Kind: ErrInvalid,
+				Hint: "a path is relative to the repository's root"}
 		}
 		out = append(out, clean)
 	}

@@ -38,7 +38,8 @@ func OpenMemory(r *MemoryRemote, o MemoryOptions) *Mirror {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	e := &memoryMirror{memory: memory{objects: r.engine.objects, signingKey: o.SigningKey}, remote: r, opts: o, refs: map[string]string{}, kept: map[string]time.Time{}}
+	e := &memoryMirror{memory: memory{objects: r.engine.objects, signingKey: o.SigningKey}, remote: r, opts: o, refs: map[string]string{},
+		kept: map[string]time.Time{}}
 	m := newMirror(e, newRepository(e, o.Caches, "the mirror in memory", "it never had it"), o.Now)
 	m.url, m.author, m.remoteSigner = "memory:", o.Author, o.RemoteSigner
 	return m
@@ -224,7 +225,8 @@ func (m *memoryMirror) maintain(ctx context.Context) error {
 	defer m.refsMu.Unlock()
 	oldest := m.opts.Now().Add(-keepUnpushedFor)
 	for ref := range m.refs {
-		if day, _, _ := strings.Cut(strings.TrimPrefix(ref, signedPrefix), "/"); strings.HasPrefix(ref, signedPrefix) && day < oldest.UTC().Format(keepDay) {
+		if day, _, _ := strings.Cut(strings.TrimPrefix(ref, signedPrefix), "/"); strings.HasPrefix(ref, signedPrefix) &&
+			day < oldest.UTC().Format(keepDay) {
 			delete(m.refs, ref)
 		}
 	}

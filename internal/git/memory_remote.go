@@ -28,7 +28,8 @@ var remoteIdent = Ident{Name: "remote", Email: "remote@localhost"}
 // NewMemoryRemote makes an empty one.
 func NewMemoryRemote() *MemoryRemote {
 	e := &memory{objects: newMemoryObjects()}
-	return &MemoryRemote{engine: e, heads: map[string]string{}, refs: map[string]string{}, repository: newRepository(e, nil, "the remote in memory", "it never had it")}
+	return &MemoryRemote{engine: e, heads: map[string]string{}, refs: map[string]string{},
+		repository: newRepository(e, nil, "the remote in memory", "it never had it")}
 }
 
 // Heads are all branches with their commits. The map is the caller's.

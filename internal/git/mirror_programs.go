@@ -84,7 +84,8 @@ func (mp *mirrorPrograms) adoptFormerDir() {
 		return
 	}
 	if err := os.Rename(former, mp.dir); err != nil {
-		mp.log.Warn("an earlier version's mirror can't be moved, so the repository is fetched anew", zap.String("from", former), zap.Error(err))
+		mp.log.Warn("an earlier version's mirror can't be moved, so the repository is fetched anew", zap.String("from", former),
+			zap.Error(err))
 		return
 	}
 	mp.log.Info("moved an earlier version's mirror", zap.String("from", former))

@@ -62,7 +62,8 @@ func isSHA(s string) bool {
 // is ever read as an option or as git's revision syntax.
 func checkSHA(sha string) error {
 	if !isSHA(sha) {
-		return &Error{Op: fmt.Sprintf("commit %q", shortenForLog(sha)), Kind: ErrInvalid, Hint: "40 hexadecimal digits in lower case are expected"}
+		return &Error{Op: fmt.Sprintf("commit %q", shortenForLog(sha)), Kind: ErrInvalid,
+			Hint: "40 hexadecimal digits in lower case are expected"}
 	}
 	return nil
 }

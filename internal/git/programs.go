@@ -109,7 +109,8 @@ func (p *programs) findMergeBase(ctx context.Context, a, b string) (sha string, 
 		return "", false, nil
 	}
 	if why := pastLimits(err); why != "" {
-		return "", false, &Error{Op: "find what " + a + " and " + b + " have in common", Kind: ErrTooLarge, Hint: "finding what it is based on " + why}
+		return "", false, &Error{Op: "find what " + a + " and " + b + " have in common", Kind: ErrTooLarge,
+			Hint: "finding what it is based on " + why}
 	}
 	if err != nil {
 		return "", false, p.localError("find what "+a+" and "+b+" have in common", err)

@@ -134,7 +134,8 @@ func (mp *mirrorPrograms) explainRejection(ctx context.Context, op string, s Pus
 	case strings.Contains(reason, "stale info"):
 		return &Error{Op: op, Kind: ErrLeaseLost, Err: errors.New("it has moved and come back meanwhile")}
 	}
-	return &Error{Op: op, Kind: ErrRejected, Err: errors.New(shortenForLog(reason)), Hint: "check the branch's protection and the remote's hooks: " + cmp.Or(messages, "it gives no reason")}
+	return &Error{Op: op, Kind: ErrRejected, Err: errors.New(shortenForLog(reason)),
+		Hint: "check the branch's protection and the remote's hooks: " + cmp.Or(messages, "it gives no reason")}
 }
 
 // parseRejection finds in the output of push --porcelain whether the ref was

@@ -71,7 +71,8 @@ func (mp *mirrorPrograms) runRemoteWithin(ctx context.Context, limits proc.Limit
 }
 
 // tryRemote runs it once, and gives the password that it ran with; empty: none.
-func (mp *mirrorPrograms) tryRemote(ctx context.Context, limits proc.Limits, op string, args []string) (out []byte, password string, err error) {
+func (mp *mirrorPrograms) tryRemote(ctx context.Context, limits proc.Limits, op string, args []string) (out []byte, password string,
+	err error) {
 	c := mp.gitCommand(args...)
 	c.Limits = limits
 	secrets, err := mp.addCredentials(ctx, &c)

@@ -40,7 +40,8 @@ func (c *Checkout) Scratch(ctx context.Context) (*Scratch, error) {
 	if err != nil {
 		return fail(err)
 	}
-	p, err := newMirrorPrograms(ctx, Options{Dir: filepath.Join(parent, "git"), URL: c.dir, Author: Ident{Name: "liftlock", Email: "liftlock@localhost"}})
+	p, err := newMirrorPrograms(ctx, Options{Dir: filepath.Join(parent, "git"), URL: c.dir,
+		Author: Ident{Name: "liftlock", Email: "liftlock@localhost"}})
 	if err != nil {
 		return fail(errors.Join(err, os.RemoveAll(parent)))
 	}
@@ -98,7 +99,8 @@ func (s *Scratch) fillFolder() error {
 			return err
 		}
 	}
-	copies := map[string]string{filepath.Join(common, "info", "exclude"): "info/exclude", filepath.Join(common, "shallow"): "shallow", filepath.Join(s.checkout.dir, "index"): "index"}
+	copies := map[string]string{filepath.Join(common, "info", "exclude"): "info/exclude", filepath.Join(common, "shallow"): "shallow",
+		filepath.Join(s.checkout.dir, "index"): "index"}
 	shared, err := filepath.Glob(filepath.Join(escapeGlob(s.checkout.dir), "sharedindex.*")) // of a split index
 	if err != nil {
 		return err
@@ -170,7 +172,8 @@ func (s *Scratch) CommitWorkingTree(ctx context.Context, at time.Time) (string, 
 	settings, err := s.conversions(ctx)
 	var changed []byte
 	if err == nil {
-		changed, err = s.runGit(ctx, s.onWorkingTree(settings, "ls-files", "-z", "-t", "--stage", "--modified", "--deleted", "--others", "--exclude-standard"))
+		changed, err = s.runGit(ctx, s.onWorkingTree(settings, "ls-files", "-z", "-t", "--stage", "--modified", "--deleted", "--others",
+			"--exclude-standard"))
 	}
 	wg.Wait()
 	switch {
@@ -209,7 +212,8 @@ func (s *Scratch) commitTree(ctx context.Context, head, tree string, at time.Tim
 	}
 	c := s.gitCommand(append(args, tree)...)
 	for _, who := range []string{"AUTHOR", "COMMITTER"} {
-		c.Env = append(slices.Clip(c.Env), "GIT_"+who+"_NAME="+s.opts.Author.Name, "GIT_"+who+"_EMAIL="+s.opts.Author.Email, fmt.Sprintf("GIT_%s_DATE=%d +0000", who, at.Unix()))
+		c.Env = append(slices.Clip(c.Env), "GIT_"+who+"_NAME="+s.opts.Author.Name, "GIT_"+who+"_EMAIL="+s.opts.Author.Email,
+			fmt.Sprintf("GIT_%s_DATE=%d +0000", who, at.Unix()))
 	}
 	out, err := s.runGit(ctx, c)
 	if err != nil {

@@ -71,7 +71,8 @@ func (mp *mirrorPrograms) trySmart(ctx context.Context, op string, call func(ctx
 	return err
 }
 
-func (mp *mirrorPrograms) trySmartOnce(ctx context.Context, op string, call func(ctx context.Context, who smarthttp.Credentials) error) (password string, err error) {
+func (mp *mirrorPrograms) trySmartOnce(ctx context.Context, op string,
+	call func(ctx context.Context, who smarthttp.Credentials) error) (password string, err error) {
 	var who smarthttp.Credentials
 	if who.User, who.Password, err = mp.credentials(ctx); err != nil {
 		return "", &Error{Op: op, Kind: ErrAuth, Err: fmt.Errorf("get the credentials: %w", err)}
@@ -111,7 +112,8 @@ func smartError(ctx context.Context, op string, err error, redact func(string) s
 		e.Hint = tooLongHint
 	case errors.As(err, &status):
 		return statusError(e, status.Status)
-	case errors.Is(err, smarthttp.ErrNotSpoken), errors.Is(err, smarthttp.ErrTooLarge), errors.As(err, &refused), errors.As(err, &local), errors.Is(err, errLeaveToPrograms):
+	case errors.Is(err, smarthttp.ErrNotSpoken), errors.Is(err, smarthttp.ErrTooLarge), errors.As(err, &refused), errors.As(err, &local),
+		errors.Is(err, errLeaveToPrograms):
 		return fmt.Errorf("%w: %w", errLeaveToPrograms, err)
 	}
 	return e
@@ -169,6 +171,7 @@ func (mp *mirrorPrograms) leftToPrograms(why error) {
 	if errors.Is(why, smarthttp.ErrNotSpoken) || errors.Is(why, smarthttp.ErrTooLarge) || errors.As(why, &refused) {
 		until := mp.opts.Now().Add(unusableFor)
 		mp.smart.unusableUntil.Store(&until)
-		mp.log.Info("the remote doesn't speak version 2 of Git's protocol as expected; for an hour git's programs talk to it, with more requests", zap.Error(why))
+		mp.log.Info("the remote doesn't speak version 2 of Git's protocol as expected; for an hour git's programs talk to it, with more "+
+			"requests", zap.Error(why))
 	}
 }

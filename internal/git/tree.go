@@ -164,7 +164,8 @@ const maxFolderSize = 8 << 20
 // parseAndCacheTree parses a tree object and keeps the listing.
 func (r *repository) parseAndCacheTree(o object) ([]treeEntry, error) {
 	if len(o.data) > maxFolderSize {
-		return nil, &Error{Op: "read tree " + o.sha, Kind: ErrTooLarge, Hint: fmt.Sprintf("it has a folder whose list takes more than %d MiB", maxFolderSize>>20)}
+		return nil, &Error{Op: "read tree " + o.sha, Kind: ErrTooLarge,
+			Hint: fmt.Sprintf("it has a folder whose list takes more than %d MiB", maxFolderSize>>20)}
 	}
 	entries, err := parseTree(o.data)
 	if o.kind != "tree" {

@@ -13,8 +13,10 @@ import (
 
 // words are what a pipeline's file calls the kinds of events that can be told.
 var words = map[string]string{
-	"opened": "opened", "waiting": "waiting", "merged": "merged", "unjudged": "unjudged", "ungated": "unjudged", "verified": "verified", "degraded": "degraded", "revert-opened": "reverted",
-	"failed": "failed", "untold": "failed", "held": "held", "diverged": "diverged", "skipped": "skipped", "drifted": "drifted", "storm": "limit",
+	"opened": "opened", "waiting": "waiting", "merged": "merged", "unjudged": "unjudged", "ungated": "unjudged", "verified": "verified",
+	"degraded": "degraded", "revert-opened": "reverted",
+	"failed": "failed", "untold": "failed", "held": "held", "diverged": "diverged", "skipped": "skipped", "drifted": "drifted",
+	"storm": "limit",
 }
 
 // wordOf is an event's word; empty: nobody is told of such.
@@ -48,7 +50,8 @@ func (n *Notifier) message(ctx context.Context, batch []store.Event) message {
 	m := message{word: wordOf(&batch[0])}
 	for i := range batch {
 		e := &batch[i]
-		it := item{ID: fmt.Sprintf("liftlock-%d-%d", e.Seq, e.At.UnixMicro()), At: e.At, Word: m.word, Repository: e.Repo, Pipeline: e.Pipeline, Component: e.Component, Environment: e.Environment,
+		it := item{ID: fmt.Sprintf("liftlock-%d-%d", e.Seq, e.At.UnixMicro()), At: e.At, Word: m.word, Repository: e.Repo,
+			Pipeline: e.Pipeline, Component: e.Component, Environment: e.Environment,
 			Pull: e.Pull, Text: e.Message, ConsoleURL: n.consoleURL(e)}
 		if e.Pull > 0 {
 			it.PullURL = n.o.PullURL(ctx, e.Repo, e.Pull)

@@ -227,7 +227,8 @@ func (n *Notifier) send(ctx context.Context, name string, p position, batch []st
 	case ctx.Err() != nil:
 		return now, err
 	case errors.As(err, &failed) && failed.refused && p.Tries+1 >= maxRefusals:
-		n.o.Log.Error("a notification was refused and is left out", zap.String("channel", name), zap.Int("events", len(batch)), zap.String("first", batch[0].Message), zap.Error(err))
+		n.o.Log.Error("a notification was refused and is left out", zap.String("channel", name), zap.Int("events", len(batch)),
+			zap.String("first", batch[0].Message), zap.Error(err))
 		p = p.moveOn(until, batch)
 	default:
 		p.Tries++
@@ -258,7 +259,8 @@ func (p position) moveOn(until int64, batch []store.Event) position {
 // and wait when to look again where they aren't all there yet. Others may come in between what
 // belongs together, as a revert opens between two of many that degrade, and are told after it;
 // but of one component nothing is told before what was earlier.
-func (n *Notifier) choose(ctx context.Context, name string, all []store.Event, sent []int64) (batch []store.Event, until int64, wait time.Time) {
+func (n *Notifier) choose(ctx context.Context, name string, all []store.Event, sent []int64) (batch []store.Event, until int64,
+	wait time.Time) {
 	now := n.o.Clock.Now()
 	single := n.senders[name].single()
 	left := map[string]bool{} // components of which something is left for a later message
@@ -275,7 +277,8 @@ func (n *Notifier) choose(ctx context.Context, name string, all []store.Event, s
 			return batch, until, time.Time{}
 		case !known, !wanted, now.Sub(e.At) > maxAge:
 			if wanted || !known {
-				n.o.Log.Warn("a notification is too old and is left out", zap.String("channel", name), zap.Time("of", e.At), zap.String("message", e.Message))
+				n.o.Log.Warn("a notification is too old and is left out", zap.String("channel", name), zap.Time("of", e.At),
+					zap.String("message", e.Message))
 			}
 			isDone = true
 		case single:

@@ -75,7 +75,8 @@ func newSender(c Channel, client *http.Client, now func() time.Time) (sender, er
 
 // retryDelay is how long to wait after so many tries that failed.
 func retryDelay(tries int, why *sendError) time.Duration {
-	b := backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstDelay), backoff.WithMultiplier(2), backoff.WithRandomizationFactor(0), backoff.WithMaxInterval(maxDelay), backoff.WithMaxElapsedTime(0))
+	b := backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstDelay), backoff.WithMultiplier(2),
+		backoff.WithRandomizationFactor(0), backoff.WithMaxInterval(maxDelay), backoff.WithMaxElapsedTime(0))
 	d := b.NextBackOff()
 	for range min(tries, 10) - 1 {
 		d = b.NextBackOff()
@@ -122,7 +123,8 @@ func (p poster) post(ctx context.Context, contentType string, body []byte, heade
 	if res.StatusCode >= 200 && res.StatusCode < 300 {
 		return nil
 	}
-	e := &sendError{err: fmt.Errorf("the receiver answered %d: %s", res.StatusCode, cmp.Or(clip(p.redact(strings.ToValidUTF8(string(answer), ""))), "nothing")), after: p.retryAfter(res.Header)}
+	e := &sendError{err: fmt.Errorf("the receiver answered %d: %s", res.StatusCode,
+		cmp.Or(clip(p.redact(strings.ToValidUTF8(string(answer), ""))), "nothing")), after: p.retryAfter(res.Header)}
 	switch res.StatusCode {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity:
 		e.refused = true
@@ -235,6 +237,8 @@ func (t teamsSender) send(ctx context.Context, m message) error {
 	}) {
 		body = append(body, block(line, nil))
 	}
-	card := map[string]any{"$schema": "http://adaptivecards.io/schemas/adaptive-card.json", "type": "AdaptiveCard", "version": "1.4", "body": body}
-	return t.postJSON(ctx, map[string]any{"type": "message", "attachments": []any{map[string]any{"contentType": "application/vnd.microsoft.card.adaptive", "content": card}}})
+	card := map[string]any{"$schema": "http://adaptivecards.io/schemas/adaptive-card.json", "type": "AdaptiveCard", "version": "1.4",
+		"body": body}
+	return t.postJSON(ctx, map[string]any{"type": "message", "attachments": []any{
+		map[string]any{"contentType": "application/vnd.microsoft.card.adaptive", "content": card}}})
 }

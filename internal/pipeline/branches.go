@@ -64,7 +64,8 @@ func (c *checker) checkBranch(at string, i int, s *Spec) {
 	for j := range i {
 		switch other := s.Environments[j].Branch; {
 		case other == e.Branch:
-			c.Errorf(key, "%q is the branch of spec.environments[%d] already: a pull request to it would change both environments; give each its own", e.Branch, j)
+			c.Errorf(key, "%q is the branch of spec.environments[%d] already: a pull request to it would change both environments; give "+
+				"each its own", e.Branch, j)
 			return
 		case strings.HasPrefix(other, e.Branch+"/"), strings.HasPrefix(e.Branch, other+"/") && other != "":
 			c.Errorf(key, "Git can't have both %q and %q, the branch of spec.environments[%d]; rename one", e.Branch, other, j)

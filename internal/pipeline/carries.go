@@ -25,7 +25,8 @@ func (p *Pipeline) MayCarryFrom(file, environment, component string, keys ...str
 	return slices.ContainsFunc(p.Spec.Carry, func(c Carry) bool {
 		var globs []string
 		for _, pick := range []*FieldPick{c.YAML, c.JSON} {
-			if pick != nil && (len(keys) == 0 || slices.ContainsFunc(pick.Paths, func(path string) bool { return placeholder.EndsIn(path, keys) })) {
+			if pick != nil && (len(keys) == 0 || slices.ContainsFunc(pick.Paths,
+				func(path string) bool { return placeholder.EndsIn(path, keys) })) {
 				globs = append(globs, pick.Files...)
 			}
 		}

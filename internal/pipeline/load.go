@@ -58,7 +58,8 @@ func loadDocuments(fsys fs.FS) ([]document, error) {
 			return nil, fmt.Errorf("read the pipeline file %s: %w", file, err)
 		}
 		if total += len(contents[i]); total > maxTotal {
-			return nil, strictyaml.Errors{{File: file, Message: fmt.Sprintf("the pipeline files have more than %d bytes together, which is too many", maxTotal)}}
+			return nil, strictyaml.Errors{{File: file, Message: fmt.Sprintf("the pipeline files have more than %d bytes together, which "+
+				"is too many", maxTotal)}}
 		}
 	}
 	var all []document
@@ -106,7 +107,8 @@ func findPipelineFiles(fsys fs.FS) ([]string, error) {
 	case len(files) > 0 && len(inFolder) > 0:
 		return nil, strictyaml.Errors{{File: FileName, Message: "there is also " + inFolder[0] + "; keep the file or the folder, not both"}}
 	case len(inFolder) > maxFiles:
-		return nil, strictyaml.Errors{{File: FolderName, Message: fmt.Sprintf("%d pipeline files are too many; at most %d", len(inFolder), maxFiles)}}
+		return nil, strictyaml.Errors{{File: FolderName, Message: fmt.Sprintf("%d pipeline files are too many; at most %d",
+			len(inFolder), maxFiles)}}
 	case len(files)+len(inFolder) > 0:
 		return append(files, inFolder...), nil
 	}

@@ -46,7 +46,8 @@ func checkNames(documents []document, names ServerNames) error {
 	for _, d := range documents {
 		c := &checker{strictyaml.Checker{Doc: d.Document}}
 		if d.pipeline.Spec.Deployments && len(names.NoDeployments) > 0 {
-			c.Errorf("spec.deployments", "no forge of the server's file keeps deployments (%s): leave it out", strings.Join(names.NoDeployments, ", "))
+			c.Errorf("spec.deployments", "no forge of the server's file keeps deployments (%s): leave it out",
+				strings.Join(names.NoDeployments, ", "))
 		}
 		for i, n := range d.pipeline.Spec.Notify {
 			c.checkServerName(fmt.Sprintf("spec.notify[%d].to", i), "channel", n.To, names.Channels)

@@ -52,7 +52,8 @@ func ParseSource(text string) (Source, error) {
 			rest = strings.ReplaceAll(rest, valueHolder, "")
 		}
 		if strings.ContainsAny(rest, "{}") {
-			return Source{}, fmt.Errorf("the %s %q has something between braces that isn't known there: only {{component}} in the repository and the revision, and {{value}} in the revision", place, part)
+			return Source{}, fmt.Errorf("the %s %q has something between braces that isn't known there: only {{component}} in the "+
+				"repository and the revision, and {{value}} in the revision", place, part)
 		}
 	}
 	if !strings.Contains(s.revision, valueHolder) {
@@ -87,6 +88,7 @@ func isRepoName(name string) bool {
 // isRevision says that a text can be a revision's name, as git-check-ref-format has it,
 // and can't be read as two.
 func isRevision(text string) bool {
-	return len(text) <= maxRevisionText && revisionNamed.MatchString(text) && !strings.Contains(text, "..") && !strings.Contains(text, "//") &&
+	return len(text) <= maxRevisionText && revisionNamed.MatchString(text) && !strings.Contains(text, "..") &&
+		!strings.Contains(text, "//") &&
 		!strings.HasSuffix(text, "/") && !strings.HasSuffix(text, ".") && !strings.HasSuffix(text, ".lock")
 }

@@ -72,7 +72,8 @@ func (c *checker) checkEntry(at, manifests, objects string, m ManifestSource, ar
 	case len(given) > 1:
 		c.Errorf(at, "%s are both given; an entry takes one of them", strings.Join(given[:2], " and "))
 	case len(given) == 0:
-		c.Errorf(at, "path is missing: a glob of %s; or kustomize or helm, for a folder or a chart that makes them; or live, for %s", manifests, objects)
+		c.Errorf(at, "path is missing: a glob of %s; or kustomize or helm, for a folder or a chart that makes them; or live, for %s",
+			manifests, objects)
 	case live && hasArgoCD:
 		c.Errorf(at+".argocd", "goes into live here, which says where the object runs")
 	case live:
@@ -99,7 +100,8 @@ func (c *checker) checkChart(at string, h *HelmSource) {
 	for i, name := range h.ValueFiles {
 		isAddress := name == "" || strings.Contains(name, "://")
 		if isAddress || !strings.HasPrefix(name, "/") && !fs.ValidPath(path.Join(h.Path, name)) {
-			c.Errorf(fmt.Sprintf("%s.valueFiles[%d]", at, i), "%q is no file of this repository, from the chart's folder or, with a leading /, from the root", name)
+			c.Errorf(fmt.Sprintf("%s.valueFiles[%d]", at, i), "%q is no file of this repository, from the chart's folder or, with a "+
+				"leading /, from the root", name)
 		}
 	}
 }

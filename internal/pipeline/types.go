@@ -343,7 +343,8 @@ type Notification struct {
 }
 
 // NotificationEvents are the words of Notification.On.
-var NotificationEvents = []string{"opened", "waiting", "merged", "verified", "degraded", "reverted", "failed", "held", "diverged", "skipped", "unjudged", "drifted", "limit"}
+var NotificationEvents = []string{"opened", "waiting", "merged", "verified", "degraded", "reverted", "failed", "held", "diverged",
+	"skipped", "unjudged", "drifted", "limit"}
 
 // BreakGlass says who may skip gates. At least one of users and teams is set.
 type BreakGlass struct {

@@ -109,7 +109,8 @@ func (c *checker) checkListLengths(s *Spec) {
 		c.checkAtMost(at+".gates", len(e.Gates), maxGates)
 	}
 	if expressions > maxExpressions {
-		c.Errorf("spec.environments", "%d gates with an expression or a metric's condition are too many; at most %d", expressions, maxExpressions)
+		c.Errorf("spec.environments", "%d gates with an expression or a metric's condition are too many; at most %d", expressions,
+			maxExpressions)
 	}
 	c.checkAtMost("spec.applicationSets", len(s.ApplicationSets), maxListed)
 	c.checkAtMost("spec.applications", len(s.Applications), maxListed)
@@ -206,14 +207,18 @@ func (c *checker) checkCarry(entries []Carry) {
 			// A skipped field makes the two environments' releases differ in
 			// identity, by which everything downstream is judged: a revert would
 			// put another release in quarantine than the one that is promoted.
-			c.Errorf(at+".whenAbsent", "skip is not supported, because an environment that lacks a field would carry another release than the one it was given; carry the field where all environments have it, or use add or refuse")
+			c.Errorf(at+".whenAbsent", "skip is not supported, because an environment that lacks a field would carry another release "+
+				"than the one it was given; carry the field where all environments have it, or use add or refuse")
 		} else {
 			c.OneOf(at+".whenAbsent", e.WhenAbsent, WhenAbsentAdd, WhenAbsentRefuse)
 		}
-		c.checkNameGlobs(at+".kustomizeImages", "image names", e.KustomizeImages, "placeholders are for yaml, json and files; carry yaml with a path like images[name=registry.example/{{component}}].newTag")
-		c.checkNameGlobs(at+".kustomizeRefs", "addresses", e.KustomizeRefs, "placeholders are for yaml, json and files; write a * for what differs")
+		c.checkNameGlobs(at+".kustomizeImages", "image names", e.KustomizeImages,
+			"placeholders are for yaml, json and files; carry yaml with a path like images[name=registry.example/{{component}}].newTag")
+		c.checkNameGlobs(at+".kustomizeRefs", "addresses", e.KustomizeRefs,
+			"placeholders are for yaml, json and files; write a * for what differs")
 		if len(e.KustomizeRefs) > 0 && e.WhenAbsent == WhenAbsentAdd {
-			c.Errorf(at+".whenAbsent", "add is not for kustomizeRefs: a remote base that an environment lacks is added by hand, with its ref")
+			c.Errorf(at+".whenAbsent", "add is not for kustomizeRefs: a remote base that an environment lacks is added by hand, with its "+
+				"ref")
 		}
 		c.checkFieldPick(at+".yaml", e.YAML)
 		c.checkFieldPick(at+".json", e.JSON)

@@ -140,15 +140,18 @@ func (ev *evaluator) closeWrongKind(e *Env, st *EnvState) {
 	p := e.WrongKind
 	if p.Held {
 		st.Promotion = Held
-		st.addReason("hold", fmt.Sprintf("#%d from before spec.batch became %s has the label liftlock/hold; nothing else opens until it is lifted or #%d is closed", p.Number, ev.spec.Batch, p.Number))
+		st.addReason("hold", fmt.Sprintf("#%d from before spec.batch became %s has the label liftlock/hold; nothing else opens until it "+
+			"is lifted or #%d is closed", p.Number, ev.spec.Batch, p.Number))
 		return
 	}
 	if p.HeadState == HeadModified {
-		st.addReason("unsound", fmt.Sprintf("%s; spec.batch is %s by now, and nothing else opens until #%d is closed", p.HeadReason, ev.spec.Batch, p.Number))
+		st.addReason("unsound", fmt.Sprintf("%s; spec.batch is %s by now, and nothing else opens until #%d is closed", p.HeadReason,
+			ev.spec.Batch, p.Number))
 		return
 	}
 	st.addReason("batch", fmt.Sprintf("#%d is closed first: spec.batch is %s by now", p.Number, ev.spec.Batch))
-	ev.addAction(Close{Environment: e.Name, Pull: p.Number, Members: ev.membersOf(p), Why: fmt.Sprintf("spec.batch is %s by now: what is ready opens anew that way", ev.spec.Batch)})
+	ev.addAction(Close{Environment: e.Name, Pull: p.Number, Members: ev.membersOf(p),
+		Why: fmt.Sprintf("spec.batch is %s by now: what is ready opens anew that way", ev.spec.Batch)})
 }
 
 // reasonNotToJoin says why a component that is ready can't join the open pull request
@@ -198,7 +201,8 @@ func (ev *evaluator) reasonToLeave(e *Env) string {
 func unverifiedReason(member *ComponentFacts, e *Env, a *Arrival) string {
 	name := member.Unit.Component + " " + cmp.Or(a.Name, wording.Short(a.Release))
 	if !e.Release.OK || !e.Landed.OK {
-		return fmt.Sprintf("%s came with it, and %s can't be read now: %s", name, e.Name, cmp.Or(e.Release.Err, e.Landed.Err, "not read yet"))
+		return fmt.Sprintf("%s came with it, and %s can't be read now: %s", name, e.Name,
+			cmp.Or(e.Release.Err, e.Landed.Err, "not read yet"))
 	}
 	r, l := rollUpTargets(e), e.Landed.Value
 	if l.Commit == a.Commit {
@@ -211,7 +215,8 @@ func unverifiedReason(member *ComponentFacts, e *Env, a *Arrival) string {
 		return ""
 	}
 	if now := e.currentArrival(); now == nil || !now.IsVerified() || r.state == Degraded {
-		return fmt.Sprintf("%s came with it, and %s, which took its place in %s, is not verified: %s", name, e.Release.Value, e.Name, r.reason)
+		return fmt.Sprintf("%s came with it, and %s, which took its place in %s, is not verified: %s", name, e.Release.Value,
+			e.Name, r.reason)
 	}
 	return ""
 }

@@ -40,7 +40,8 @@ type batchPlan struct {
 
 // planBatches plans environment by environment, the first of the pipeline first.
 func (d *Decision) planBatches(f *Facts, intents [][]PullAction, othersWork []map[string]bool) {
-	b := &batchPlanner{facts: f, decision: d, intents: intents, othersWork: othersWork, components: map[string]int{}, reverting: map[string]bool{}}
+	b := &batchPlanner{facts: f, decision: d, intents: intents, othersWork: othersWork, components: map[string]int{},
+		reverting: map[string]bool{}}
 	var envs []string
 	for i := range f.Components {
 		b.components[f.Components[i].Unit.Component] = i
@@ -121,8 +122,9 @@ func (b *batchPlanner) planPromotion(env string) {
 		b.addAction(Open{Environment: env, Tip: j.tip, Release: BatchID(j.next), Name: formatMembers(j.next), Members: j.next, Batch: true})
 		return
 	}
-	b.addAction(Replace{Environment: env, Pull: j.pull.Number, Head: j.pull.Head, Tip: j.tip, Release: BatchID(j.next), Name: formatMembers(j.next),
-		Why: strings.Join(append(j.leaveReasons, j.replaceReasons...), "; "), Members: j.next, Batch: true})
+	b.addAction(Replace{Environment: env, Pull: j.pull.Number, Head: j.pull.Head, Tip: j.tip, Release: BatchID(j.next),
+		Name: formatMembers(j.next),
+		Why:  strings.Join(append(j.leaveReasons, j.replaceReasons...), "; "), Members: j.next, Batch: true})
 }
 
 // limitMembers leaves those behind for whom there is no room; who is in it already stays.
@@ -140,7 +142,8 @@ func (b *batchPlanner) limitMembers(j *batchPlan) {
 	}
 	slices.SortStableFunc(j.next, func(x, y Member) int { return cmp.Compare(joins(x), joins(y)) })
 	for _, p := range j.next[maxMembers:] {
-		b.addReason(p.Component, j.env, "limit", fmt.Sprintf("one pull request moves at most %d components; it goes with the next", maxMembers))
+		b.addReason(p.Component, j.env, "limit", fmt.Sprintf("one pull request moves at most %d components; it goes with the next",
+			maxMembers))
 	}
 	j.next = j.next[:maxMembers]
 	slices.SortFunc(j.next, byName)
@@ -350,7 +353,8 @@ func (b *batchPlanner) mergeWhenAllReady(j *batchPlan) {
 		return
 	}
 	for component := range j.merges {
-		b.addReason(component, j.env, "together", fmt.Sprintf("#%d also moves %s, which may not be merged yet: %s", j.pull.Number, j.current[late].Component, b.firstObstacle(j, j.current[late].Component)))
+		b.addReason(component, j.env, "together", fmt.Sprintf("#%d also moves %s, which may not be merged yet: %s", j.pull.Number,
+			j.current[late].Component, b.firstObstacle(j, j.current[late].Component)))
 	}
 }
 

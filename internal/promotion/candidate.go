@@ -87,7 +87,8 @@ func (ev *evaluator) findCandidates(e *Env, requested bool) []candidate {
 					c.Rank = u.arrivalRank(a.Release)
 				}
 				if a.By == ByBaseline && a == u.currentArrival() {
-					c.Since = slices.MinFunc([]time.Time{c.Since, u.Landed.Value.At}, time.Time.Compare) // what has differed for longest comes first
+					// what has differed for longest comes first
+					c.Since = slices.MinFunc([]time.Time{c.Since, u.Landed.Value.At}, time.Time.Compare)
 				}
 				if u.isReverted(i) {
 					c.RevertedFrom = u.Name
@@ -208,7 +209,8 @@ func (ev *evaluator) reasonNotToCome(e *Env, c *candidate, forced *PendingComman
 		return Reason{Code: codeWithdrawn, Text: why}, nil
 	}
 	if c.RevertedFrom != "" {
-		return Reason{Code: "unverified", Text: fmt.Sprintf("%s has not verified %s again since it was reverted from there", c.RevertedFrom, c.Name)}, nil
+		return Reason{Code: "unverified", Text: fmt.Sprintf("%s has not verified %s again since it was reverted from there", c.RevertedFrom,
+			c.Name)}, nil
 	}
 	why, since := ev.quarantineReason(e, c.Release)
 	v := findVeto(e, c.Release)
@@ -219,7 +221,8 @@ func (ev *evaluator) reasonNotToCome(e *Env, c *candidate, forced *PendingComman
 		return Reason{Code: "quarantined", Text: fmt.Sprintf("%s %s; /liftlock promote %s brings it back", c.Name, why, e.Name)}, nil
 	}
 	if v != nil {
-		return Reason{Code: "closed", Text: fmt.Sprintf("#%d with %s was closed by a person; it stays closed until /liftlock retry or a new release", v.Number, c.Name)}, v
+		return Reason{Code: "closed", Text: fmt.Sprintf("#%d with %s was closed by a person; it stays closed until /liftlock retry or a "+
+			"new release", v.Number, c.Name)}, v
 	}
 	return Reason{}, nil
 }
@@ -244,17 +247,22 @@ func (ev *evaluator) explainNoCandidate(e *Env, st *EnvState) {
 		case blocked != "" && here != nil && here.IsVerified():
 			st.addReason("together", fmt.Sprintf("%s in %s goes on when all that came with it do: %s", u.Release.Value, name, blocked))
 		case l.By == ByBaseline && ev.adopts(u):
-			st.addReason("unverified", fmt.Sprintf("%s has not verified %s, which it carries since before the pipeline came in: %s", name, u.Release.Value, ev.rollups[name].reason))
+			st.addReason("unverified", fmt.Sprintf("%s has not verified %s, which it carries since before the pipeline came in: %s", name,
+				u.Release.Value, ev.rollups[name].reason))
 		case l.By == ByBaseline && ev.spec.Adopt == pipeline.AdoptConverge:
-			st.addReason("baseline", fmt.Sprintf("%s carries %s since before the pipeline came in, and no environment before it verified that; what comes through %s moves, or /liftlock promote %s", name, u.Release.Value, strings.Join(u.Spec.After, ", "), e.Name))
+			st.addReason("baseline", fmt.Sprintf("%s carries %s since before the pipeline came in, and no environment before it verified "+
+				"that; what comes through %s moves, or /liftlock promote %s", name, u.Release.Value, strings.Join(u.Spec.After,
+				", "), e.Name))
 		case l.By == ByBaseline:
-			st.addReason("baseline", fmt.Sprintf("%s carries %s since before the pipeline came in (adopt: baseline); the next release moves, or /liftlock promote %s", name, u.Release.Value, e.Name))
+			st.addReason("baseline", fmt.Sprintf("%s carries %s since before the pipeline came in (adopt: baseline); the next release "+
+				"moves, or /liftlock promote %s", name, u.Release.Value, e.Name))
 		case l.By == ByPerson && !u.Source():
 			st.addReason("diverged", fmt.Sprintf("%s was changed by hand to %s; that is not carried on", name, u.Release.Value))
 		case l.By == ByRevert:
 			st.addReason("reverted", fmt.Sprintf("%s is back at %s after a revert", name, u.Release.Value))
 		case here != nil && here.IsVerified():
-			st.addReason("unverified", fmt.Sprintf("%s has verified %s; it moves when all of %s have", name, u.Release.Value, strings.Join(e.Spec.After, ", ")))
+			st.addReason("unverified", fmt.Sprintf("%s has verified %s; it moves when all of %s have", name, u.Release.Value,
+				strings.Join(e.Spec.After, ", ")))
 		default:
 			r := ev.rollups[name]
 			st.addReason("unverified", fmt.Sprintf("%s has not verified %s: %s", name, u.Release.Value, r.reason))

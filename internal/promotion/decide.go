@@ -76,7 +76,8 @@ func evaluateComponent(f ComponentFacts, with companions) *evaluator {
 		f.Pipeline = &pipeline.Pipeline{}
 		f.PipelineErr = cmp.Or(f.PipelineErr, "there is none")
 	}
-	j := &evaluator{facts: &f, spec: &f.Pipeline.Spec, with: with, rollups: map[string]rollup{}, ruledOut: map[string][]RuledOut{}, finished: map[int64]bool{}, reverting: map[string]string{},
+	j := &evaluator{facts: &f, spec: &f.Pipeline.Spec, with: with, rollups: map[string]rollup{}, ruledOut: map[string][]RuledOut{},
+		finished: map[int64]bool{}, reverting: map[string]string{},
 		othersWork: map[string]bool{}, candidates: map[candidatesKey][]candidate{}}
 	for i := range f.Envs {
 		j.rollups[f.Envs[i].Name] = rollUpTargets(&f.Envs[i])
@@ -126,7 +127,8 @@ func rollUpTargets(e *Env) rollup {
 	}
 	reason := fmt.Sprintf("synced and healthy on %s", wording.Count(len(e.Targets), "target"))
 	if n := e.countDrifted(); n > 0 {
-		reason = fmt.Sprintf("verified and healthy on %s; %s changed in the cluster since", wording.Count(len(e.Targets), "target"), wording.Plural(n, "was", "were"))
+		reason = fmt.Sprintf("verified and healthy on %s; %s changed in the cluster since", wording.Count(len(e.Targets), "target"),
+			wording.Plural(n, "was", "were"))
 	}
 	for i := range e.Targets {
 		if t := &e.Targets[i]; t.Verdict.OtherImages != "" {
@@ -166,7 +168,8 @@ func (e *Env) currentArrival() *Arrival {
 func (ev *evaluator) evaluateEnv(e *Env) {
 	st := EnvState{Environment: e.Name, Promotion: Idle, Targets: map[string]TargetView{}}
 	for _, t := range e.Targets {
-		st.Targets[t.Name] = TargetView{State: string(t.Verdict.State), Reason: t.Verdict.Reason, Since: t.Verdict.Since, Drift: t.Verdict.Drift,
+		st.Targets[t.Name] = TargetView{State: string(t.Verdict.State), Reason: t.Verdict.Reason, Since: t.Verdict.Since,
+			Drift:  t.Verdict.Drift,
 			Untold: t.Verdict.Untold, Runs: t.Verdict.Runs}
 		ev.recheckAt(t.Verdict.Next)
 	}
@@ -383,7 +386,8 @@ func (ev *evaluator) suppressActions() {
 	var kept []Action
 	refuse := func(a Action, commandID int64) {
 		if commandID != 0 {
-			kept = append(kept, FinishCommand{Environment: a.environment(), ID: commandID, Outcome: "nothing was done: the pipeline's mode is observe"})
+			kept = append(kept, FinishCommand{Environment: a.environment(), ID: commandID,
+				Outcome: "nothing was done: the pipeline's mode is observe"})
 		}
 	}
 	explain := func(a Action) {

@@ -26,7 +26,8 @@ func (ev *evaluator) evaluateDegradation(e *Env, st *EnvState) {
 	}
 	l, r := e.Landed.Value, ev.rollups[e.Name]
 	if l.By == ByPromotion && pending.isOlderThan(l.At) {
-		ev.finishCommand(pending, false, fmt.Sprintf("#%d brought %s to %s only after this was written; /liftlock revert again takes that back", l.Pull, e.Release.Value, e.Name))
+		ev.finishCommand(pending, false, fmt.Sprintf("#%d brought %s to %s only after this was written; /liftlock revert again takes "+
+			"that back", l.Pull, e.Release.Value, e.Name))
 		pending = nil
 	}
 	ev.finishCommand(ev.findOtherBoundCommand("revert", e.Name, e.Release.Value.ID), true, e.Name+" no longer carries it")
@@ -49,12 +50,14 @@ func (ev *evaluator) evaluateDegradation(e *Env, st *EnvState) {
 		return
 	}
 	if l.Batch && !ev.spec.BatchesByEnvironment() {
-		why := fmt.Sprintf("#%d brought %s together, when spec.batch was environment; taking them back is left to people", l.Pull, wording.Count(len(l.Members), "component"))
+		why := fmt.Sprintf("#%d brought %s together, when spec.batch was environment; taking them back is left to people", l.Pull,
+			wording.Count(len(l.Members), "component"))
 		ev.refuseRevert(e, st, pending, why, "")
 		return
 	}
 	if overtaken := ev.with.overtaken[arrivalKey(e.Name, l.Commit)]; overtaken != "" {
-		why := fmt.Sprintf("#%d brought %s together, and they can't all be taken back: %s", l.Pull, wording.Count(len(l.Members), "component"), overtaken)
+		why := fmt.Sprintf("#%d brought %s together, and they can't all be taken back: %s", l.Pull,
+			wording.Count(len(l.Members), "component"), overtaken)
 		ev.refuseRevert(e, st, pending, why, "; a person has to decide")
 		return
 	}
@@ -66,7 +69,8 @@ func (ev *evaluator) evaluateDegradation(e *Env, st *EnvState) {
 			ev.holdDegradation(e, st, code, why, Unclear)
 			return
 		}
-		if !ev.ruledOutOtherCommits(e, st) || !ev.ruledOutSelfRunning(e, st) || !ev.ruledOutIncident(e, st) || !ev.ruledOutImagePulls(e, st) {
+		if !ev.ruledOutOtherCommits(e, st) || !ev.ruledOutSelfRunning(e, st) || !ev.ruledOutIncident(e, st) ||
+			!ev.ruledOutImagePulls(e, st) {
 			return
 		}
 	}
@@ -102,7 +106,8 @@ func (ev *evaluator) reasonNotToRevert(e *Env) (code, why string) {
 		return "hold", "onDegraded: hold; a person decides (/liftlock revert)"
 	}
 	if age := ev.facts.Now.Sub(l.At); age > e.Spec.Verify.WatchWindow() {
-		return "hold", fmt.Sprintf("it was merged longer ago than its watch (%s); nothing that old is reverted by itself (/liftlock revert)", e.Spec.Verify.WatchWindow())
+		return "hold", fmt.Sprintf("it was merged longer ago than its watch (%s); nothing that old is reverted by itself (/liftlock "+
+			"revert)", e.Spec.Verify.WatchWindow())
 	}
 	if p := findRefusedRevert(e); p != nil {
 		return "hold", fmt.Sprintf("the revert #%d was closed by a person (/liftlock retry opens it again)", p.Number)
@@ -113,13 +118,15 @@ func (ev *evaluator) reasonNotToRevert(e *Env) (code, why string) {
 	}
 	for _, t := range e.degradedTargets() {
 		if !t.HealthyBefore.OK {
-			return "hold", fmt.Sprintf("whether %s was well before the merge is not known (%s), so the promotion can't be blamed; a person has to decide (/liftlock revert)", t.Name, cmp.Or(t.HealthyBefore.Err, "no record"))
+			return "hold", fmt.Sprintf("whether %s was well before the merge is not known (%s), so the promotion can't be blamed; a "+
+				"person has to decide (/liftlock revert)", t.Name, cmp.Or(t.HealthyBefore.Err, "no record"))
 		}
 		if !t.HealthyBefore.Value {
 			return "hold", fmt.Sprintf("%s was already unwell before the merge; a person has to decide (/liftlock revert)", t.Name)
 		}
 		if t.Verdict.UnhealthyBefore {
-			return "hold", fmt.Sprintf("%s became unwell before the sync of this release began; a person has to decide (/liftlock revert)", t.Name)
+			return "hold", fmt.Sprintf("%s became unwell before the sync of this release began; a person has to decide (/liftlock revert)",
+				t.Name)
 		}
 		if n := ev.facts.Limits.RevertsByCluster[t.Cluster]; ev.revertLimitReached(n) {
 			return "storm", ev.revertLimitReason(n, "on cluster "+t.Cluster)
@@ -172,7 +179,8 @@ func (ev *evaluator) revertLimitReached(n int) bool {
 }
 
 func (ev *evaluator) revertLimitReason(n int, where string) string {
-	return fmt.Sprintf("%s were opened %s within 10 minutes (limits.revertsPer10Minutes: %d): everything holds; a person has to decide (/liftlock revert)", wording.Count(n, "revert"), where, ev.spec.Limits.RevertsPer10Minutes)
+	return fmt.Sprintf("%s were opened %s within 10 minutes (limits.revertsPer10Minutes: %d): everything holds; a person has to decide "+
+		"(/liftlock revert)", wording.Count(n, "revert"), where, ev.spec.Limits.RevertsPer10Minutes)
 }
 
 // ruledOutOtherCommits finds out whether another commit touched what the degraded targets
@@ -188,7 +196,8 @@ func (ev *evaluator) ruledOutOtherCommits(e *Env, st *EnvState) bool {
 			return false
 		}
 		if len(t.ChangedSince.Value) > 0 {
-			ev.holdDegradation(e, st, "hold", fmt.Sprintf("%s also changed what %s reads since the merge; a person has to decide (/liftlock revert)", strings.Join(shortenCommits(t.ChangedSince.Value), ", "), t.Name), Unclear)
+			ev.holdDegradation(e, st, "hold", fmt.Sprintf("%s also changed what %s reads since the merge; a person has to decide "+
+				"(/liftlock revert)", strings.Join(shortenCommits(t.ChangedSince.Value), ", "), t.Name), Unclear)
 			return false
 		}
 	}
@@ -256,7 +265,8 @@ func (ev *evaluator) openRevert(e *Env, st *EnvState, pending *PendingCommand) {
 	if pending != nil {
 		sure = Unclear
 	}
-	open := OpenRevert{Environment: e.Name, Pull: l.Pull, Release: own.Release, Commit: l.Commit, Tip: e.Tip, Evidence: []Evidence{ev.collectEvidence(e, sure)}, Members: []Member{own}}
+	open := OpenRevert{Environment: e.Name, Pull: l.Pull, Release: own.Release, Commit: l.Commit, Tip: e.Tip,
+		Evidence: []Evidence{ev.collectEvidence(e, sure)}, Members: []Member{own}}
 	if l.Batch {
 		open.Batch, open.Members = true, slices.Clone(l.Members)
 		for i := range open.Members {

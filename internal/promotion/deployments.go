@@ -23,8 +23,9 @@ const (
 
 // Deployments are what the forge was told of the deployments of a unit.
 type Deployments struct {
-	Unsupported string                        `json:"unsupported,omitempty"` // why the forge has none; empty: it has
-	Records     map[string][]DeploymentRecord `json:"records,omitempty"`     // by environment, of what is there and of what was there before
+	Unsupported string `json:"unsupported,omitempty"` // why the forge has none; empty: it has
+	// by environment, of what is there and of what was there before
+	Records map[string][]DeploymentRecord `json:"records,omitempty"`
 }
 
 // DeploymentRecord is what the forge was told of a commit that landed.
@@ -117,7 +118,8 @@ func (d *Decision) groupLandings(f *Facts, env string) (out []landing, known boo
 		k := slices.IndexFunc(out, func(o landing) bool { return o.Commit == l.Commit })
 		if k < 0 {
 			k = len(out)
-			out = append(out, landing{SetDeployment: SetDeployment{Environment: env, Commit: l.Commit, At: l.At, Pull: l.Pull, Revert: l.By == ByRevert}, first: i,
+			out = append(out, landing{SetDeployment: SetDeployment{Environment: env, Commit: l.Commit, At: l.At, Pull: l.Pull,
+				Revert: l.By == ByRevert}, first: i,
 				watched: c.Now.Sub(l.At) <= e.Spec.Verify.WatchWindow()})
 		}
 		o := &out[k]
@@ -204,7 +206,8 @@ func (d *Decision) retireDeployments(f *Facts, env string, landings []landing) {
 			over = true // nobody verifies it any more
 		}
 		if over {
-			d.Actions = append(d.Actions, SetDeployment{Environment: env, Commit: r.Commit, At: r.At, State: DeploymentInactive, Reason: "something else is in " + env + " by now"})
+			d.Actions = append(d.Actions, SetDeployment{Environment: env, Commit: r.Commit, At: r.At, State: DeploymentInactive,
+				Reason: "something else is in " + env + " by now"})
 		}
 	}
 }

@@ -87,7 +87,8 @@ func DescribeDisagreements(all []Disagreement) string {
 	if more := len(all) - len(said); more > 0 {
 		said = append(said, wording.Count(more, "more target"))
 	}
-	return "Argo CD renders it otherwise than Liftlock for " + strings.Join(said, ", ") + ": what is said here of these targets may be wrong"
+	return "Argo CD renders it otherwise than Liftlock for " + strings.Join(said, ", ") +
+		": what is said here of these targets may be wrong"
 }
 
 // Join adds another component's.
@@ -98,7 +99,8 @@ func (e *EffectFacts) Join(o EffectFacts) {
 
 // DescribeNotes says what can't be told before the merge, nor by Argo CD's word after it; "" where there is nothing.
 func (e *EffectFacts) DescribeNotes() string {
-	return strings.Join(slices.DeleteFunc([]string{DescribeIgnored(e.Ignored), DescribeDisagreements(e.Disagreements), DescribeUnrendered(e.Unrendered)}, func(s string) bool { return s == "" }), "; ")
+	return strings.Join(slices.DeleteFunc([]string{DescribeIgnored(e.Ignored), DescribeDisagreements(e.Disagreements),
+		DescribeUnrendered(e.Unrendered)}, func(s string) bool { return s == "" }), "; ")
 }
 
 // IgnoredField is a field of a target's manifests that a promotion changes and Argo CD ignores.
@@ -171,7 +173,8 @@ func (ev *evaluator) evaluateEffect(e *Env, p *Pull) []policies.Result {
 	skip, why := ev.findSkip(p, GateEffect)
 	if skip != nil {
 		return []policies.Result{{Gate: GateEffect, Outcome: policies.Pass, SkippedBy: cmp.Or(skip.By, "somebody"), Until: skip.Until,
-			Reason: fmt.Sprintf("skipped by %s until %s: %s (without that: %s)", orSomebody(skip.By), skip.Until.UTC().Format(time.RFC3339), skip.Reason, reason)}}
+			Reason: fmt.Sprintf("skipped by %s until %s: %s (without that: %s)", orSomebody(skip.By), skip.Until.UTC().Format(time.RFC3339),
+				skip.Reason, reason)}}
 	}
 	if why != "" {
 		reason += "; the skip doesn't count: " + why

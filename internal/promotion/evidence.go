@@ -92,8 +92,9 @@ type ResourceEvidence struct {
 	Message   string `json:"message,omitempty"`
 	// ChangedByPromotion says that what landed may have made it so; nil: that wasn't looked
 	// into, or can't be told.
-	ChangedByPromotion *bool                     `json:"changedByPromotion,omitempty"`
-	Children           []verification.Descendant `json:"children,omitempty"` // what it brought forth and isn't Healthy, the most telling first
+	ChangedByPromotion *bool `json:"changedByPromotion,omitempty"`
+	// what it brought forth and isn't Healthy, the most telling first
+	Children []verification.Descendant `json:"children,omitempty"`
 }
 
 // OtherTarget is an Application that the promotion didn't touch and that became unhealthy.
@@ -132,7 +133,8 @@ func (ev *evaluator) holdDegradation(e *Env, st *EnvState, code, why string, sur
 // collectEvidence writes down what is known of the degraded targets.
 func (ev *evaluator) collectEvidence(e *Env, sure Confidence) Evidence {
 	x := Evidence{Component: ev.facts.Unit.Component, Environment: e.Name, Commit: e.Landed.Value.Commit, Pull: e.Landed.Value.Pull,
-		Release: e.Release.Value.ID, Name: e.Release.Value.Name, AllTargets: len(e.Targets), RuledOut: ev.ruledOut[e.Name], Confidence: sure}
+		Release: e.Release.Value.ID, Name: e.Release.Value.Name, AllTargets: len(e.Targets), RuledOut: ev.ruledOut[e.Name],
+		Confidence: sure}
 	bad := e.degradedTargets()
 	for _, t := range bad[:min(len(bad), maxEvidenceTargets)] {
 		x.Targets = append(x.Targets, ev.collectTargetEvidence(e, t))
@@ -142,20 +144,23 @@ func (ev *evaluator) collectEvidence(e *Env, sure Confidence) Evidence {
 }
 
 func (ev *evaluator) collectTargetEvidence(e *Env, t *Target) TargetEvidence {
-	x := TargetEvidence{Target: t.Name, ArgoCD: t.ArgoCD, Cluster: t.Cluster, Reason: t.Verdict.Reason, Since: t.Verdict.Since, Operation: t.LastSync}
+	x := TargetEvidence{Target: t.Name, ArgoCD: t.ArgoCD, Cluster: t.Cluster, Reason: t.Verdict.Reason, Since: t.Verdict.Since,
+		Operation: t.LastSync}
 	x.Timeline = t.Timeline[max(0, len(t.Timeline)-maxEvidenceChanges):]
 	if !t.Unhealthy.OK {
 		x.ResourcesUnknown = cmp.Or(t.Unhealthy.Err, "nobody has looked")
 	}
 	culprits := verification.Culprits(t.Unhealthy.Value)
 	for _, r := range append(culprits, t.Unhealthy.Value...) {
-		if len(x.Resources) < maxEvidenceResources && !slices.ContainsFunc(x.Resources, func(k ResourceEvidence) bool { return k.isAbout(r) }) {
+		if len(x.Resources) < maxEvidenceResources && !slices.ContainsFunc(x.Resources,
+			func(k ResourceEvidence) bool { return k.isAbout(r) }) {
 			x.Resources = append(x.Resources, newResourceEvidence(t, r))
 		}
 	}
 	for i := range ev.facts.ClusterIncidents {
 		if w := &ev.facts.ClusterIncidents[i]; ev.speaksForIncident(w, e, t) && len(x.OtherTargets) < maxEvidenceOthers {
-			x.OtherTargets = append(x.OtherTargets, OtherTarget{cmp.Or(w.ID, w.Target), w.Cluster, w.Health, w.Since, w.Until, w.RevisionChanged})
+			x.OtherTargets = append(x.OtherTargets, OtherTarget{cmp.Or(w.ID, w.Target), w.Cluster, w.Health, w.Since, w.Until,
+				w.RevisionChanged})
 		}
 	}
 	if commits := t.ChangedSince.Value; t.ChangedSince.OK {
@@ -165,7 +170,8 @@ func (ev *evaluator) collectTargetEvidence(e *Env, t *Target) TargetEvidence {
 }
 
 func newResourceEvidence(t *Target, r verification.Resource) ResourceEvidence {
-	x := ResourceEvidence{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Health: r.Health, Message: r.Message, Children: r.Descendants}
+	x := ResourceEvidence{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Health: r.Health, Message: r.Message,
+		Children: r.Descendants}
 	if t.ChangedObjects.OK {
 		changed := filterChanged(t, []verification.Resource{r}) != nil
 		x.ChangedByPromotion = &changed

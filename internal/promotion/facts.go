@@ -93,8 +93,9 @@ type Limits struct {
 	OpenByOthers   map[string]int `json:"openByOthers,omitempty"` // by environment: open promotions of other components
 	QueuedAhead    map[string]int `json:"ahead,omitempty"`        // by environment: other components that have waited longer for a place
 	MergesLastHour int            `json:"mergesLastHour"`
-	OldestMerge    time.Time      `json:"oldestMerge,omitzero"`   // of those
-	QueuedMerges   []QueuedMerge  `json:"queuedMerges,omitempty"` // promotions that joined the forge's merge queue within that hour, this unit's too, and haven't landed
+	OldestMerge    time.Time      `json:"oldestMerge,omitzero"` // of those
+	// promotions that joined the forge's merge queue within that hour, this unit's too, and haven't landed
+	QueuedMerges []QueuedMerge `json:"queuedMerges,omitempty"`
 	// Reverts opened within 10 minutes, this unit's too; where this unit is
 	// degraded, those since 10 minutes before it became so, so that the limit
 	// stays reached when time passes and a person is called once.
@@ -127,7 +128,9 @@ const (
 	ByPromotion = "promotion" // a promotion of ours that was merged
 	ByRevert    = "revert"    // a revert of ours that was merged
 	ByPerson    = "person"    // a commit of somebody's: an arrival in a source environment, a divergence elsewhere
-	ByHand      = "hand"      // a person's commit to what would have been promoted there: no divergence, and no promotion that could be taken back
+	// a person's commit to what would have been promoted there: no divergence, and no promotion that could be
+	// taken back
+	ByHand = "hand"
 )
 
 // Landed is the commit that brought an environment's carried fields to where they are.
@@ -304,36 +307,45 @@ func (e *Env) MergesByItself(revert bool) bool {
 
 // Pull is one of our open pull requests.
 type Pull struct {
-	Number          int            `json:"number"`
-	URL             string         `json:"url,omitempty"`
-	Head            string         `json:"head"`
-	HeadSince       time.Time      `json:"headSince,omitzero"` // since when that is known to be its head; zero: that isn't known
-	Release         string         `json:"release"`            // the identity its head carries (a revert: the one it takes back; only its short form where its promotion isn't known)
-	DeclaredRelease Known[string]  `json:"declaredRelease"`    // the release that its description says we put there
-	Name            string         `json:"name"`
-	CreatedAt       time.Time      `json:"createdAt"`
-	UpdatedAt       time.Time      `json:"updatedAt,omitzero"`
-	Held            bool           `json:"held,omitempty"`     // the label liftlock/hold
-	HeldUntil       time.Time      `json:"heldUntil,omitzero"` // when that is lifted by itself; zero: never
-	HeadState       HeadState      `json:"headState,omitempty"`
-	HeadReason      string         `json:"headReason,omitempty"`   // HeadModified: why
-	Queued          bool           `json:"queued,omitempty"`       // in the forge's merge queue, or else set to merge by itself
-	JoinedQueueAt   time.Time      `json:"joinedQueueAt,omitzero"` // when Liftlock had this head join that queue; zero: it didn't, took it out since, or it isn't known
-	Stale           bool           `json:"stale,omitempty"`        // the files it edits changed on its base since, or it conflicts
-	Mergeable       MergeState     `json:"mergeable,omitempty"`
-	MergeNote       string         `json:"mergeNote,omitempty"`
-	MergeUnread     bool           `json:"mergeUnread,omitempty"` // nobody has read Mergeable since something was heard of it: RequestMergeability reads it
-	Draft           bool           `json:"draft,omitempty"`
-	Rules           RuleReport     `json:"rules,omitzero"`           // of the forge's own, where it says that some keep it from being merged
-	Refusal         *MergeRefusal  `json:"refusal,omitempty"`        // of this head, which the forge blocks; nil: none was sent
-	UpdatedFirst    int            `json:"updatedFirst,omitempty"`   // another pull request whose turn it is to be brought up to date; 0: none
-	SentUpdate      *SentUpdate    `json:"sentUpdate,omitempty"`     // of this head, to bring it up to date; nil: the forge wasn't sent it
-	AwaitsTurn      bool           `json:"awaitsTurn,omitempty"`     // others of the repository are merged before it: until its turn comes each of them has the forge compute anew whether it can be merged
-	UncomputedSince time.Time      `json:"uncomputedSince,omitzero"` // since when MergeUnknown is the answer for this head and its branch's tip; zero: UpdatedAt
-	Review          policies.Facts `json:"review"`                   // what gates are evaluated over; Now is filled in by Decide
-	Skips           []Skip         `json:"skips,omitempty"`          // of this very head and release
-	Diverged        bool           `json:"diverged,omitempty"`       // Restore refused: the reverted fields changed since
-	Incomplete      string         `json:"incomplete,omitempty"`     // of a promotion, as of a Composition
+	Number    int       `json:"number"`
+	URL       string    `json:"url,omitempty"`
+	Head      string    `json:"head"`
+	HeadSince time.Time `json:"headSince,omitzero"` // since when that is known to be its head; zero: that isn't known
+	// the identity its head carries (a revert: the one it takes back; only its short form where its promotion
+	// isn't known)
+	Release         string        `json:"release"`
+	DeclaredRelease Known[string] `json:"declaredRelease"` // the release that its description says we put there
+	Name            string        `json:"name"`
+	CreatedAt       time.Time     `json:"createdAt"`
+	UpdatedAt       time.Time     `json:"updatedAt,omitzero"`
+	Held            bool          `json:"held,omitempty"`     // the label liftlock/hold
+	HeldUntil       time.Time     `json:"heldUntil,omitzero"` // when that is lifted by itself; zero: never
+	HeadState       HeadState     `json:"headState,omitempty"`
+	HeadReason      string        `json:"headReason,omitempty"` // HeadModified: why
+	Queued          bool          `json:"queued,omitempty"`     // in the forge's merge queue, or else set to merge by itself
+	// when Liftlock had this head join that queue; zero: it didn't, took it out since, or it isn't known
+	JoinedQueueAt time.Time  `json:"joinedQueueAt,omitzero"`
+	Stale         bool       `json:"stale,omitempty"` // the files it edits changed on its base since, or it conflicts
+	Mergeable     MergeState `json:"mergeable,omitempty"`
+	MergeNote     string     `json:"mergeNote,omitempty"`
+	// nobody has read Mergeable since something was heard of it: RequestMergeability reads it
+	MergeUnread bool `json:"mergeUnread,omitempty"`
+	Draft       bool `json:"draft,omitempty"`
+	// of the forge's own, where it says that some keep it from being merged
+	Rules   RuleReport    `json:"rules,omitzero"`
+	Refusal *MergeRefusal `json:"refusal,omitempty"` // of this head, which the forge blocks; nil: none was sent
+	// another pull request whose turn it is to be brought up to date; 0: none
+	UpdatedFirst int         `json:"updatedFirst,omitempty"`
+	SentUpdate   *SentUpdate `json:"sentUpdate,omitempty"` // of this head, to bring it up to date; nil: the forge wasn't sent it
+	// others of the repository are merged before it: until its turn comes each of them has the forge compute
+	// anew whether it can be merged
+	AwaitsTurn bool `json:"awaitsTurn,omitempty"`
+	// since when MergeUnknown is the answer for this head and its branch's tip; zero: UpdatedAt
+	UncomputedSince time.Time      `json:"uncomputedSince,omitzero"`
+	Review          policies.Facts `json:"review"`               // what gates are evaluated over; Now is filled in by Decide
+	Skips           []Skip         `json:"skips,omitempty"`      // of this very head and release
+	Diverged        bool           `json:"diverged,omitempty"`   // Restore refused: the reverted fields changed since
+	Incomplete      string         `json:"incomplete,omitempty"` // of a promotion, as of a Composition
 	EffectFacts
 	// Batch says that it is the pull request of all components of its pipeline that are
 	// ready (batch: environment), maybe of one only. Then Members are what moves in it; in
@@ -346,9 +358,10 @@ type Pull struct {
 
 // PastPull is one of our pull requests that is no longer open.
 type PastPull struct {
-	Number     int    `json:"number"`
-	Revert     bool   `json:"revert,omitempty"`
-	Release    string `json:"release,omitempty"`    // full identity; for a revert, and where the head is gone, maybe only its short form; empty: unknown
+	Number int  `json:"number"`
+	Revert bool `json:"revert,omitempty"`
+	// full identity; for a revert, and where the head is gone, maybe only its short form; empty: unknown
+	Release    string `json:"release,omitempty"`
 	Merged     bool   `json:"merged,omitempty"`     // into the environment's branch
 	Superseded bool   `json:"superseded,omitempty"` // closed by us, or forgiven by /liftlock retry
 	// OnOtherBranch says that a revert was merged into another branch than the environment's: nothing

@@ -121,7 +121,8 @@ func (ev *evaluator) evaluateMergeable(e *Env, p *Pull, revert bool) []policies.
 }
 
 // droppedReason says what becomes of a pull request that isDropped.
-const droppedReason = "it joined the forge's merge queue and is out of it without having landed: what runs there failed, or somebody took it out; see why on the forge, then /liftlock retry has it join again, as a new head does"
+const droppedReason = "it joined the forge's merge queue and is out of it without having landed: what runs there failed, or somebody " +
+	"took it out; see why on the forge, then /liftlock retry has it join again, as a new head does"
 
 // evaluateOwnGates are the pipeline's gates and limits; a revert has none.
 func (ev *evaluator) evaluateOwnGates(e *Env, p *Pull, revert bool) []policies.Result {
@@ -155,9 +156,11 @@ func (ev *evaluator) evaluateMergeLimit(p *Pull) (r policies.Result, reached boo
 	if limit <= 0 || l.MergesLastHour+queued < limit {
 		return policies.Result{}, false
 	}
-	r = policies.Result{Gate: "limit", Outcome: policies.Wait, Reason: fmt.Sprintf("%d merges in the last hour (limits.mergesPerHour: %d)", l.MergesLastHour, limit)}
+	r = policies.Result{Gate: "limit", Outcome: policies.Wait, Reason: fmt.Sprintf("%d merges in the last hour (limits.mergesPerHour: %d)",
+		l.MergesLastHour, limit)}
 	if queued > 0 {
-		r.Reason = fmt.Sprintf("%d merges in the last hour, and %d on their way by the forge's merge queue (limits.mergesPerHour: %d)", l.MergesLastHour, queued, limit)
+		r.Reason = fmt.Sprintf("%d merges in the last hour, and %d on their way by the forge's merge queue (limits.mergesPerHour: %d)",
+			l.MergesLastHour, queued, limit)
 	}
 	if !first.IsZero() {
 		r.Until = first.Add(time.Hour)
@@ -232,7 +235,8 @@ func mergeableRecheckDelay(age time.Duration) time.Duration {
 func (ev *evaluator) addPromotionGates(e *Env, p *Pull, add func(string, policies.Outcome, string)) {
 	if e.Landed.Value.By == ByPerson && ev.findBoundCommand("promote", e.Name, p.Release) == nil {
 		l := e.Landed.Value
-		add("diverged", policies.Wait, fmt.Sprintf("%s was changed by hand by %s meanwhile; /liftlock promote %s takes it over", e.Name, orSomebody(l.Author), e.Name))
+		add("diverged", policies.Wait, fmt.Sprintf("%s was changed by hand by %s meanwhile; /liftlock promote %s takes it over", e.Name,
+			orSomebody(l.Author), e.Name))
 	}
 	if why := ev.reasonNotToMerge(e, ev.findCommandFor(e, p.Release)); why.Text != "" {
 		add(gateOfReason(why), policies.Wait, why.Text)
@@ -250,14 +254,16 @@ func (ev *evaluator) addPromotionGates(e *Env, p *Pull, add func(string, policie
 		add("reverting", policies.Wait, why)
 	}
 	if n := ev.facts.Limits.RevertsByEnv[e.Name]; ev.revertLimitReached(n) {
-		add("storm", policies.Wait, fmt.Sprintf("%s were opened in %s within 10 minutes (limits.revertsPer10Minutes: %d): everything holds", wording.Count(n, "revert"), e.Name, ev.spec.Limits.RevertsPer10Minutes))
+		add("storm", policies.Wait, fmt.Sprintf("%s were opened in %s within 10 minutes (limits.revertsPer10Minutes: %d): everything holds",
+			wording.Count(n, "revert"), e.Name, ev.spec.Limits.RevertsPer10Minutes))
 		if oldest := ev.facts.Limits.OldestRecentRevert; !oldest.IsZero() {
 			ev.recheckAt(oldest.Add(revertWindow))
 		}
 	}
 	// What is there must have come to its end first: otherwise a busy upstream
 	// replaces every release before it is verified, and nothing ever gets past here.
-	if r, l := ev.rollups[e.Name], e.Landed.Value; r.state == Verifying && len(e.Targets) > 0 && (l.By == ByPromotion || l.By == ByHand || l.By == ByRevert) {
+	if r, l := ev.rollups[e.Name], e.Landed.Value; r.state == Verifying && len(e.Targets) > 0 &&
+		(l.By == ByPromotion || l.By == ByHand || l.By == ByRevert) {
 		if until := l.At.Add(e.Spec.Verify.WatchWindow()); ev.facts.Now.Before(until) {
 			add("verifying", policies.Wait, fmt.Sprintf("%s is still verifying %s: %s", e.Name, e.Release.Value, r.reason))
 			ev.recheckAt(until)
@@ -270,13 +276,15 @@ func (ev *evaluator) addPromotionGates(e *Env, p *Pull, add func(string, policie
 		for i := range u.History {
 			if a := &u.History[i]; a.Release == p.Release {
 				if why := ev.with.blockedBy[arrivalKey(u.Name, a.Commit)]; why != "" {
-					add("together", policies.Wait, fmt.Sprintf("%s in %s goes on when all that came with it do: %s", cmp.Or(a.Name, wording.Short(a.Release)), u.Name, why))
+					add("together", policies.Wait, fmt.Sprintf("%s in %s goes on when all that came with it do: %s",
+						cmp.Or(a.Name, wording.Short(a.Release)), u.Name, why))
 				}
 				break // the newest arrival speaks
 			}
 		}
 		if !u.Release.OK {
-			add("upstream", policies.Wait, fmt.Sprintf("whether %s is well with the same release can't be told: %s", u.Name, cmp.Or(u.FieldsReason, u.Release.Err, "not read yet")))
+			add("upstream", policies.Wait, fmt.Sprintf("whether %s is well with the same release can't be told: %s", u.Name,
+				cmp.Or(u.FieldsReason, u.Release.Err, "not read yet")))
 			continue
 		}
 		if u.Release.Value.ID != p.Release {

@@ -56,13 +56,16 @@ func (ev *evaluator) ruledOutImagePulls(e *Env, st *EnvState) bool {
 		case !t.ChangedObjects.OK:
 			return true
 		case len(t.BroughtImages) > 0:
-			brought = append(brought, fmt.Sprintf("%s can't pull %s, which #%d brought or may have kept from being pulled", t.Name, wording.JoinFew(t.BroughtImages, maxNamedTargets), e.Landed.Value.Pull))
+			brought = append(brought, fmt.Sprintf("%s can't pull %s, which #%d brought or may have kept from being pulled", t.Name,
+				wording.JoinFew(t.BroughtImages, maxNamedTargets), e.Landed.Value.Pull))
 		default:
-			why = append(why, fmt.Sprintf("all that is wrong with %s is that %s can't be pulled, which #%d didn't change", t.Name, wording.JoinFew(t.unpulledImages(), maxNamedTargets), e.Landed.Value.Pull))
+			why = append(why, fmt.Sprintf("all that is wrong with %s is that %s can't be pulled, which #%d didn't change", t.Name,
+				wording.JoinFew(t.unpulledImages(), maxNamedTargets), e.Landed.Value.Pull))
 		}
 	}
 	if brought == nil {
-		ev.holdDegradation(e, st, "hold", strings.Join(why[:min(len(why), maxEvidenceTargets)], "; ")+"; a person has to decide (/liftlock revert)", LikelyIncident)
+		ev.holdDegradation(e, st, "hold", strings.Join(why[:min(len(why), maxEvidenceTargets)], "; ")+
+			"; a person has to decide (/liftlock revert)", LikelyIncident)
 		return false
 	}
 	for _, answer := range brought[:min(len(brought), maxEvidenceTargets)] {

@@ -32,7 +32,9 @@ func (ev *evaluator) ruledOutIncident(e *Env, st *EnvState) bool {
 		w := ev.findClusterIncident(e, t)
 		if w == nil {
 			if w, until := ev.awaitsIncident(e, t); w != nil {
-				ev.holdDegradation(e, st, "hold", fmt.Sprintf("%s on the same cluster (%s), which this promotion didn't touch, has just stopped being Healthy without a change of its own: whether that lasts is known at %s", w.Target, w.Cluster, until.UTC().Format(time.RFC3339)), Unclear)
+				ev.holdDegradation(e, st, "hold", fmt.Sprintf("%s on the same cluster (%s), which this promotion didn't touch, has just "+
+					"stopped being Healthy without a change of its own: whether that lasts is known at %s", w.Target, w.Cluster,
+					until.UTC().Format(time.RFC3339)), Unclear)
 				ev.recheckAt(until)
 				return false
 			}
@@ -41,7 +43,8 @@ func (ev *evaluator) ruledOutIncident(e *Env, st *EnvState) bool {
 		bad, but := verification.Culprits(t.Unhealthy.Value), ""
 		switch {
 		case w.Component == ev.facts.Unit.Component && ev.runsFormerRelease(w, e):
-			ev.holdDegradation(e, st, "hold", fmt.Sprintf("%s, which still has what %s had before this promotion, became unwell too: an incident is likely; a person has to decide (/liftlock revert)", w.Target, e.Name), LikelyIncident)
+			ev.holdDegradation(e, st, "hold", fmt.Sprintf("%s, which still has what %s had before this promotion, became unwell too: an "+
+				"incident is likely; a person has to decide (/liftlock revert)", w.Target, e.Name), LikelyIncident)
 			return false
 		case !t.Unhealthy.OK:
 			but = fmt.Sprintf("which resources of %s are degraded is not known: %s", t.Name, t.Unhealthy.Err)
@@ -55,10 +58,12 @@ func (ev *evaluator) ruledOutIncident(e *Env, st *EnvState) bool {
 		case filterChanged(t, bad) == nil:
 			but = fmt.Sprintf("what is degraded in %s (%s) is nothing that the promotion changed", t.Name, formatResources(bad))
 		default:
-			blamed = append(blamed, fmt.Sprintf("%s, which #%d didn't touch, became unwell too, but what is degraded in %s (%s) is what #%[2]d changed", w.Target, e.Landed.Value.Pull, t.Name, formatResources(filterChanged(t, bad))))
+			blamed = append(blamed, fmt.Sprintf("%s, which #%d didn't touch, became unwell too, but what is degraded in %s (%s) is what "+
+				"#%[2]d changed", w.Target, e.Landed.Value.Pull, t.Name, formatResources(filterChanged(t, bad))))
 			continue
 		}
-		ev.holdDegradation(e, st, "hold", fmt.Sprintf("%s on the same cluster (%s), which this promotion didn't touch, became unwell too, and %s: an incident is likely; a person has to decide (/liftlock revert)", w.Target, w.Cluster, but), LikelyIncident)
+		ev.holdDegradation(e, st, "hold", fmt.Sprintf("%s on the same cluster (%s), which this promotion didn't touch, became unwell "+
+			"too, and %s: an incident is likely; a person has to decide (/liftlock revert)", w.Target, w.Cluster, but), LikelyIncident)
 		return false
 	}
 	if blamed == nil {

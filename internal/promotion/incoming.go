@@ -66,7 +66,8 @@ func (ev *evaluator) evaluateIncoming(e *Env, st *EnvState) {
 	if !ev.ensureComposed(e, st, c.Release, c.Name, forced) {
 		return
 	}
-	ev.addAction(Open{Environment: e.Name, Release: c.Release, Name: c.Name, Tip: e.Tip, Members: []Member{ev.member(c.Release, c.Name, forced)}})
+	ev.addAction(Open{Environment: e.Name, Release: c.Release, Name: c.Name, Tip: e.Tip,
+		Members: []Member{ev.member(c.Release, c.Name, forced)}})
 }
 
 // finishOvertakenPromotes answers the promotes that were given before a person changed e by
@@ -87,7 +88,8 @@ func (ev *evaluator) finishOvertakenPromotes(e *Env) bool {
 		if a == nil {
 			return any
 		}
-		ev.finishCommand(a, false, fmt.Sprintf("%s changed %s by hand since (%s); /liftlock promote %s again takes that over", orSomebody(l.Author), e.Name, wording.Short(l.Commit), e.Name))
+		ev.finishCommand(a, false, fmt.Sprintf("%s changed %s by hand since (%s); /liftlock promote %s again takes that over",
+			orSomebody(l.Author), e.Name, wording.Short(l.Commit), e.Name))
 		any = true
 	}
 }
@@ -96,7 +98,8 @@ func (ev *evaluator) finishOvertakenPromotes(e *Env) bool {
 func (ev *evaluator) stillVerifying(e *Env) bool {
 	for _, name := range e.Spec.After {
 		u := ev.facts.findEnv(name)
-		if u != nil && u.Release.OK && u.Release.Value.ID != e.Release.Value.ID && ev.rollups[name].state == Verifying && len(u.Targets) > 0 {
+		if u != nil && u.Release.OK && u.Release.Value.ID != e.Release.Value.ID && ev.rollups[name].state == Verifying &&
+			len(u.Targets) > 0 {
 			return true
 		}
 	}
@@ -148,7 +151,8 @@ func (ev *evaluator) mayOpen(e *Env, st *EnvState, forced *PendingCommand) bool 
 		open, ahead := ev.facts.Limits.OpenByOthers[e.Name], ev.facts.Limits.QueuedAhead[e.Name]
 		if open+ahead >= limit {
 			ev.recheckAt(ev.facts.Now.Add(limitRecheckDelay))
-			st.addReason("limit", fmt.Sprintf("%d of %d pull requests are open in %s (limits.openPerEnvironment), %d wait ahead of this one", open, limit, e.Name, ahead))
+			st.addReason("limit", fmt.Sprintf("%d of %d pull requests are open in %s (limits.openPerEnvironment), %d wait ahead of this "+
+				"one", open, limit, e.Name, ahead))
 		}
 	}
 	return len(st.Why) == n
@@ -200,7 +204,8 @@ func (ev *evaluator) reasonIncomplete(e *Env, release, incomplete string, comman
 }
 
 func (ev *evaluator) requestComposition(e *Env, release, name string) {
-	ev.addAction(FactRequest{What: RequestComposition, Environment: e.Name, Release: release, Members: []Member{ev.member(release, name, nil)}})
+	ev.addAction(FactRequest{What: RequestComposition, Environment: e.Name, Release: release,
+		Members: []Member{ev.member(release, name, nil)}})
 }
 
 // evaluateOpen judges an open promotion: still right, to be replaced, or to be merged.
@@ -219,7 +224,8 @@ func (ev *evaluator) evaluateOpen(e *Env, st *EnvState) {
 	}
 	own, forced := ev.findBoundCommand("promote", e.Name, p.Release), ev.findUnboundCommand("promote", e.Name)
 	if p.Release == e.Release.Value.ID {
-		ev.addAction(Close{Environment: e.Name, Pull: p.Number, Members: ev.membersOf(p), Why: fmt.Sprintf("%s already carries %s", e.Name, p.Name)})
+		ev.addAction(Close{Environment: e.Name, Pull: p.Number, Members: ev.membersOf(p),
+			Why: fmt.Sprintf("%s already carries %s", e.Name, p.Name)})
 		ev.finishCommand(own, true, e.Name+" already carries it")
 		return
 	}
@@ -258,7 +264,8 @@ func (ev *evaluator) evaluateOpen(e *Env, st *EnvState) {
 		st.addReason("manual", "every gate passes; merge: manual, so a person merges it")
 		return
 	}
-	ev.addAction(Merge{Environment: e.Name, Pull: p.Number, Head: p.Head, Tip: e.Tip, Members: ev.membersOf(p), Until: findEarliestEnd(st.Gates),
+	ev.addAction(Merge{Environment: e.Name, Pull: p.Number, Head: p.Head, Tip: e.Tip, Members: ev.membersOf(p),
+		Until:  findEarliestEnd(st.Gates),
 		Behind: behind, KeepApprovals: behind && p.keepsApprovals(), Attempt: attempt})
 }
 
@@ -377,7 +384,8 @@ func (ev *evaluator) reasonOthersWork(e *Env) string {
 	if why.Text == "" {
 		return ""
 	}
-	return fmt.Sprintf("#%d carries %s, which isn't known to be what Liftlock put there and wouldn't be opened now: %s; nothing is done with it until /liftlock retry",
+	return fmt.Sprintf("#%d carries %s, which isn't known to be what Liftlock put there and wouldn't be opened now: %s; nothing is done "+
+		"with it until /liftlock retry",
 		p.Number, cmp.Or(p.Name, ev.releaseName(p.Release)), why.Text)
 }
 
@@ -427,7 +435,8 @@ func (ev *evaluator) replaceOpen(e *Env, st *EnvState, own, forced *PendingComma
 	if release != p.Release {
 		ev.finishCommand(own, false, "a newer release took its place")
 	}
-	ev.addAction(Replace{Environment: e.Name, Pull: p.Number, Head: p.Head, Release: release, Name: name, Tip: e.Tip, Why: why, Members: []Member{ev.member(release, name, forced)}})
+	ev.addAction(Replace{Environment: e.Name, Pull: p.Number, Head: p.Head, Release: release, Name: name, Tip: e.Tip, Why: why,
+		Members: []Member{ev.member(release, name, forced)}})
 	return true
 }
 
@@ -471,7 +480,8 @@ func (ev *evaluator) listHoldsOn(e *Env, counts func(Hold) bool) []string {
 		if h.Scope == "environment" && h.Environment != e.Name || !counts(h) {
 			continue
 		}
-		s := fmt.Sprintf("%s is on hold by %s since %s%s", holdSubject(h, ev.facts.Unit.Component), orSomebody(h.By), h.At.UTC().Format(time.RFC3339), untilText(h.Until))
+		s := fmt.Sprintf("%s is on hold by %s since %s%s", holdSubject(h, ev.facts.Unit.Component), orSomebody(h.By),
+			h.At.UTC().Format(time.RFC3339), untilText(h.Until))
 		if h.Reason != "" {
 			s += ": " + h.Reason
 		}

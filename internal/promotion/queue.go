@@ -89,7 +89,8 @@ func (d *Decision) planQueue(f *Facts) {
 				continue
 			}
 		}
-		leave := LeaveQueue{Environment: q.environment, Pull: q.Number, Revert: q.revert, Members: q.members, Why: "it may not be merged now"}
+		leave := LeaveQueue{Environment: q.environment, Pull: q.Number, Revert: q.revert, Members: q.members,
+			Why: "it may not be merged now"}
 		switch {
 		case i < 0 && q.HeadState == HeadModified:
 			i = len(d.Actions)

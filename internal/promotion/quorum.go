@@ -25,6 +25,7 @@ func (e *Env) describeQuorum() string {
 	if len(names) == 1 {
 		are = "is"
 	}
-	return fmt.Sprintf("%d of %s %s degraded (%s), and onDegraded.quorum (%s) asks for %d", len(names), wording.Count(len(e.Targets), "target"), are,
+	return fmt.Sprintf("%d of %s %s degraded (%s), and onDegraded.quorum (%s) asks for %d", len(names),
+		wording.Count(len(e.Targets), "target"), are,
 		wording.JoinFew(names, maxNamedTargets), quorum, quorum.Of(len(e.Targets)))
 }

@@ -21,18 +21,21 @@ func (ev *evaluator) evaluateRetry(e *Env, st *EnvState) {
 	switch {
 	case e.Revert != nil && e.Revert.HeadState == HeadModified && ev.answersLateRetry(pending, e.Revert):
 	case e.Revert != nil && e.Revert.HeadState == HeadModified:
-		ev.addAction(Close{Environment: e.Name, Pull: e.Revert.Number, Revert: true, Members: ev.membersOf(e.Revert), Why: "its branch was changed by somebody else; where it is still needed it is opened anew"})
+		ev.addAction(Close{Environment: e.Name, Pull: e.Revert.Number, Revert: true, Members: ev.membersOf(e.Revert),
+			Why: "its branch was changed by somebody else; where it is still needed it is opened anew"})
 		ev.finishCommand(pending, true, fmt.Sprintf("#%d is closed; where it is still needed it is opened anew", e.Revert.Number))
 	case ev.reasonOthersWork(e) != "" && ev.answersLateRetry(pending, e.Open):
 	case ev.reasonOthersWork(e) != "":
 		ev.takeOverHead(e, st, pending)
 	case failed != nil && pending.isOlderThan(failed.At):
-		ev.finishCommand(pending, false, fmt.Sprintf("%s said fail only after this was written; /liftlock retry again has it asked again", failed.Endpoint))
+		ev.finishCommand(pending, false, fmt.Sprintf("%s said fail only after this was written; /liftlock retry again has it asked again",
+			failed.Endpoint))
 	case failed != nil:
 		ev.addAction(ResetEndpoints{Environment: e.Name, Pull: e.Open.Number})
 		ev.finishCommand(pending, true, fmt.Sprintf("the endpoints that #%d waits for are asked again", e.Open.Number))
 	case dropped != nil && pending.isOlderThan(dropped.JoinedQueueAt):
-		ev.finishCommand(pending, false, fmt.Sprintf("#%d joined the forge's merge queue only after this was written; /liftlock retry again has it join once more", dropped.Number))
+		ev.finishCommand(pending, false, fmt.Sprintf("#%d joined the forge's merge queue only after this was written; /liftlock retry "+
+			"again has it join once more", dropped.Number))
 	case dropped != nil:
 		ev.addAction(RejoinQueue{Environment: e.Name, Pull: dropped.Number})
 		ev.finishCommand(pending, true, fmt.Sprintf("#%d joins the forge's merge queue again once nothing else keeps it", dropped.Number))
@@ -40,7 +43,8 @@ func (ev *evaluator) evaluateRetry(e *Env, st *EnvState) {
 	case st.State == Failed || st.State == Degraded:
 		ev.retryVerification(e, pending)
 	default:
-		ev.finishCommand(pending, false, "there is nothing to retry in "+e.Name+": "+cmp.Or(e.BranchReason, e.RevertBranchReason, "nothing failed and nothing was closed"))
+		ev.finishCommand(pending, false, "there is nothing to retry in "+e.Name+": "+cmp.Or(e.BranchReason, e.RevertBranchReason,
+			"nothing failed and nothing was closed"))
 	}
 }
 
@@ -59,7 +63,8 @@ func (ev *evaluator) retryVerification(e *Env, pending *PendingCommand) {
 			ev.addAction(FactRequest{What: RequestSyncRights, Environment: e.Name})
 			return
 		case !t.SyncBarred.OK:
-			barred = append(barred, t.Name+" (whether Liftlock may is not known: "+t.SyncBarred.Err+": sync it in Argo CD, or /liftlock retry once that is known)")
+			barred = append(barred, t.Name+" (whether Liftlock may is not known: "+t.SyncBarred.Err+
+				": sync it in Argo CD, or /liftlock retry once that is known)")
 		case t.SyncBarred.Value != "":
 			barred = append(barred, t.Name+" ("+t.SyncBarred.Value+"; or sync it in Argo CD)")
 		default:
@@ -71,7 +76,8 @@ func (ev *evaluator) retryVerification(e *Env, pending *PendingCommand) {
 		answer += "; Argo CD is asked for another sync of " + wording.JoinFew(resync, maxNamedTargets)
 	}
 	if barred != nil {
-		answer += "; Argo CD doesn't try again by itself, and Liftlock can't ask for another sync of " + wording.JoinFew(barred, maxNamedTargets)
+		answer += "; Argo CD doesn't try again by itself, and Liftlock can't ask for another sync of " +
+			wording.JoinFew(barred, maxNamedTargets)
 	}
 	ev.addAction(RestartVerification{Environment: e.Name, Resync: resync})
 	ev.rollups[e.Name] = rollup{state: Verifying, reason: "the verification starts again"}
@@ -84,7 +90,8 @@ func (ev *evaluator) answersLateRetry(pending *PendingCommand, p *Pull) bool {
 	if !pending.isOlderThan(p.HeadSince) {
 		return false
 	}
-	ev.finishCommand(pending, false, fmt.Sprintf("#%d has had its head %s only since about when this was written, so it may be about what was there before; look at it, and write /liftlock retry again to drop it", p.Number, wording.Short(p.Head)))
+	ev.finishCommand(pending, false, fmt.Sprintf("#%d has had its head %s only since about when this was written, so it may be about "+
+		"what was there before; look at it, and write /liftlock retry again to drop it", p.Number, wording.Short(p.Head)))
 	return true
 }
 
@@ -94,7 +101,8 @@ func findFailedEndpoint(p *Pull) *policies.EndpointReading {
 	if p == nil {
 		return nil
 	}
-	failed := slices.DeleteFunc(slices.Clone(p.Review.Endpoints), func(r policies.EndpointReading) bool { return r.Outcome != policies.Fail })
+	failed := slices.DeleteFunc(slices.Clone(p.Review.Endpoints),
+		func(r policies.EndpointReading) bool { return r.Outcome != policies.Fail })
 	if len(failed) == 0 {
 		return nil
 	}
@@ -118,7 +126,8 @@ func (ev *evaluator) takeOverHead(e *Env, st *EnvState, pending *PendingCommand)
 	}
 	// What is composed is the release that we put there, not what somebody made of it.
 	why, release := "", p.DeclaredRelease.Value
-	if release == "" && VerifiedInAll(ev.facts.Envs, e.Spec.After, p.Release) && ev.reasonNotToMerge(e, ev.findCommandFor(e, p.Release)).Text == "" {
+	if release == "" && VerifiedInAll(ev.facts.Envs, e.Spec.After, p.Release) && ev.reasonNotToMerge(e,
+		ev.findCommandFor(e, p.Release)).Text == "" {
 		release = p.Release
 	}
 	if release == "" {
@@ -141,7 +150,8 @@ func (ev *evaluator) takeOverHead(e *Env, st *EnvState, pending *PendingCommand)
 		return
 	}
 	name := ev.releaseName(release)
-	ev.addAction(Replace{Environment: e.Name, Pull: p.Number, Head: p.Head, Release: release, Name: name, Tip: e.Tip, Why: "taken over by /liftlock retry", Members: []Member{ev.member(release, name, nil)}})
+	ev.addAction(Replace{Environment: e.Name, Pull: p.Number, Head: p.Head, Release: release, Name: name, Tip: e.Tip,
+		Why: "taken over by /liftlock retry", Members: []Member{ev.member(release, name, nil)}})
 	ev.finishCommand(pending, true, "the pull request is composed anew")
 	st.Promotion = Opened
 }
@@ -154,7 +164,8 @@ func (ev *evaluator) liftVeto(e *Env, pending *PendingCommand) bool {
 		return false
 	}
 	if pending.isOlderThan(p.At) {
-		ev.finishCommand(pending, false, fmt.Sprintf("#%d was closed only after this was written; /liftlock retry again takes that back", p.Number))
+		ev.finishCommand(pending, false, fmt.Sprintf("#%d was closed only after this was written; /liftlock retry again takes that back",
+			p.Number))
 		return true
 	}
 	ev.addAction(LiftVeto{Environment: e.Name, Pull: p.Number})

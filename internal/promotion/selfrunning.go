@@ -27,7 +27,8 @@ func failsByItself(r verification.Resource) bool {
 // it failed in the release's own sync.
 func (t *Target) mayFailByItself() bool {
 	bad := verification.Culprits(t.Unhealthy.Value)
-	return t.Unhealthy.OK && len(bad) > 0 && len(t.Verdict.Culprits) == 0 && !slices.ContainsFunc(bad, func(r verification.Resource) bool { return !failsByItself(r) })
+	return t.Unhealthy.OK && len(bad) > 0 && len(t.Verdict.Culprits) == 0 && !slices.ContainsFunc(bad,
+		func(r verification.Resource) bool { return !failsByItself(r) })
 }
 
 // ruledOutSelfRunning finds out, where nothing but what runs by itself is degraded, whether
@@ -50,13 +51,16 @@ func (ev *evaluator) ruledOutSelfRunning(e *Env, st *EnvState) bool {
 		case filterChanged(t, bad) == nil:
 			why = append(why, "the promotion didn't change it")
 		default:
-			changed = append(changed, fmt.Sprintf("%s in %s fails by itself at times, but is what #%d changed", formatResources(filterChanged(t, bad)), t.Name, e.Landed.Value.Pull))
+			changed = append(changed, fmt.Sprintf("%s in %s fails by itself at times, but is what #%d changed",
+				formatResources(filterChanged(t, bad)), t.Name, e.Landed.Value.Pull))
 			continue
 		}
-		why[len(why)-1] = fmt.Sprintf("all that is degraded in %s (%s) also fails by itself, and %s", t.Name, formatResources(bad), why[len(why)-1])
+		why[len(why)-1] = fmt.Sprintf("all that is degraded in %s (%s) also fails by itself, and %s", t.Name, formatResources(bad),
+			why[len(why)-1])
 	}
 	if changed == nil {
-		ev.holdDegradation(e, st, "hold", strings.Join(why[:min(len(why), maxEvidenceTargets)], "; ")+"; a person has to decide (/liftlock revert)", Unclear)
+		ev.holdDegradation(e, st, "hold", strings.Join(why[:min(len(why), maxEvidenceTargets)], "; ")+
+			"; a person has to decide (/liftlock revert)", Unclear)
 		return false
 	}
 	for _, answer := range changed[:min(len(changed), maxEvidenceTargets)] {

@@ -133,7 +133,8 @@ func (ev *evaluator) evaluatePipelineGates(e *Env, p *Pull, facts policies.Facts
 		ev.recheckAt(r.Next)
 		if r.Outcome != policies.Pass {
 			r = policies.Result{Gate: r.Gate, Outcome: policies.Pass, SkippedBy: cmp.Or(s.By, "somebody"), Until: s.Until,
-				Reason: fmt.Sprintf("skipped by %s until %s: %s (without that: %s)", orSomebody(s.By), s.Until.UTC().Format(time.RFC3339), s.Reason, r.Reason)}
+				Reason: fmt.Sprintf("skipped by %s until %s: %s (without that: %s)", orSomebody(s.By), s.Until.UTC().Format(time.RFC3339),
+					s.Reason, r.Reason)}
 		}
 		out = append(out, r)
 	}

@@ -68,14 +68,16 @@ func (e *Env) withdrawnAt(release string) time.Time {
 func (ev *evaluator) reasonWithdrawn(e *Env, release, name string) string {
 	for _, u := range ev.listUpstream(e) {
 		if at := u.withdrawnAt(release); !at.IsZero() {
-			return fmt.Sprintf("%s was taken back from %s at %s; it goes on once it is there again and verified", name, u.Name, at.UTC().Format(time.RFC3339))
+			return fmt.Sprintf("%s was taken back from %s at %s; it goes on once it is there again and verified", name, u.Name,
+				at.UTC().Format(time.RFC3339))
 		}
 		if !u.Release.OK || !u.Landed.OK || u.Release.Value.ID == release || u.findArrival(release) >= 0 {
 			continue
 		}
 		switch {
 		case !u.Source() && u.Landed.Value.By == ByPerson:
-			return fmt.Sprintf("%s was changed by hand to %s, and whether %s was taken back there is not known any more", u.Name, u.Release.Value, name)
+			return fmt.Sprintf("%s was changed by hand to %s, and whether %s was taken back there is not known any more", u.Name,
+				u.Release.Value, name)
 		case slices.Contains(e.Spec.After, u.Name) && u.Release.Value.ID == e.Release.Value.ID:
 			return fmt.Sprintf("%s went back to %s, which %s carries", u.Name, u.Release.Value, e.Name)
 		}

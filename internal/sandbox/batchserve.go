@@ -105,7 +105,8 @@ func (b *batchWorker) runItem(ctx context.Context, kind string, item []byte) (v 
 	}()
 	handler, ok := b.handlers[kind]
 	if !ok {
-		return finalFrame{frameRefused, []byte(wording.Clip(fmt.Sprintf("this program has no task %q: parent and child are of different versions", kind), maxErrorText))}
+		return finalFrame{frameRefused, []byte(wording.Clip(fmt.Sprintf("this program has no task %q: parent and child are of different "+
+			"versions", kind), maxErrorText))}
 	}
 	output, err := handler(ctx, b.contents.Tree, item)
 	if err != nil {

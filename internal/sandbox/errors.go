@@ -54,8 +54,9 @@ func (h *HandlerError) Error() string { return h.Message }
 // doesn't look whether it got what it asked for (spanSPMCAlloc of Go 1.26) and
 // reaches for address 0: a fault of the runtime's own, which reads otherwise
 // than the nil dereference of a program.
-var outOfMemoryPattern = regexp.MustCompile(`out of memory|cannot allocate memory|failed to create new OS thread|pthread_create failed|cannot map pages|` +
-	`^SIGSEGV: segmentation violation\s+PC=\S+ m=\d+ sigcode=1 addr=0x0\b`)
+var outOfMemoryPattern = regexp.MustCompile(
+	`out of memory|cannot allocate memory|failed to create new OS thread|pthread_create failed|cannot map pages|` +
+		`^SIGSEGV: segmentation violation\s+PC=\S+ m=\d+ sigcode=1 addr=0x0\b`)
 
 // stackOverflow are its words for endless recursion.
 const stackOverflow = "stack overflow"
@@ -79,7 +80,8 @@ func (l Limits) explainExit(task string, err error, cpu time.Duration) *Error {
 	case signal != "" && cpu >= l.CPU/4*3: // the kernel counts by ticks when it ends a process
 		return fail(ErrCPU, l.cpuText())
 	case signal != "":
-		return fail(ErrEndedOutside, fmt.Sprintf("it was ended from outside (signal %q): somebody stopped it, or the machine is short of memory", signal))
+		return fail(ErrEndedOutside, fmt.Sprintf("it was ended from outside (signal %q): somebody stopped it, or the machine is short of "+
+			"memory", signal))
 	case words != "":
 		return fail(ErrCrashed, "it crashed: "+wording.Clip(firstLines(words), maxShownText))
 	case err != nil:

@@ -114,7 +114,8 @@ func (r *Runner) Run(ctx context.Context, task string, trees Trees, input, outpu
 	defer cancel()
 	begun := time.Now()
 	answer, err := r.runChild(timed, task, sent, trees)
-	r.o.Log.Debug("a task ran in a process of its own", zap.String("task", task), zap.Duration("took", time.Since(begun)), zap.Int("answer", len(answer)), zap.Error(err))
+	r.o.Log.Debug("a task ran in a process of its own", zap.String("task", task), zap.Duration("took", time.Since(begun)),
+		zap.Int("answer", len(answer)), zap.Error(err))
 	if err != nil {
 		return err
 	}
@@ -223,7 +224,8 @@ func (r *Runner) exchangeFrames(ctx context.Context, from io.Reader, to io.Write
 func newPanicError(log *zap.Logger, task string, payload []byte) error {
 	words := &payloadReader{rest: payload}
 	text := words.readString()
-	log.Warn("a task panicked in a process of its own", zap.String("task", task), zap.String("panic", wording.Clip(text, maxShownText)), zap.String("stack", wording.Clip(string(words.rest), maxPanic)))
+	log.Warn("a task panicked in a process of its own", zap.String("task", task), zap.String("panic", wording.Clip(text, maxShownText)),
+		zap.String("stack", wording.Clip(string(words.rest), maxPanic)))
 	return &Error{Task: task, Kind: ErrCrashed, Text: "it crashed: " + wording.Clip(text, maxShownText)}
 }
 

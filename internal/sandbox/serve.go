@@ -56,7 +56,8 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, handlers map[string
 	c := newConn(buffered, bufio.NewWriterSize(out, 64<<10))
 	handler, ok := handlers[kind]
 	if !ok {
-		return c.sendFinal(frameRefused, []byte(wording.Clip(fmt.Sprintf("this program has no task %q: parent and child are of different versions", kind), maxErrorText)))
+		return c.sendFinal(frameRefused, []byte(wording.Clip(fmt.Sprintf("this program has no task %q: parent and child are of different "+
+			"versions", kind), maxErrorText)))
 	}
 	usedUp, stop := cpuUsedUp()
 	defer stop()

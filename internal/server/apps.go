@@ -18,7 +18,8 @@ import (
 // newApp builds the driver of a forge where we work as a GitHub App.
 func newApp(c *config.Config, f config.Forge, o rest.Options) (*github.App, error) {
 	a := f.Auth.App
-	app := github.AppOptions{ID: a.Issuer(), PrivateKeyFile: a.PrivateKeyFile, Owners: a.Installations, InstallationID: a.InstallationID, ManageWebhook: a.ManageWebhook}
+	app := github.AppOptions{ID: a.Issuer(), PrivateKeyFile: a.PrivateKeyFile, Owners: a.Installations, InstallationID: a.InstallationID,
+		ManageWebhook: a.ManageWebhook}
 	for _, r := range c.Repositories {
 		if r.Forge == f.Name {
 			owner, name := r.Split()
@@ -40,7 +41,8 @@ func (s *Server) acceptInstallation(d *store.Delivery, ev *webhooks.Event) {
 	if len(repos) == 0 {
 		return
 	}
-	s.log.Info("the App's installation has changed", zap.String("forge", d.Forge), zap.String("owner", ev.Owner), zap.String("event", ev.Name), zap.String("action", ev.Action), zap.String("by", ev.Sender))
+	s.log.Info("the App's installation has changed", zap.String("forge", d.Forge), zap.String("owner", ev.Owner),
+		zap.String("event", ev.Name), zap.String("action", ev.Action), zap.String("by", ev.Sender))
 	var keys []wake.Key
 	for _, r := range repos {
 		id := d.Forge + ":" + r.String()

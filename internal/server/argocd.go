@@ -35,10 +35,12 @@ func (s *Server) newArgoCD(a config.ArgoCD) (*argocdConnection, error) {
 		s.argocdTokens.tokens[a.Name] = o.API
 	}
 	o.Caches, o.Log = &s.caches, s.log.Named("argocd")
-	o.OnChange, o.OnVersionChange, o.OnWindowsChange, o.OnReady = s.appChanged, s.inputsChanged, s.windowsChanged, func() { s.argocdReconnected(a.Name) }
+	o.OnChange, o.OnVersionChange, o.OnWindowsChange, o.OnReady = s.appChanged, s.inputsChanged, s.windowsChanged,
+		func() { s.argocdReconnected(a.Name) }
 	if !a.APIAlone {
 		if o.Config, err = argocd.RESTConfig(a.Kubernetes.Kubeconfig, a.Kubernetes.Context); err != nil {
-			s.log.Error("an Argo CD can't be reached yet; its kubeconfig, which argocd[].kubernetes names in the server's file, is read again until it can be", zap.String("argocd", a.Name), zap.Error(err))
+			s.log.Error("an Argo CD can't be reached yet; its kubeconfig, which argocd[].kubernetes names in the server's file, is read "+
+				"again until it can be", zap.String("argocd", a.Name), zap.Error(err))
 			o.Config = argocd.AwaitedRESTConfig(a.Kubernetes.Kubeconfig, a.Kubernetes.Context)
 		}
 	}
@@ -70,7 +72,8 @@ func argocdOptions(a config.ArgoCD) (argocd.Options, error) {
 	if err != nil {
 		return argocd.Options{}, err
 	}
-	o := argocd.Options{Name: a.Name, API: client, APIAlone: a.APIAlone, Namespaces: a.Kubernetes.Namespaces, Clusters: a.Clusters.Live, Refresh: a.Refresh}
+	o := argocd.Options{Name: a.Name, API: client, APIAlone: a.APIAlone, Namespaces: a.Kubernetes.Namespaces, Clusters: a.Clusters.Live,
+		Refresh: a.Refresh}
 	if a.APIAlone {
 		o.Projects = a.API.Projects
 	}
@@ -92,7 +95,8 @@ func newArgoCDAPI(a *config.ArgoCDAPI) (*api.Client, error) {
 // factsArgoCD is the Argo CD as the observer knows it.
 func (a *argocdConnection) factsArgoCD() facts.ArgoCD {
 	out := facts.ArgoCD{
-		Apps: a.watcher, Live: a.watcher, Windows: a.watcher, Follower: a.watcher, Trees: a.watcher, Rights: a.watcher, Namespace: a.config.Namespace(), Globbing: a.config.Globbing, Version: a.version,
+		Apps: a.watcher, Live: a.watcher, Windows: a.watcher, Follower: a.watcher, Trees: a.watcher, Rights: a.watcher,
+		Namespace: a.config.Namespace(), Globbing: a.config.Globbing, Version: a.version,
 		Policy:    appset.ControllerPolicy{Sync: a.config.ApplicationSetPolicy, Override: a.config.ApplicationSetPolicyOverride},
 		NoRefresh: a.config.Refresh == config.RefreshOff, ClustersFile: a.config.Clusters.File, Kube: a.kube,
 		ClusterAliases: a.config.Clusters.Aliases(), MayRender: a.config.API != nil,
@@ -152,7 +156,8 @@ func (s *Server) argocdStatuses() []partStatus {
 		}
 		_, sets := a.watcher.Sets()
 		_, projects := a.watcher.Projects()
-		for _, p := range []partStatus{{at + " applicationsets", sets}, {at + " appprojects", projects}, {at + " clusters", a.watcher.ClustersTrouble()}} {
+		for _, p := range []partStatus{{at + " applicationsets", sets}, {at + " appprojects", projects},
+			{at + " clusters", a.watcher.ClustersTrouble()}} {
 			if p.err != nil {
 				out = append(out, p)
 			}
@@ -165,7 +170,8 @@ func (s *Server) argocdStatuses() []partStatus {
 // why that one can't, or nil.
 type argocdCollector map[string]func() error
 
-var argocdReachable = prometheus.NewDesc("liftlock_argocd_reachable", "Whether what an Argo CD says of its Applications is heard: 1, or 0 while it can't be reached.", []string{"argocd"}, nil)
+var argocdReachable = prometheus.NewDesc("liftlock_argocd_reachable",
+	"Whether what an Argo CD says of its Applications is heard: 1, or 0 while it can't be reached.", []string{"argocd"}, nil)
 
 // Describe implements prometheus.Collector.
 func (a argocdCollector) Describe(ch chan<- *prometheus.Desc) { ch <- argocdReachable }

@@ -46,10 +46,12 @@ func (s *Server) awaitRepository(ctx context.Context, r config.Repository) *cont
 	wait := backoff.NewExponentialBackOff(backoff.WithMaxInterval(maxConnectWait), backoff.WithMaxElapsedTime(0))
 	timer := s.newRetryTimer(r.Forge + ":" + r.Name)
 	defer s.dropRetryTimer(timer)
-	er, err := backoff.RetryNotifyWithTimerAndData(func() (*controller.Repository, error) { return s.connectRepository(ctx, r) }, backoff.WithContext(wait, ctx), func(err error, d time.Duration) {
-		s.health.setTrouble("repository "+r.Name, err)
-		s.log.Error("a repository can't be reached; trying again", zap.String("repository", r.Name), zap.Duration("in", d), zap.String("hint", connectHint(err)), zap.Error(err))
-	}, timer)
+	er, err := backoff.RetryNotifyWithTimerAndData(func() (*controller.Repository, error) { return s.connectRepository(ctx, r) },
+		backoff.WithContext(wait, ctx), func(err error, d time.Duration) {
+			s.health.setTrouble("repository "+r.Name, err)
+			s.log.Error("a repository can't be reached; trying again", zap.String("repository", r.Name), zap.Duration("in", d),
+				zap.String("hint", connectHint(err)), zap.Error(err))
+		}, timer)
 	if err != nil {
 		return nil
 	}
@@ -67,7 +69,8 @@ func connectHint(err error) string {
 	case errors.Is(err, forge.ErrNotInstalled) && errors.As(err, &refused):
 		return refused.Hint
 	case errors.Is(err, errReplaced):
-		return "write the name that the former one has now in repositories[].name; if the new one is meant, stop the server, delete its database, which is about the former, and start it again"
+		return "write the name that the former one has now in repositories[].name; if the new one is meant, stop the server, delete its " +
+			"database, which is about the former, and start it again"
 	case errors.Is(err, forge.ErrUnauthorized), errors.Is(err, git.ErrAuth):
 		return "correct forges[].auth in the server's file"
 	case errors.As(err, &x509.UnknownAuthorityError{}):
@@ -107,7 +110,9 @@ func (s *Server) connectRepository(ctx context.Context, r config.Repository) (*c
 	if app := s.apps[r.Forge]; app != nil {
 		refused = func(token string) bool { return app.GitRefused(repo, token) }
 	}
-	m, err := git.Open(ctx, git.Options{Dir: dir, FormerDir: former, URL: url, Credentials: func(ctx context.Context) (string, string, error) { return f.GitAuth(ctx, repo) }, Refused: refused, CAFile: fc.CAFile, Caches: &s.caches, Log: s.log.Named("git"), Author: commitAuthorOf(me), SigningKey: s.signingKey, RemoteSigner: signer,
+	m, err := git.Open(ctx, git.Options{Dir: dir, FormerDir: former, URL: url,
+		Credentials: func(ctx context.Context) (string, string, error) { return f.GitAuth(ctx, repo) }, Refused: refused, CAFile: fc.CAFile,
+		Caches: &s.caches, Log: s.log.Named("git"), Author: commitAuthorOf(me), SigningKey: s.signingKey, RemoteSigner: signer,
 		BeforePush: s.o.Seams.BeforePush, AfterPush: s.o.Seams.AfterPush, Now: s.o.Clock.Now})
 	if err != nil {
 		return nil, err
@@ -132,13 +137,16 @@ func (s *Server) connectRepository(ctx context.Context, r config.Repository) (*c
 		unsigned += ": " + cure
 	}
 	er := &controller.Repository{
-		Repository:   &facts.Repository{Marks: marks, ID: id, Name: repo, Forge: f, ForgeRef: r.Forge, ForgeType: fc.Type, Branch: r.Branch, Mirror: m, URLs: []string{url}, BotLogin: me.Login, BotID: me.ID, Former: before, Number: number, Unsigned: unsigned, SignedByForge: signer != nil},
+		Repository: &facts.Repository{Marks: marks, ID: id, Name: repo, Forge: f, ForgeRef: r.Forge, ForgeType: fc.Type, Branch: r.Branch,
+			Mirror: m, URLs: []string{url}, BotLogin: me.Login, BotID: me.ID, Former: before, Number: number, Unsigned: unsigned,
+			SignedByForge: signer != nil},
 		PollInterval: r.PollInterval, SweepInterval: s.o.Config.SweepInterval,
 	}
 	// An App's webhook is looked after by whoever has set it; what it couldn't deliver is found
 	// in any case.
 	if r.ManageWebhooks || fc.Auth.App != nil {
-		er.Hook = &forge.Hook{URL: fmt.Sprintf("%s/webhooks/%s", s.o.Config.Webhooks.ExternalURL, r.Forge), Secret: fc.WebhookSecrets[0].Reveal()}
+		er.Hook = &forge.Hook{URL: fmt.Sprintf("%s/webhooks/%s", s.o.Config.Webhooks.ExternalURL, r.Forge),
+			Secret: fc.WebhookSecrets[0].Reveal()}
 	}
 	return er, nil
 }

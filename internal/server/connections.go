@@ -63,7 +63,8 @@ type limitedConn struct {
 }
 
 func newLimitedListener(l net.Listener, clients clientResolver, countClosed func(), log *zap.Logger) *limitedListener {
-	return &limitedListener{Listener: l, max: maxConnections, maxOfClient: maxOfClient, clients: clients, countClosed: countClosed, log: log, byClient: map[string]*clientConns{}}
+	return &limitedListener{Listener: l, max: maxConnections, maxOfClient: maxOfClient, clients: clients, countClosed: countClosed,
+		log: log, byClient: map[string]*clientConns{}}
 }
 
 // Accept implements net.Listener.
@@ -178,7 +179,9 @@ func (l *limitedListener) dropLongest(waiting *list.List) *limitedConn {
 	l.leave(c)
 	if !l.dropped {
 		l.dropped = true
-		l.log.Warn("too many connections are open; from now on those that have waited longest are closed for new ones", zap.Stringer("listener", l.Addr()), zap.String("client", c.client), zap.Int("of this client", l.maxOfClient), zap.Int("of all", l.max))
+		l.log.Warn("too many connections are open; from now on those that have waited longest are closed for new ones",
+			zap.Stringer("listener", l.Addr()), zap.String("client", c.client), zap.Int("of this client", l.maxOfClient),
+			zap.Int("of all", l.max))
 	}
 	return c
 }

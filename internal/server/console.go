@@ -27,7 +27,8 @@ func (s *Server) newConsole() (*console.Console, error) {
 		return nil, err
 	}
 	s.login = signIn
-	return console.New(console.Options{Store: s.store, Login: signIn, Health: s.listTroubles, Command: s.runCommand, Differences: s.compareLive, Diff: s.renderDiff, Tokens: tokens,
+	return console.New(console.Options{Store: s.store, Login: signIn, Health: s.listTroubles, Command: s.runCommand,
+		Differences: s.compareLive, Diff: s.renderDiff, Tokens: tokens,
 		CommitURL: s.commitURL, ApplicationURL: s.applicationURL,
 		Readers:   s.newAccess(),
 		ReadToken: s.o.Config.ReadAccess != config.ReadOpen, Client: s.clients.clientOf,
@@ -100,7 +101,8 @@ func (s *Server) listTroubles(context.Context) []api.Trouble {
 			out = append(out, api.Trouble{Repository: repo, Part: "deployments of " + repo, Message: f.Reason, Since: f.Since})
 		}
 		for key, f := range e.FailingRuns() {
-			out = append(out, api.Trouble{Repository: repositoryOfKey(key), Part: describeKey(key), Message: fmt.Sprintf("%s (tried again at %s)", f.Err, f.RetryAt.UTC().Format(time.RFC3339)), Since: f.Since})
+			out = append(out, api.Trouble{Repository: repositoryOfKey(key), Part: describeKey(key),
+				Message: fmt.Sprintf("%s (tried again at %s)", f.Err, f.RetryAt.UTC().Format(time.RFC3339)), Since: f.Since})
 		}
 	}
 	if s.login != nil {

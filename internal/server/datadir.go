@@ -32,7 +32,8 @@ func makeDataDir(dir string, log *zap.Logger) error {
 		}
 		err = os.Chmod(d, ownerOnly)
 		if errors.Is(err, fs.ErrPermission) {
-			log.Warn("the data directory belongs to another user and others may list it; what Liftlock makes in it is closed to them", zap.String("folder", d), zap.Stringer("mode", info.Mode().Perm()))
+			log.Warn("the data directory belongs to another user and others may list it; what Liftlock makes in it is closed to them",
+				zap.String("folder", d), zap.Stringer("mode", info.Mode().Perm()))
 		} else if err != nil {
 			return fmt.Errorf("keep others out of the data directory: %w", err)
 		}

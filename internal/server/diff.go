@@ -33,7 +33,8 @@ func (s *Server) renderDiff(ctx context.Context, p store.Promotion) (*api.Render
 	if err != nil {
 		return nil, err
 	}
-	out := &api.RenderedDiff{Before: d.Before, After: d.After, Landed: d.Landed, Files: d.Files, Problems: d.Problems, Pending: d.Pending, Targets: []api.TargetsDiff{}}
+	out := &api.RenderedDiff{Before: d.Before, After: d.After, Landed: d.Landed, Files: d.Files, Problems: d.Problems, Pending: d.Pending,
+		Targets: []api.TargetsDiff{}}
 	return out, addEffects(out, d.Effects, maxDiffBytes)
 }
 

@@ -20,7 +20,8 @@ func Doctor(ctx context.Context, o Options, probe bool) (*doctor.Report, error) 
 		o.Clock = clock.RealClock{}
 	}
 	var caches cache.Group
-	checks := doctor.Options{Config: o.Config, Now: o.Clock.Now, Forges: map[string]doctor.Forge{}, ArgoCDs: map[string]doctor.ArgoCD{}, Probers: map[string]doctor.Prober{}}
+	checks := doctor.Options{Config: o.Config, Now: o.Clock.Now, Forges: map[string]doctor.Forge{}, ArgoCDs: map[string]doctor.ArgoCD{},
+		Probers: map[string]doctor.Prober{}}
 	for _, f := range o.Config.Forges {
 		d, err := newDriver(o.Config, f, driverOptions{version: o.Version, caches: &caches, now: o.Clock.Now})
 		if err != nil {

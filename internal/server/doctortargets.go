@@ -40,14 +40,16 @@ func (d *doctorTargets) Resolve(ctx context.Context, of *doctor.Checkout, all []
 			own = r
 		}
 	}
-	gatherer := facts.New(facts.Options{Resolver: d.resolver, ArgoCDs: d.argocds, MainArgoCD: d.mainName(), Generators: appset.Generators(d.config.Generators), Repos: repos, Now: d.now})
+	gatherer := facts.New(facts.Options{Resolver: d.resolver, ArgoCDs: d.argocds, MainArgoCD: d.mainName(),
+		Generators: appset.Generators(d.config.Generators), Repos: repos, Now: d.now})
 	s, err := gatherer.Snapshot(ctx, own)
 	if err != nil {
 		return nil, err
 	}
 	var out []doctor.PipelineTargets
 	for _, p := range s.Pipelines {
-		found := doctor.PipelineTargets{Pipeline: p.Name(), Targets: len(p.TargetSet.Targets), Components: len(p.Units), Problems: p.Problems}
+		found := doctor.PipelineTargets{Pipeline: p.Name(), Targets: len(p.TargetSet.Targets), Components: len(p.Units),
+			Problems: p.Problems}
 		for _, name := range gatherer.NamesOf(p.Pipeline) {
 			if err := d.unread[name]; err != nil {
 				found.Unread = err

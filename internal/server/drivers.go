@@ -57,14 +57,17 @@ func newDriver(c *config.Config, f config.Forge, o driverOptions) (forge.Forge, 
 
 // newForge builds the driver of one forge for the server, watched and counted.
 func (s *Server) newForge(f config.Forge) (forge.Forge, error) {
-	d, err := newDriver(s.o.Config, f, driverOptions{version: s.o.Version, caches: &s.caches, onCall: s.metrics.forgeCall(f.Name), exchange: s.exchangeLimits(f.Name), now: s.o.Clock.Now,
+	d, err := newDriver(s.o.Config, f, driverOptions{version: s.o.Version, caches: &s.caches, onCall: s.metrics.forgeCall(f.Name),
+		exchange: s.exchangeLimits(f.Name), now: s.o.Clock.Now,
 		onLimited: func(until time.Time, endpoint string) {
 			s.metrics.limited.WithLabelValues(f.Name).Inc()
 			if endpoint != "" {
-				s.log.Warn("the forge limits the rate of calls of one kind; those wait for a while", zap.String("forge", f.Name), zap.String("call", endpoint), zap.Time("until", until))
+				s.log.Warn("the forge limits the rate of calls of one kind; those wait for a while", zap.String("forge", f.Name),
+					zap.String("call", endpoint), zap.Time("until", until))
 				return
 			}
-			s.log.Warn("the forge limits the rate of calls; none is made for a while", zap.String("forge", f.Name), zap.Time("until", until))
+			s.log.Warn("the forge limits the rate of calls; none is made for a while", zap.String("forge", f.Name),
+				zap.Time("until", until))
 		}})
 	if err != nil {
 		return nil, err

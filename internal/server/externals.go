@@ -87,7 +87,8 @@ func chartHosts(all []config.ChartHost) ([]charts.Host, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the chart repository %s: %w", h.URL, err)
 		}
-		hosts = append(hosts, charts.Host{URL: h.URL, Hosts: h.Hosts, Username: h.Username, Password: h.Password.Reveal(), Transport: transport})
+		hosts = append(hosts, charts.Host{URL: h.URL, Hosts: h.Hosts, Username: h.Username, Password: h.Password.Reveal(),
+			Transport: transport})
 	}
 	return hosts, nil
 }

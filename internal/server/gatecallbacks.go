@@ -53,7 +53,8 @@ func (s *Server) serveGateCallback(w http.ResponseWriter, r *http.Request) {
 		writeCallbackAnswer(w, http.StatusConflict, err.Error())
 	default:
 		s.metrics.gateCallback(gate, "failed")
-		s.log.Error("what an endpoint said could not be stored; it is asked again", zap.String("endpoint", gate), zap.String("request", id), zap.Error(err))
+		s.log.Error("what an endpoint said could not be stored; it is asked again", zap.String("endpoint", gate), zap.String("request", id),
+			zap.Error(err))
 		writeCallbackAnswer(w, http.StatusServiceUnavailable, "it could not be stored; send it again")
 	}
 }

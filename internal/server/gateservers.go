@@ -24,7 +24,8 @@ func (s *Server) newGateMetrics() (*gateclient.Metrics, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the Prometheus %s: %w", p.Name, err)
 		}
-		all = append(all, gateclient.Prometheus{Name: p.Name, URL: p.URL, BearerToken: p.BearerToken.Reveal(), Username: p.Username, Password: p.Password.Reveal(), TLS: known})
+		all = append(all, gateclient.Prometheus{Name: p.Name, URL: p.URL, BearerToken: p.BearerToken.Reveal(), Username: p.Username,
+			Password: p.Password.Reveal(), TLS: known})
 	}
 	m, err := gateclient.NewMetrics(all, s.o.Clock.Now, &s.caches)
 	if err == nil {
@@ -42,7 +43,8 @@ func (s *Server) newGateEndpoints() (*gateclient.Endpoints, error) {
 		if err != nil {
 			return nil, fmt.Errorf("the endpoint %s: %w", p.Name, err)
 		}
-		all = append(all, gateclient.Endpoint{Name: p.Name, URL: p.URL, Secret: p.Secret.Reveal(), Authorization: p.Authorization.Reveal(), TLS: known})
+		all = append(all, gateclient.Endpoint{Name: p.Name, URL: p.URL, Secret: p.Secret.Reveal(), Authorization: p.Authorization.Reveal(),
+			TLS: known})
 	}
 	e, err := gateclient.NewEndpoints(all, s.o.Config.ExternalURL, s.o.Clock.Now, &s.caches)
 	if err == nil {

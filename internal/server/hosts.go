@@ -42,7 +42,8 @@ func (h hostCheck) require(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		text := fmt.Sprintf("this server is not called %.100q; if it should be, make that its externalURL or add it to hosts in the server's file", r.Host)
+		text := fmt.Sprintf("this server is not called %.100q; if it should be, make that its externalURL or add it to hosts in the "+
+			"server's file", r.Host)
 		if !strings.HasPrefix(r.URL.Path, "/api/") {
 			http.Error(w, text, http.StatusMisdirectedRequest)
 			return

@@ -49,7 +49,8 @@ func (s *Server) exchangeLimits(forgeName string) forge.Exchange {
 			known := &all[i].Value
 			if !all[i].Readable || s.o.Clock.Now().Sub(known.At) > limitsAge {
 				if err := forgeLimits.Drop(ctx, s.store, all[i].About); err != nil {
-					s.log.Warn("what an ended process knew of a forge's limits can't be deleted", zap.String("forge", forgeName), zap.Error(err))
+					s.log.Warn("what an ended process knew of a forge's limits can't be deleted", zap.String("forge", forgeName),
+						zap.Error(err))
 				}
 				continue
 			}

@@ -55,7 +55,8 @@ func (s *Server) listenEverywhere(ctx context.Context, countClosed func(name str
 func (s *Server) openListener(ctx context.Context, address string, countClosed func()) (*listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("listen on %s: another program does already; end that, or set another port in listen (or webhooks.listen) of the server's file", address)
+		return nil, fmt.Errorf("listen on %s: another program does already; end that, or set another port in listen (or webhooks.listen) "+
+			"of the server's file", address)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w; correct listen (or webhooks.listen) in the server's file", address, err)
@@ -77,7 +78,8 @@ func (l *listener) url() string {
 
 // setHandler says what is answered; it comes before serve and stop.
 func (l *listener) setHandler(ctx context.Context, handler http.Handler, log *zap.Logger) {
-	l.http = &http.Server{Handler: handler, TLSConfig: l.tls, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+	l.http = &http.Server{Handler: handler, TLSConfig: l.tls, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout,
+		WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxRequestsOfConn},
 		ErrorLog: zap.NewStdLog(log), BaseContext: func(net.Listener) context.Context { return ctx }, ConnContext: rememberConn}
 }

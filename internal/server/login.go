@@ -25,13 +25,16 @@ func newLogin(c *config.Config, now func() time.Time) (*console.Login, error) {
 	if err != nil {
 		return nil, fmt.Errorf("oidc: %w", err)
 	}
-	p, err := login.New(login.Options{Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: o.ClientSecret.Reveal(), RedirectURL: c.ExternalURL + "/login/callback",
-		Scopes: append([]string{"openid", "profile", "email"}, o.Scopes...), GroupsClaim: o.GroupsClaim, NameClaim: o.NameClaim, AccountClaims: o.Accounts,
-		Secrets: attemptSecrets(c), Transport: transport, Now: now})
+	p, err := login.New(login.Options{Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: o.ClientSecret.Reveal(),
+		RedirectURL: c.ExternalURL + "/login/callback",
+		Scopes:      append([]string{"openid", "profile", "email"}, o.Scopes...), GroupsClaim: o.GroupsClaim, NameClaim: o.NameClaim,
+		AccountClaims: o.Accounts,
+		Secrets:       attemptSecrets(c), Transport: transport, Now: now})
 	if err != nil {
 		return nil, err
 	}
-	return &console.Login{Provider: p, Accounts: o.Accounts, Roles: o.Roles.ByRole(), Idle: o.Sessions.Idle, Lifetime: o.Sessions.Lifetime}, nil
+	return &console.Login{Provider: p, Accounts: o.Accounts, Roles: o.Roles.ByRole(), Idle: o.Sessions.Idle,
+		Lifetime: o.Sessions.Lifetime}, nil
 }
 
 // attemptSecrets are what logins' cookies are signed with: what every replica has in its file.

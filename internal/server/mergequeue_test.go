@@ -39,7 +39,9 @@ func (ha *harness) awaitQueued(number int, queued bool) {
 }
 
 // runQueue lets the forge's queue come to its end.
-func (ha *harness) runQueue() { ha.must("run the merge queue", ha.Forge.RunMergeQueue(repoName, "linus")) }
+func (ha *harness) runQueue() {
+	ha.must("run the merge queue", ha.Forge.RunMergeQueue(repoName, "linus"))
+}
 
 // TestMergeQueue has promotions join the forge's queue and land in their turn, and goes on with
 // what landed.

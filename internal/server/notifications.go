@@ -16,7 +16,8 @@ func (s *Server) newNotifier() (*notify.Notifier, error) {
 	for _, c := range s.o.Config.Channels {
 		channels = append(channels, notify.Channel{Name: c.Name, Type: c.Type, URL: c.URL.Reveal(), Secret: c.Secret.Reveal()})
 	}
-	return notify.New(notify.Options{Store: s.store, Channels: channels, Console: s.o.Config.ExternalURL, Owner: owner, Clock: s.o.Clock, Log: s.log.Named("notify"), OnSent: s.metrics.notified,
+	return notify.New(notify.Options{Store: s.store, Channels: channels, Console: s.o.Config.ExternalURL, Owner: owner, Clock: s.o.Clock,
+		Log: s.log.Named("notify"), OnSent: s.metrics.notified,
 		Routes: func(ctx context.Context, repo, name string) (map[string][]string, bool) {
 			e := s.runningEngine()
 			if e == nil {

@@ -51,7 +51,8 @@ func (rc *resolvingCommits) begin(repo, commit string) (done func(), err error) 
 	if json.Unmarshal(raw, &was) == nil && was.Commit == commit && was.Repo == repo { // else it is of no use
 		if r = was; r.Busy {
 			r.Deaths, r.At = r.Deaths+1, rc.now()
-			rc.log.Error("a process of Liftlock's ended while it resolved this commit", zap.String("repository", repo), zap.String("commit", commit), zap.Int("times", r.Deaths))
+			rc.log.Error("a process of Liftlock's ended while it resolved this commit", zap.String("repository", repo),
+				zap.String("commit", commit), zap.Int("times", r.Deaths))
 		}
 	}
 	until := r.At.Add(deathDelays[min(r.Deaths, len(deathDelays)-1)])
@@ -64,7 +65,8 @@ func (rc *resolvingCommits) begin(repo, commit string) (done func(), err error) 
 		return nil, fmt.Errorf("put on record which commit of %s is being resolved: %w", repo, err)
 	}
 	if !r.Busy {
-		return nil, fmt.Errorf("the process ended %d times while it resolved %s at %s, so it is left alone until %s; push a commit that mends it",
+		return nil, fmt.Errorf("the process ended %d times while it resolved %s at %s, so it is left alone until %s; push a commit that "+
+			"mends it",
 			r.Deaths, repo, wording.Short(commit), until.UTC().Format(time.RFC3339))
 	}
 	return func() {

@@ -47,9 +47,11 @@ func (s *Server) buildHandlers() (map[*listener]http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	health := route{"GET /healthz", forAnybody, true, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })}
+	health := route{"GET /healthz", forAnybody, true, http.HandlerFunc(
+		func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })}
 	if s.hooks != nil {
-		return map[*listener]http.Handler{s.main: s.buildHandler(append(s.mainRoutes(), health)), s.hooks: s.buildHandler(append(hooks, health))}, nil
+		return map[*listener]http.Handler{s.main: s.buildHandler(append(s.mainRoutes(), health)),
+			s.hooks: s.buildHandler(append(hooks, health))}, nil
 	}
 	return map[*listener]http.Handler{s.main: s.buildHandler(append(append(s.mainRoutes(), hooks...), health))}, nil
 }
@@ -76,7 +78,8 @@ func (s *Server) buildHandler(routes []route) http.Handler {
 // mainRoutes are those for people and programs.
 func (s *Server) mainRoutes() []route {
 	return []route{
-		{"GET /metrics", forReaders, false, promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})},
+		{"GET /metrics", forReaders, false, promhttp.HandlerFor(s.metrics.registry,
+			promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})},
 		{"GET /readyz", forAnybody, false, http.HandlerFunc(s.serveReadyz)},
 		{"POST " + gateclient.CallbackPath("{id}", "{gate}"), forEndpoints, false, http.HandlerFunc(s.serveGateCallback)},
 		{"/", forConsole, false, s.console},
@@ -108,14 +111,16 @@ func (s *Server) webhookRoutes() ([]route, error) {
 		name := f.Name
 		countDelivery := func(outcome string) { s.metrics.deliveries.WithLabelValues(name, outcome).Inc() }
 		routes = append(routes, route{"/webhooks/" + name, forForges, true,
-			webhooks.Handler(recv, func(ctx context.Context, ev *webhooks.Event) error { return s.acceptDelivery(ctx, name, ev) }, countDelivery)})
+			webhooks.Handler(recv, func(ctx context.Context, ev *webhooks.Event) error { return s.acceptDelivery(ctx, name, ev) },
+				countDelivery)})
 	}
 	return routes, nil
 }
 
 // acceptDelivery turns a verified delivery into keys and writes both down.
 func (s *Server) acceptDelivery(ctx context.Context, name string, ev *webhooks.Event) error {
-	d := store.Delivery{Forge: name, ID: ev.Delivery, Event: ev.Name, Repo: ev.Repo, ReceivedAt: s.o.Clock.Now(), Urgency: controller.UrgencyOfEvent(ev)}
+	d := store.Delivery{Forge: name, ID: ev.Delivery, Event: ev.Name, Repo: ev.Repo, ReceivedAt: s.o.Clock.Now(),
+		Urgency: controller.UrgencyOfEvent(ev)}
 	err := s.addKeys(ctx, &d, ev)
 	if err == nil {
 		_, err = s.store.Accept(ctx, d)
@@ -200,7 +205,8 @@ func (s *Server) serveReadyz(w http.ResponseWriter, r *http.Request) {
 	} else {
 		lines = append(lines, "store: "+err.Error())
 	}
-	for _, p := range slices.Concat(s.argocdStatuses(), s.clusterFileStatuses(), s.tokens.statuses(), s.appStatuses(), s.archivedStatuses(), s.replacedStatuses(), s.argocdTokens.statuses()) {
+	for _, p := range slices.Concat(s.argocdStatuses(), s.clusterFileStatuses(), s.tokens.statuses(), s.appStatuses(), s.archivedStatuses(),
+		s.replacedStatuses(), s.argocdTokens.statuses()) {
 		if p.err != nil {
 			lines = append(lines, p.name+": "+p.err.Error())
 		} else {
@@ -227,7 +233,8 @@ func (s *Server) archivedStatuses() []partStatus {
 	}
 	var out []partStatus
 	for id, since := range c.ArchivedRepositories() {
-		out = append(out, partStatus{"repository " + id, fmt.Errorf("it is archived, and rests: unarchive it, or remove it from the server's file (since %s)", since.UTC().Format(time.RFC3339))})
+		out = append(out, partStatus{"repository " + id, fmt.Errorf("it is archived, and rests: unarchive it, or remove it from the "+
+			"server's file (since %s)", since.UTC().Format(time.RFC3339))})
 	}
 	slices.SortFunc(out, func(a, b partStatus) int { return strings.Compare(a.name, b.name) })
 	return out
@@ -241,7 +248,8 @@ func (s *Server) replacedStatuses() []partStatus {
 	}
 	var out []partStatus
 	for id, since := range c.ReplacedRepositories() {
-		out = append(out, partStatus{"repository " + id, fmt.Errorf("%w, and nothing is done there: %s (since %s)", errReplaced, connectHint(errReplaced), since.UTC().Format(time.RFC3339))})
+		out = append(out, partStatus{"repository " + id, fmt.Errorf("%w, and nothing is done there: %s (since %s)", errReplaced,
+			connectHint(errReplaced), since.UTC().Format(time.RFC3339))})
 	}
 	slices.SortFunc(out, func(a, b partStatus) int { return strings.Compare(a.name, b.name) })
 	return out

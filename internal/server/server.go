@@ -123,7 +123,9 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 	if err := makeDataDir(o.Config.DataDir, o.Log); err != nil {
 		return nil, err
 	}
-	s := &Server{o: o, log: o.Log, argocds: map[string]*argocdConnection{}, forges: map[string]forge.Forge{}, apps: map[string]*github.App{}, connecting: map[*retryTimer]bool{}, numbers: map[string]int64{}, health: newHealth(o.Clock.Now), clients: clientResolver{o.Config.ProxyRanges()}}
+	s := &Server{o: o, log: o.Log, argocds: map[string]*argocdConnection{}, forges: map[string]forge.Forge{},
+		apps: map[string]*github.App{}, connecting: map[*retryTimer]bool{}, numbers: map[string]int64{}, health: newHealth(o.Clock.Now),
+		clients: clientResolver{o.Config.ProxyRanges()}}
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -141,7 +143,8 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 		return nil, fmt.Errorf("signing.sshKeyFile: %w", err)
 	}
 	if s.signingKey != nil {
-		s.log.Info("commits are signed; Liftlock's account on each forge needs this public key as a signing key", zap.String("key", s.signingKey.PublicKey()), zap.String("fingerprint", s.signingKey.Fingerprint()))
+		s.log.Info("commits are signed; Liftlock's account on each forge needs this public key as a signing key",
+			zap.String("key", s.signingKey.PublicKey()), zap.String("fingerprint", s.signingKey.Fingerprint()))
 	}
 	s.store, err = s.awaitStore(ctx)
 	if err != nil {
@@ -150,7 +153,8 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 	s.o.Clock = s.store.Clock(o.Clock)
 	s.metrics = newMetrics(s.store, &s.caches, s.o.Clock.Now)
 	watchTokens := func(what, key string, shown *prometheus.GaugeVec, log *zap.Logger) *tokenWatch {
-		return &tokenWatch{what: what, key: key, tokens: map[string]tokenExpirer{}, clock: s.o.Clock, shown: shown, log: log, ends: map[string]time.Time{}}
+		return &tokenWatch{what: what, key: key, tokens: map[string]tokenExpirer{}, clock: s.o.Clock, shown: shown, log: log,
+			ends: map[string]time.Time{}}
 	}
 	s.tokens = watchTokens("forge", "forges[].auth", s.metrics.tokenEnds, s.log.Named("forge"))
 	s.argocdTokens = watchTokens("Argo CD", "argocd[].api", s.metrics.argocdTokenEnds, s.log.Named("argocd"))
@@ -266,9 +270,11 @@ func (s *Server) Run(ctx context.Context) error {
 			}
 		})
 	}
-	s.log.Info("listening", zap.String("address", s.URL()), zap.String("webhooks", s.WebhooksURL()), zap.String("readAccess", s.o.Config.ReadAccess), zap.String("version", s.o.Version))
+	s.log.Info("listening", zap.String("address", s.URL()), zap.String("webhooks", s.WebhooksURL()),
+		zap.String("readAccess", s.o.Config.ReadAccess), zap.String("version", s.o.Version))
 	if s.o.Config.ReadAccess != config.ReadOpen && len(s.o.Config.API.Tokens) == 0 && s.login == nil {
-		s.log.Warn("nobody can read the console and the API: reading needs a token because the server can be reached from elsewhere, and there is none; add one under api.tokens, let people log in with oidc, or set readAccess: open")
+		s.log.Warn("nobody can read the console and the API: reading needs a token because the server can be reached from elsewhere, and " +
+			"there is none; add one under api.tokens, let people log in with oidc, or set readAccess: open")
 	}
 	wg.Go(func() { s.notifier.Run(ctx) })
 	wg.Go(func() { s.tokens.run(ctx) })
@@ -327,9 +333,11 @@ func (s *Server) runEngine(ctx context.Context, reached <-chan *controller.Repos
 // addRepository adds a repository to the running engine.
 func (s *Server) addRepository(ctx context.Context, e *controller.Controller, r *controller.Repository) {
 	wait := backoff.NewExponentialBackOff(backoff.WithMaxInterval(maxConnectWait), backoff.WithMaxElapsedTime(0))
-	err := backoff.RetryNotify(func() error { return e.AddRepository(ctx, r) }, backoff.WithContext(wait, ctx), func(err error, d time.Duration) {
-		s.log.Error("a repository can't be taken up; trying again", zap.String("repository", r.ID), zap.Duration("in", d), zap.Error(err))
-	})
+	err := backoff.RetryNotify(func() error { return e.AddRepository(ctx, r) }, backoff.WithContext(wait, ctx),
+		func(err error, d time.Duration) {
+			s.log.Error("a repository can't be taken up; trying again", zap.String("repository", r.ID), zap.Duration("in", d),
+				zap.Error(err))
+		})
 	if err == nil {
 		s.log.Info("a repository was reached", zap.String("repository", r.ID))
 	}
@@ -362,14 +370,20 @@ func (s *Server) newEngine(first *controller.Repository) (*controller.Controller
 	}
 	gatherer := facts.New(facts.Options{
 		Externals: externals,
-		Store:     s.store, Resolver: appset.New(appset.Options{Log: s.log.Named("appset"), Now: s.o.Clock.Now, Caches: &s.caches}), ArgoCDs: argocds, MainArgoCD: s.o.Config.ArgoCDByName("").Name,
-		Generators: appset.Generators(s.o.Config.Generators), Repos: []*facts.Repository{first.Repository}, Sandbox: children, Renderer: evaluate.PoolRenderer{Pool: s.renderers}, Floor: s.applyFloor, Metrics: s.gateMetrics, Endpoints: s.gateEndpoints, Images: s.images, IgnoreUnlinkedAuthors: s.o.Config.Authors.IgnoreUnlinked, Caches: &s.caches, Now: s.o.Clock.Now, Log: s.log.Named("facts"), MaxAge: maxAge, EditTimeout: s.o.Seams.JudgeTime,
+		Store:     s.store, Resolver: appset.New(appset.Options{Log: s.log.Named("appset"), Now: s.o.Clock.Now, Caches: &s.caches}),
+		ArgoCDs: argocds, MainArgoCD: s.o.Config.ArgoCDByName("").Name,
+		Generators: appset.Generators(s.o.Config.Generators), Repos: []*facts.Repository{first.Repository}, Sandbox: children,
+		Renderer: evaluate.PoolRenderer{Pool: s.renderers}, Floor: s.applyFloor, Metrics: s.gateMetrics, Endpoints: s.gateEndpoints,
+		Images: s.images, IgnoreUnlinkedAuthors: s.o.Config.Authors.IgnoreUnlinked, Caches: &s.caches, Now: s.o.Clock.Now,
+		Log: s.log.Named("facts"), MaxAge: maxAge, EditTimeout: s.o.Seams.JudgeTime,
 		OnDisagree: s.metrics.renderDisagreement(s.log.Named("facts")),
 		Resolving:  (&resolvingCommits{dir: s.o.Config.DataDir, now: s.o.Clock.Now, log: s.log.Named("facts")}).begin,
 	})
 	actor := act.New(act.Options{Store: s.store, Gatherer: gatherer, ArgoCDs: acts, Console: s.o.Config.ExternalURL, Now: s.o.Clock.Now,
 		Log: s.log.Named("act"), Metrics: s.metrics, Owner: s.owner, Lease: s.o.Seams.Lease})
-	return controller.New(controller.Options{Store: s.store, Gatherer: gatherer, Actor: actor, Repos: []*controller.Repository{first}, Awaited: awaited, Clock: s.o.Clock, Log: s.log.Named("controller"), Metrics: s.metrics, Caches: &s.caches, Owner: s.owner, Workers: s.o.Seams.Workers, Lease: s.o.Seams.Lease}), nil
+	return controller.New(controller.Options{Store: s.store, Gatherer: gatherer, Actor: actor, Repos: []*controller.Repository{first},
+		Awaited: awaited, Clock: s.o.Clock, Log: s.log.Named("controller"), Metrics: s.metrics, Caches: &s.caches, Owner: s.owner,
+		Workers: s.o.Seams.Workers, Lease: s.o.Seams.Lease}), nil
 }
 
 // applyFloor raises an environment's gates to what the server's file demands.

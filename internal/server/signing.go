@@ -21,7 +21,8 @@ func (s *Server) commitSigner(f forge.Forge, r forge.Repo) (git.RemoteSigner, er
 	return func(ctx context.Context, c git.RemoteCommit) (string, error) {
 		n := forge.NewCommit{Message: c.Message, Parents: c.Parents, Tree: c.Tree, Base: c.Base}
 		for _, w := range c.Changes {
-			n.Changes = append(n.Changes, forge.FileChange{Path: w.Path, Executable: w.Mode == git.Executable, Content: w.Content, Delete: w.Delete})
+			n.Changes = append(n.Changes, forge.FileChange{Path: w.Path, Executable: w.Mode == git.Executable, Content: w.Content,
+				Delete: w.Delete})
 		}
 		return by.SignCommit(ctx, r, n)
 	}, nil

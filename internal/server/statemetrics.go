@@ -36,9 +36,10 @@ func newStateCollector(s *store.Store, now func() time.Time) *stateCollector {
 		promotions: describe("promotions", "Components by the state of the release that would come into an environment.", "state"),
 		oldest:     describe("promotion_oldest_seconds", "For how long the release that has waited for longest could have come in."),
 		gates:      describe("gates_waiting", "Open promotions that don't pass a gate.", "gate"),
-		gateAge:    describe("gate_oldest_seconds", "For how long the release that has waited for longest, of those that don't pass a gate, could have come in.", "gate"),
-		drifted:    describe("targets_drifted", "Targets that were changed in the cluster and differ from what was synced to them."),
-		untold:     describe("targets_untold", "Targets of which nobody has been able to tell for long how they are."),
+		gateAge: describe("gate_oldest_seconds", "For how long the release that has waited for longest, of those that don't pass a "+
+			"gate, could have come in.", "gate"),
+		drifted: describe("targets_drifted", "Targets that were changed in the cluster and differ from what was synced to them."),
+		untold:  describe("targets_untold", "Targets of which nobody has been able to tell for long how they are."),
 	}
 }
 
@@ -151,7 +152,8 @@ func (s *stateCollector) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
 	defer cancel()
 	now := s.now()
-	values := map[*prometheus.Desc]map[[3]string]float64{s.components: {}, s.promotions: {}, s.oldest: {}, s.gates: {}, s.gateAge: {}, s.drifted: {}, s.untold: {}}
+	values := map[*prometheus.Desc]map[[3]string]float64{s.components: {}, s.promotions: {}, s.oldest: {}, s.gates: {}, s.gateAge: {},
+		s.drifted: {}, s.untold: {}}
 	err := s.readStates(ctx, func(pipeline string, e *envStates) {
 		at := func(label string) [3]string { return [3]string{pipeline, e.environment, label} }
 		add := func(to *prometheus.Desc, label string, n int) {

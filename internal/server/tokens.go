@@ -107,7 +107,8 @@ func (t *tokenWatch) statuses() []partStatus {
 		if left <= 0 {
 			when = "ended on " + end.UTC().Format(time.DateOnly)
 		}
-		out = append(out, partStatus{"token of " + t.what + " " + name, fmt.Errorf("it %s: make a new one, put it where %s has it, and restart Liftlock", when, t.key)})
+		out = append(out, partStatus{"token of " + t.what + " " + name,
+			fmt.Errorf("it %s: make a new one, put it where %s has it, and restart Liftlock", when, t.key)})
 	}
 	slices.SortFunc(out, func(a, b partStatus) int { return strings.Compare(a.name, b.name) })
 	return out

@@ -23,7 +23,8 @@ const maxStoreWait = 15 * time.Second
 // waiting doesn't mend, such as a wrong password, is an error at once.
 func (s *Server) awaitStore(ctx context.Context) (*store.Store, error) {
 	open := func() (*store.Store, error) {
-		return store.Open(ctx, s.o.Config.Store.Reveal(), store.Options{Log: s.log.Named("store"), Now: s.o.Clock.Now, Lease: s.o.Seams.Lease,
+		return store.Open(ctx, s.o.Config.Store.Reveal(), store.Options{Log: s.log.Named("store"), Now: s.o.Clock.Now,
+			Lease:    s.o.Seams.Lease,
 			OnCommit: s.o.Seams.OnCommit, MaxPages: s.o.Seams.StoreMaxPages, Intercept: s.o.Seams.StoreIntercept})
 	}
 	st, err := open()

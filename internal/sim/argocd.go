@@ -43,9 +43,12 @@ func newArgoCD(sim *Simulation) *argocd {
 	a := &argocd{sim: sim}
 	head, _ := sim.remote.Head(trunk)
 	for _, p := range sim.scenario.targets() {
-		x := &app{target: p, tag: sim.tagAt(head, p), health: healthy, state: verification.App{ArgoCD: "hub", Namespace: "argocd", Name: p.appName(), UID: p.appName() + "-1",
-			Sources: []verification.Source{{RepoURL: cloneURL, Path: p.folder(), TargetRevision: trunk}}, Destination: verification.Destination{Server: clusterURL, Namespace: "shop"},
-			AutoSync: true, SyncStatus: synced, Revisions: []string{head}, ComparedToSpec: true, Health: healthy, HealthSince: sim.now.Add(-time.Hour), ReconciledAt: sim.now}}
+		x := &app{target: p, tag: sim.tagAt(head, p), health: healthy, state: verification.App{ArgoCD: "hub", Namespace: "argocd",
+			Name: p.appName(), UID: p.appName() + "-1",
+			Sources:     []verification.Source{{RepoURL: cloneURL, Path: p.folder(), TargetRevision: trunk}},
+			Destination: verification.Destination{Server: clusterURL, Namespace: "shop"},
+			AutoSync:    true, SyncStatus: synced, Revisions: []string{head}, ComparedToSpec: true, Health: healthy,
+			HealthSince: sim.now.Add(-time.Hour), ReconciledAt: sim.now}}
 		a.rollOut(x)
 		a.apps = append(a.apps, x)
 		sim.noteHealth(x)
@@ -262,7 +265,8 @@ func (a *argocd) showHealth(x *app) {
 	}
 	s.Health, s.HealthSince, s.Unhealthy = x.health, a.sim.now, nil
 	if x.health == degraded {
-		culprit := verification.Resource{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: x.target.component, Health: degraded, Message: "containers crash"}
+		culprit := verification.Resource{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: x.target.component, Health: degraded,
+			Message: "containers crash"}
 		if x.incident {
 			culprit.Kind, culprit.Name, culprit.Message = "StatefulSet", "database", "the node is gone"
 		}
@@ -278,7 +282,8 @@ func (a *argocd) showsIncident(p target) bool {
 		return false
 	}
 	s := a.apps[i].state
-	return s.Health == degraded && !s.HealthSince.Before(a.sim.incidents[len(a.sim.incidents)-1].from) && a.sim.now.Sub(s.HealthSince) > slowestView
+	return s.Health == degraded && !s.HealthSince.Before(a.sim.incidents[len(a.sim.incidents)-1].from) &&
+		a.sim.now.Sub(s.HealthSince) > slowestView
 }
 
 // strike makes everything on the cluster unwell for a while.

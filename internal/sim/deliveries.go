@@ -42,10 +42,14 @@ func (sim *Simulation) onForgeEvent(e memory.Event) {
 
 // deliver lets the forge report of a change: late, twice, out of order or not at all.
 func (sim *Simulation) deliver(e memory.Event) {
-	name := map[memory.Kind]string{memory.PushEvent: "push", memory.PullRequestEvent: "pull_request", memory.ReviewEvent: "pull_request_review", memory.CommentEvent: "issue_comment", memory.StatusEvent: "status"}[e.Kind]
-	head := map[string]any{"number": e.Number, "head": map[string]any{"ref": e.Branch, "sha": e.Commit}, "base": map[string]any{"ref": trunk}}
-	payload, err := json.Marshal(map[string]any{"action": e.Action, "number": e.Number, "pull_request": head, "issue": map[string]any{"number": e.Number, "pull_request": map[string]any{}},
-		"ref": "refs/heads/" + e.Branch, "before": orZeros(e.Before), "after": orZeros(e.After), "deleted": e.After == "" && e.Kind == memory.PushEvent, "sha": e.Commit, "state": e.Action,
+	name := map[memory.Kind]string{memory.PushEvent: "push", memory.PullRequestEvent: "pull_request",
+		memory.ReviewEvent: "pull_request_review", memory.CommentEvent: "issue_comment", memory.StatusEvent: "status"}[e.Kind]
+	head := map[string]any{"number": e.Number, "head": map[string]any{"ref": e.Branch, "sha": e.Commit},
+		"base": map[string]any{"ref": trunk}}
+	payload, err := json.Marshal(map[string]any{"action": e.Action, "number": e.Number, "pull_request": head,
+		"issue": map[string]any{"number": e.Number, "pull_request": map[string]any{}},
+		"ref":   "refs/heads/" + e.Branch, "before": orZeros(e.Before), "after": orZeros(e.After), "deleted": e.After == "" &&
+			e.Kind == memory.PushEvent, "sha": e.Commit, "state": e.Action,
 		"repository": map[string]any{"full_name": sim.repo.String()}, "sender": map[string]any{"login": e.Actor}})
 	sim.must(err)
 	mac := hmac.New(sha256.New, []byte(webhookSecret))

@@ -46,7 +46,8 @@ const (
 
 // leaveOut takes kinds of faults out.
 func (f *faults) leaveOut(without map[int]bool) {
-	for kind, rate := range map[int]*int{WithoutCrashes: &f.crash, WithoutSlowness: &f.slow, WithoutLostAnswers: &f.after, WithoutFailures: &f.before} {
+	for kind, rate := range map[int]*int{WithoutCrashes: &f.crash, WithoutSlowness: &f.slow, WithoutLostAnswers: &f.after,
+		WithoutFailures: &f.before} {
 		if without[kind] {
 			*rate = 0
 		}

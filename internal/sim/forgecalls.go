@@ -44,7 +44,8 @@ type reachedForge struct {
 	sim *Simulation
 }
 
-func (rf *reachedForge) RequestReviewers(ctx context.Context, r forge.Repo, number int, from forge.Reviewers) ([]forge.RefusedReviewer, error) {
+func (rf *reachedForge) RequestReviewers(ctx context.Context, r forge.Repo, number int,
+	from forge.Reviewers) ([]forge.RefusedReviewer, error) {
 	refused, err := rf.Forge.RequestReviewers(ctx, r, number, from)
 	if err == nil { // without an answer it has to be done again
 		rf.sim.noteRequested(number, from)

@@ -82,7 +82,8 @@ func (sim *Simulation) tempt(pr *forge.PullRequest) {
 	switch {
 	case draw < 2:
 		act(func(pr forge.PullRequest, r *rand.Rand) { sim.rollBackBefore(pr, ref, r) })
-	case draw < 4, draw < 12 && slices.ContainsFunc(sim.componentsOf(ref), func(c string) bool { return len(sim.keptOut(target{c, ref.Environment})) > 0 }):
+	case draw < 4, draw < 12 && slices.ContainsFunc(sim.componentsOf(ref),
+		func(c string) bool { return len(sim.keptOut(target{c, ref.Environment})) > 0 }):
 		act(func(pr forge.PullRequest, r *rand.Rand) { sim.bringBackOver(pr, ref, r) })
 	case draw == 12, draw == 13:
 		act(func(pr forge.PullRequest, _ *rand.Rand) { sim.closeOne(pr, ref) })
@@ -134,7 +135,8 @@ func (sim *Simulation) revertIn(p target) bool {
 	var newest *forge.PullRequest
 	for _, pr := range pulls {
 		ref, ok := promotion.ParseBranch(pr.Branch)
-		if !ok || ref.Revert || pr.Author != bot || pr.State != forge.Merged || ref.Environment != p.env || !slices.Contains(sim.componentsOf(ref), p.component) {
+		if !ok || ref.Revert || pr.Author != bot || pr.State != forge.Merged || ref.Environment != p.env ||
+			!slices.Contains(sim.componentsOf(ref), p.component) {
 			continue
 		}
 		if newest == nil || pr.MergedAt.After(newest.MergedAt) {
@@ -370,7 +372,8 @@ func (sim *Simulation) removeHold(r *rand.Rand) {
 	}
 	file := pick(r, files)
 	ident := sim.forge.Ident(intruder)
-	sha, err := sim.remote.Write(sim.ctx, git.CommitSpec{Parents: []string{head}, Base: head, Files: []git.FileWrite{{Path: file, Delete: true}}, Message: "Lift a hold", Author: &ident, Committer: &ident, When: sim.now})
+	sha, err := sim.remote.Write(sim.ctx, git.CommitSpec{Parents: []string{head}, Base: head,
+		Files: []git.FileWrite{{Path: file, Delete: true}}, Message: "Lift a hold", Author: &ident, Committer: &ident, When: sim.now})
 	sim.must(err)
 	if err == nil {
 		sim.report("%s removes %s from %s", intruder, file, history.StateBranch)
@@ -382,7 +385,8 @@ func (sim *Simulation) removeHold(r *rand.Rand) {
 func (sim *Simulation) editComment(r *rand.Rand) {
 	sim.onOne(r, func(pr forge.PullRequest, ref promotion.BranchRef) {
 		id := sim.say(reviewer, pr.Number, "nice")
-		text := pick(r, []string{"/liftlock unhold", "/liftlock unhold environment", "/liftlock promote " + ref.Environment, "/liftlock retry"})
+		text := pick(r, []string{"/liftlock unhold", "/liftlock unhold environment", "/liftlock promote " + ref.Environment,
+			"/liftlock retry"})
 		sim.report("%s makes it: %s", intruder, text)
 		sim.must(sim.forge.EditComment(sim.repo, id, intruder, text))
 	})

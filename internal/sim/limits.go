@@ -40,7 +40,8 @@ func (sim *Simulation) listOurs(revert bool, since time.Time) []forge.PullReques
 	sim.must(err)
 	var out []forge.PullRequest
 	for i := range all {
-		if ref, ok := promotion.ParseBranch(all[i].Branch); ok && all[i].Author == bot && ref.Revert == revert && !all[i].CreatedAt.Before(since) {
+		if ref, ok := promotion.ParseBranch(all[i].Branch); ok && all[i].Author == bot && ref.Revert == revert &&
+			!all[i].CreatedAt.Before(since) {
 			out = append(out, all[i])
 		}
 	}
@@ -60,7 +61,8 @@ func (sim *Simulation) judgeOpenLimits(pr *forge.PullRequest, ref promotion.Bran
 	}
 	n, oldest := 0, sim.now
 	for _, other := range sim.ours() {
-		if of, ok := promotion.ParseBranch(other.Branch); ok && !of.Revert && of.Environment == ref.Environment && other.Number != pr.Number {
+		if of, ok := promotion.ParseBranch(other.Branch); ok && !of.Revert && of.Environment == ref.Environment &&
+			other.Number != pr.Number {
 			n++
 			if other.CreatedAt.Before(oldest) {
 				oldest = other.CreatedAt

@@ -67,7 +67,8 @@ func (sim *Simulation) holdQueued(number int) {
 
 // queueByHand lets a person have a pull request join the merge queue.
 func (sim *Simulation) queueByHand(pr *forge.PullRequest) {
-	_, err := sim.forge.As(reviewer).Merge(sim.ctx, sim.repo, forge.MergeRequest{Number: pr.Number, Head: pr.Head, Method: sim.scenario.method})
+	_, err := sim.forge.As(reviewer).Merge(sim.ctx, sim.repo, forge.MergeRequest{Number: pr.Number, Head: pr.Head,
+		Method: sim.scenario.method})
 	switch {
 	case err != nil:
 		sim.report("%s can't queue #%d: %v", reviewer, pr.Number, err)
@@ -128,7 +129,8 @@ func (sim *Simulation) noteDropped(pr *forge.PullRequest, why string) {
 		sim.truth.mended[pr.Head] = true
 		now, err := sim.forge.As(reviewer).PullRequest(sim.ctx, sim.repo, pr.Number)
 		sim.must(err)
-		if ref, ok := promotion.ParseBranch(pr.Branch); err == nil && ok && now.State == forge.Open && now.Head == pr.Head && now.Queue != forge.Queued {
+		if ref, ok := promotion.ParseBranch(pr.Branch); err == nil && ok && now.State == forge.Open && now.Head == pr.Head &&
+			now.Queue != forge.Queued {
 			sim.retry(reviewer, pr.Number, ref)
 		}
 	})
@@ -151,7 +153,8 @@ func (sim *Simulation) landQueued(pr *forge.PullRequest) {
 	}
 	sim.report("%s lands from the merge queue", describePull(pr.Number, pr.Branch))
 	if landed.Head != q.head {
-		sim.broke(ruleUngated, "%s landed with %s, and what joined the merge queue was %s", describePull(pr.Number, pr.Branch), landed.Head, q.head)
+		sim.broke(ruleUngated, "%s landed with %s, and what joined the merge queue was %s", describePull(pr.Number, pr.Branch),
+			landed.Head, q.head)
 	}
 	after := sim.head()
 	if q.by == bot {

@@ -16,7 +16,8 @@ import (
 
 func (sim *Simulation) editBody(r *rand.Rand) {
 	sim.onOne(r, func(pr forge.PullRequest, ref promotion.BranchRef) {
-		sim.editBodyOf(pr, ref, pick(r, []string{"", "nothing to see", pr.Body + "\n<!-- liftlock:promotion release=" + hash("x") + " -->"}))
+		sim.editBodyOf(pr, ref, pick(r, []string{"", "nothing to see", pr.Body + "\n<!-- liftlock:promotion release=" +
+			hash("x") + " -->"}))
 	})
 }
 
@@ -59,7 +60,9 @@ func (sim *Simulation) pushOver(pr forge.PullRequest, ref promotion.BranchRef, c
 	}
 	head := sim.head()
 	ident := sim.forge.Ident(bot)
-	sha, err := sim.remote.Write(sim.ctx, git.CommitSpec{Parents: []string{head}, Base: head, Files: []git.FileWrite{{Path: sim.scenario.file(p), Content: []byte(sim.scenario.overlayWith(c, tag))}}, Message: commit.Message, Author: &ident, Committer: &ident, When: sim.now})
+	sha, err := sim.remote.Write(sim.ctx, git.CommitSpec{Parents: []string{head}, Base: head,
+		Files: []git.FileWrite{{Path: sim.scenario.file(p), Content: []byte(sim.scenario.overlayWith(c, tag))}}, Message: commit.Message,
+		Author: &ident, Committer: &ident, When: sim.now})
 	sim.must(err)
 	if err != nil {
 		return
@@ -89,7 +92,8 @@ func (sim *Simulation) deleteBranch(r *rand.Rand) {
 
 // forgeDelivery sends what claims to be the forge's.
 func (sim *Simulation) forgeDelivery(*rand.Rand) {
-	sim.deliverTo(fmt.Sprint("forged-", sim.planned), "push", `{"ref":"refs/heads/main","repository":{"full_name":"acme/fleet"}}`, hash("guessed"), false)
+	sim.deliverTo(fmt.Sprint("forged-", sim.planned), "push", `{"ref":"refs/heads/main","repository":{"full_name":"acme/fleet"}}`,
+		hash("guessed"), false)
 }
 
 func (sim *Simulation) incident(r *rand.Rand) {

@@ -132,7 +132,8 @@ func (sim *Simulation) endPromote(p target, opened time.Time) {
 
 // mergeInOwnWords squashes a revert as a person whose commit doesn't say what it is of.
 func (sim *Simulation) mergeInOwnWords(pr *forge.PullRequest) (landed string, err error) {
-	return sim.forge.As(reviewer).Merge(sim.ctx, sim.repo, forge.MergeRequest{Number: pr.Number, Head: pr.Head, Method: sim.scenario.method, Title: "Back to what was there", Message: "It looked odd."})
+	return sim.forge.As(reviewer).Merge(sim.ctx, sim.repo, forge.MergeRequest{Number: pr.Number, Head: pr.Head, Method: sim.scenario.method,
+		Title: "Back to what was there", Message: "It looked odd."})
 }
 
 // sayWhileRead has something said right after a run has read what was said on a pull request, and
@@ -214,10 +215,12 @@ func (sim *Simulation) judgeFurther(pr *forge.PullRequest, ref promotion.BranchR
 				continue
 			}
 			if sim.current != nil && f.by == sim.current {
-				sim.broke(ruleQuarantine, "%s takes %s back from %s, and the same run has brought it to %s", describePull(pr.Number, pr.Branch), d.tag, d.target, f.target)
+				sim.broke(ruleQuarantine, "%s takes %s back from %s, and the same run has brought it to %s",
+					describePull(pr.Number, pr.Branch), d.tag, d.target, f.target)
 			}
 			if wanted && !sim.isSlowedSince(at) && f.began.After(at) {
-				sim.broke(ruleQuarantine, "%s takes %s back from %s, which was brought to %s since that was acknowledged at %v", describePull(pr.Number, pr.Branch), d.tag, d.target, f.target, at.Sub(sim.began))
+				sim.broke(ruleQuarantine, "%s takes %s back from %s, which was brought to %s since that was acknowledged at %v",
+					describePull(pr.Number, pr.Branch), d.tag, d.target, f.target, at.Sub(sim.began))
 			}
 		}
 	}

@@ -17,7 +17,8 @@ import (
 // its end.
 func (sim *Simulation) judgeOpenable(known insight, name string, p target, tag, was string, allowed bool) {
 	last := sim.lastLanding(p)
-	if age := sim.now.Sub(last.at); last.before != "" && !last.byPerson && age < healthyFor-time.Second && !sim.isUnhealthy(p) && known.late == 0 {
+	if age := sim.now.Sub(last.at); last.before != "" && !last.byPerson && age < healthyFor-time.Second && !sim.isUnhealthy(p) &&
+		known.late == 0 {
 		sim.broke(ruleUnsettled, "%s brought %s to %s %v after %s came there", name, tag, p, age, was)
 	}
 	if allowed {
@@ -96,7 +97,8 @@ func (sim *Simulation) judgeLease(t *task, does string) {
 func (sim *Simulation) judgeClaim(ctx context.Context, transaction string) {
 	c, ok := store.ClaimOf(ctx)
 	if newest := sim.leased[c.Key]; ok && c.Gen < newest {
-		sim.broke(ruleClaim, "%s stored %q of %s as its run %d, and %d had begun", sim.nameOf(taskOf(ctx)), transaction, c.Key, c.Gen, newest)
+		sim.broke(ruleClaim, "%s stored %q of %s as its run %d, and %d had begun", sim.nameOf(taskOf(ctx)), transaction, c.Key,
+			c.Gen, newest)
 	}
 }
 
@@ -145,7 +147,8 @@ func (sim *Simulation) judgeAnswers() {
 		delete(sim.truth.said, comment)
 		pr, err := sim.forge.As(reviewer).PullRequest(sim.ctx, sim.repo, s.pull)
 		sim.must(err)
-		if err == nil && pr.State == forge.Open && !sim.wasTroubledSince(s.at.Add(-answeredIn)) && !sim.failed.After(s.at.Add(-answeredIn)) {
+		if err == nil && pr.State == forge.Open && !sim.wasTroubledSince(s.at.Add(-answeredIn)) &&
+			!sim.failed.After(s.at.Add(-answeredIn)) {
 			sim.broke(ruleUnanswered, "%q was said on #%d at %v, and nothing answers", s.text, s.pull, s.at.Sub(sim.began))
 		}
 	}

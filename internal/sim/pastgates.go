@@ -31,7 +31,8 @@ func (sim *Simulation) mergePast(number int, ref promotion.BranchRef) {
 	at := sim.now
 	sim.after(recordedWithin, func() {
 		if store == sim.stores && !sim.isSlowedSince(at.Add(-recordedWithin)) && !sim.isOnRecord(pr.Number) {
-			sim.broke(ruleUnrecorded, "%s was merged by %s past the approvals at %v", describePull(pr.Number, pr.Branch), intruder, at.Sub(sim.began))
+			sim.broke(ruleUnrecorded, "%s was merged by %s past the approvals at %v", describePull(pr.Number, pr.Branch), intruder,
+				at.Sub(sim.began))
 		}
 	})
 }
@@ -69,7 +70,8 @@ func (sim *Simulation) judgeRecorded() {
 		whole, err := sim.forge.As(reviewer).PullRequest(sim.ctx, sim.repo, pr.Number)
 		sim.must(err)
 		if err == nil && whole.MergedBy == bot {
-			sim.broke(ruleUnrecorded, "%s was merged by the service, and is said to have gone past the gates", describePull(pr.Number, pr.Branch))
+			sim.broke(ruleUnrecorded, "%s was merged by the service, and is said to have gone past the gates",
+				describePull(pr.Number, pr.Branch))
 		}
 	}
 }

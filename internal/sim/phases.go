@@ -90,7 +90,8 @@ func (sim *Simulation) failCalmly(arrived map[string]string) {
 	sim.advance(sim.now.Add(quietAfter + sim.limitedFor()))
 	sim.judgeDegradations()
 	if p := (target{c, bad}); !sim.wasIn(p, tag) {
-		sim.broke(ruleUnfinished, "%s of %s, which nothing keeps, hasn't come to %s; open are %v; the service says: %s", tag, c, bad, sim.describeOpen(), sim.describeDecision(p))
+		sim.broke(ruleUnfinished, "%s of %s, which nothing keeps, hasn't come to %s; open are %v; the service says: %s", tag, c, bad,
+			sim.describeOpen(), sim.describeDecision(p))
 	}
 }
 
@@ -113,7 +114,8 @@ func (sim *Simulation) revertCalmly(arrived map[string]string) {
 		sim.requestRevert(&pr)
 		sim.advance(sim.now.Add(quietAfter))
 		if sim.tagAt(sim.head(), p) == arrived[c] && !sim.hasOpenRevert(env) {
-			sim.broke(ruleUnanswered, "a revert of #%d was asked for, and there is none; the service says: %s", pr.Number, sim.describeDecision(p))
+			sim.broke(ruleUnanswered, "a revert of #%d was asked for, and there is none; the service says: %s", pr.Number,
+				sim.describeDecision(p))
 		}
 		return
 	}
@@ -171,7 +173,8 @@ func (sim *Simulation) calm() {
 func (sim *Simulation) judgeDegradations() {
 	for _, x := range sim.argocd.apps {
 		if sim.needsRevert(x) && !sim.hasOpenRevert(x.target.env) {
-			sim.broke(ruleDegradation, "%s is unwell in %s since %v, and no revert was opened", x.tag, x.target, sim.truth.health[deployment{x.target, x.tag}].badSince.Sub(sim.began))
+			sim.broke(ruleDegradation, "%s is unwell in %s since %v, and no revert was opened", x.tag, x.target,
+				sim.truth.health[deployment{x.target, x.tag}].badSince.Sub(sim.began))
 		}
 	}
 }
@@ -181,7 +184,8 @@ func (sim *Simulation) judgeDegradations() {
 func (sim *Simulation) needsRevert(x *app) bool {
 	env, last := sim.scenario.environment(x.target.env), sim.lastLanding(x.target)
 	switch {
-	case sim.scenario.isSource(env.name), env.onDegraded == "hold", last.byPerson, last.restores, !last.wasWell, last.tag != x.tag, sim.isExcusedSince(x.target.component, last.at):
+	case sim.scenario.isSource(env.name), env.onDegraded == "hold", last.byPerson, last.restores, !last.wasWell, last.tag != x.tag,
+		sim.isExcusedSince(x.target.component, last.at):
 		return false
 	case len(sim.incidents) > 0, sim.stores > 1, sim.isPartlyReplaced(x.target):
 		return false // then it holds and asks
@@ -248,7 +252,8 @@ func (sim *Simulation) isOverlooked(x *app, h *health) bool {
 	if sim.putAside.After(since) {
 		return false
 	}
-	if before := since.Add(-lookedAtWithin); sim.now.Sub(back) > noticedWithin && !sim.trouble.After(before) && !sim.failed.After(before) && !sim.limits.After(since) && sim.hasRunSince(before) {
+	if before := since.Add(-lookedAtWithin); sim.now.Sub(back) > noticedWithin && !sim.trouble.After(before) && !sim.failed.After(before) &&
+		!sim.limits.After(since) && sim.hasRunSince(before) {
 		return true
 	}
 	at := sim.now.Add(-lookedAtWithin)
@@ -265,12 +270,15 @@ func (sim *Simulation) judgeLateness() {
 	for _, x := range sim.argocd.apps {
 		h := sim.truth.health[deployment{x.target, x.tag}]
 		if sim.isOverlooked(x, h) {
-			sim.broke(ruleLate, "%s is unwell in %s since %v, and nothing has looked at it since", x.tag, x.target, h.badSince.Sub(sim.began))
+			sim.broke(ruleLate, "%s is unwell in %s since %v, and nothing has looked at it since", x.tag, x.target,
+				h.badSince.Sub(sim.began))
 		}
-		if x.health != degraded || h == nil || h.badSince.IsZero() || sim.now.Sub(h.badSince) < within || sim.now.Sub(h.unanswered) < within || h.answered {
+		if x.health != degraded || h == nil || h.badSince.IsZero() || sim.now.Sub(h.badSince) < within ||
+			sim.now.Sub(h.unanswered) < within || h.answered {
 			continue
 		}
-		if !sim.wholeSince(sim.now.Add(-within)) || sim.putAside.After(sim.now.Add(-within)) || !sim.needsRevert(x) || sim.othersUnhealthy(x) {
+		if !sim.wholeSince(sim.now.Add(-within)) || sim.putAside.After(sim.now.Add(-within)) || !sim.needsRevert(x) ||
+			sim.othersUnhealthy(x) {
 			continue
 		}
 		if !sim.truth.brokenSince.IsZero() || !sim.isWatched(x, h.badSince) || sim.isSquatted(x.target) {
@@ -380,16 +388,19 @@ func (sim *Simulation) judgeEnd(last map[string]string) {
 	for _, e := range sim.scenario.environments[1:] {
 		for _, c := range sim.scenario.components {
 			p := target{c, e.name}
-			if sim.scenario.needsCommand(e.name) || sim.excuseOf(c) != "" || sim.tagAt(sim.head(), p) == last[c] || sim.isBystander(c, e.name, last[c]) {
+			if sim.scenario.needsCommand(e.name) || sim.excuseOf(c) != "" || sim.tagAt(sim.head(), p) == last[c] || sim.isBystander(c,
+				e.name, last[c]) {
 				continue
 			}
-			if sim.scenario.limited && slices.ContainsFunc(sim.scenario.components, func(c string) bool { return sim.truth.excused[c] != "" }) {
+			if sim.scenario.limited && slices.ContainsFunc(sim.scenario.components,
+				func(c string) bool { return sim.truth.excused[c] != "" }) {
 				continue // what people left open may keep it waiting
 			}
 			if slices.ContainsFunc(append(sim.scenario.upstream(e.name), e.name), sim.isHeldByLimit) {
 				continue
 			}
-			sim.broke(ruleUnfinished, "%s has %s, and not %s; open are %v; the service says: %s", p, sim.tagAt(sim.head(), p), last[c], sim.describeOpen(), sim.describeDecision(p))
+			sim.broke(ruleUnfinished, "%s has %s, and not %s; open are %v; the service says: %s", p, sim.tagAt(sim.head(), p), last[c],
+				sim.describeOpen(), sim.describeDecision(p))
 		}
 	}
 }

@@ -102,12 +102,17 @@ func (p *process) build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	repo := &facts.Repository{Marks: marks, ID: repositoryID, Name: sim.repo, Forge: sim.reachForge(sim.forge.As(bot)), ForgeRef: "hub", Branch: trunk,
+	repo := &facts.Repository{Marks: marks, ID: repositoryID, Name: sim.repo, Forge: sim.reachForge(sim.forge.As(bot)), ForgeRef: "hub",
+		Branch: trunk,
 		Mirror: mirror, URLs: []string{cloneURL}, BotLogin: bot, BotID: botID}
-	gatherer := facts.New(facts.Options{Store: p.store, Resolver: appset.New(appset.Options{Now: p.now}), MainArgoCD: "hub", Repos: []*facts.Repository{repo},
-		ArgoCDs: map[string]facts.ArgoCD{"hub": {Apps: p.view, Namespace: "argocd", NoRefresh: sim.scenario.noRefresh}}, Now: clock.Now, MaxAge: 2 * sweepInterval})
-	actor := act.New(act.Options{Store: p.store, Gatherer: gatherer, ArgoCDs: map[string]act.ArgoCD{"hub": p.view}, Now: clock.Now, Log: sim.log.Named(p.name), Owner: p.name, Console: "https://liftlock.example"})
-	p.controller = controller.New(controller.Options{Store: p.store, Gatherer: gatherer, Actor: actor, Clock: clock, Log: sim.log.Named(p.name), Owner: p.name, Metrics: runCounter{sim},
+	gatherer := facts.New(facts.Options{Store: p.store, Resolver: appset.New(appset.Options{Now: p.now}), MainArgoCD: "hub",
+		Repos:   []*facts.Repository{repo},
+		ArgoCDs: map[string]facts.ArgoCD{"hub": {Apps: p.view, Namespace: "argocd", NoRefresh: sim.scenario.noRefresh}}, Now: clock.Now,
+		MaxAge: 2 * sweepInterval})
+	actor := act.New(act.Options{Store: p.store, Gatherer: gatherer, ArgoCDs: map[string]act.ArgoCD{"hub": p.view}, Now: clock.Now,
+		Log: sim.log.Named(p.name), Owner: p.name, Console: "https://liftlock.example"})
+	p.controller = controller.New(controller.Options{Store: p.store, Gatherer: gatherer, Actor: actor, Clock: clock,
+		Log: sim.log.Named(p.name), Owner: p.name, Metrics: runCounter{sim},
 		Repos: []*controller.Repository{{Repository: repo, PollInterval: 5 * time.Minute, SweepInterval: sweepInterval}}})
 	if p.receiver, err = webhooks.New(webhooks.GitHub, [][]byte{[]byte(webhookSecret)}, sim.budget); err != nil {
 		return err
@@ -176,7 +181,8 @@ func (p *process) accept(ctx context.Context, id, name, body, signature string) 
 			return err
 		}
 		d := store.Delivery{Forge: "hub", ID: ev.Delivery, Event: ev.Name, Repo: ev.Repo, ReceivedAt: p.store.Clock(processClock{p}).Now(),
-			Keys: wake.Strings(controller.KeysOfEvent(ctx, p.store, repositoryID, bot, ev)...), Urgency: controller.UrgencyOfEvent(ev), Records: records}
+			Keys: wake.Strings(controller.KeysOfEvent(ctx, p.store, repositoryID, bot, ev)...), Urgency: controller.UrgencyOfEvent(ev),
+			Records: records}
 		at, err := controller.TimeOfEvent(ctx, p.store, repositoryID, ev, d.ReceivedAt)
 		if err != nil {
 			return err

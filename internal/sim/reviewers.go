@@ -99,7 +99,8 @@ func (sim *Simulation) seeTo(number int) {
 			}
 		}
 	}
-	if byHand := !env.auto; good && !pr.HasLabel(promotion.LabelHold) && (byHand && !ref.Revert || ref.Revert && env.onDegraded != "revert-and-merge") && sim.chance.IntN(3) > 0 {
+	if byHand := !env.auto; good && !pr.HasLabel(promotion.LabelHold) &&
+		(byHand && !ref.Revert || ref.Revert && env.onDegraded != "revert-and-merge") && sim.chance.IntN(3) > 0 {
 		sim.mergeByHand(pr, ref)
 	}
 	sim.after(sim.between(time.Minute, 5*time.Minute), func() { sim.seeTo(number) })

@@ -136,7 +136,8 @@ func (sim *Simulation) judgePromotion(known insight, pr *forge.PullRequest, p ta
 	}
 	for _, up := range env.after {
 		d := deployment{target{p.component, up}, tag}
-		if sim.wellFor(d) < sim.scenario.provesFor()-time.Second && !allowed { // it is heard of a moment later, or earlier by a hair of the clocks
+		// it is heard of a moment later, or earlier by a hair of the clocks
+		if sim.wellFor(d) < sim.scenario.provesFor()-time.Second && !allowed {
 			sim.broke(ruleUnverified, "%s brought %s to %s, which was well for %v in %s", name, tag, p, sim.wellFor(d), up)
 		}
 	}
@@ -201,7 +202,8 @@ func (sim *Simulation) judgeRevert(known insight, pr *forge.PullRequest, p targe
 		return
 	}
 	if last.before != "" && sim.bytesAt(after, p) != sim.bytesAt(last.before, p) {
-		sim.broke(ruleBytes, "%s left %q in %s, before it was %q", name, sim.bytesAt(after, p), sim.scenario.file(p), sim.bytesAt(last.before, p))
+		sim.broke(ruleBytes, "%s left %q in %s, before it was %q", name, sim.bytesAt(after, p), sim.scenario.file(p),
+			sim.bytesAt(last.before, p))
 	}
 	sim.truth.reverted[deployment{p, sim.tagAt(before, p)}] = sim.now
 	sim.result.Reverts++
@@ -226,7 +228,8 @@ func (sim *Simulation) judgeRestraints(known insight, pr *forge.PullRequest, ref
 	for p := range moved {
 		for _, h := range sim.truth.wideHolds {
 			if h.covers(p) && !h.since.IsZero() && known.began.After(h.since) {
-				sim.broke(ruleUngated, "%s was merged, but that the %s is on hold was acknowledged at %v", name, h.scope, h.since.Sub(sim.began))
+				sim.broke(ruleUngated, "%s was merged, but that the %s is on hold was acknowledged at %v", name, h.scope,
+					h.since.Sub(sim.began))
 			}
 		}
 	}
@@ -258,7 +261,8 @@ func (sim *Simulation) judgeGates(pr *forge.PullRequest, ref promotion.BranchRef
 		}
 	}
 	if approved < env.approvals {
-		sim.broke(ruleUngated, "%s was merged with %s; %d of %d had approved that: %v", name, carried, approved, env.approvals, sim.truth.approvals[pr.Number])
+		sim.broke(ruleUngated, "%s was merged with %s; %d of %d had approved that: %v", name, carried, approved, env.approvals,
+			sim.truth.approvals[pr.Number])
 	}
 }
 
@@ -297,7 +301,8 @@ func (sim *Simulation) judgeOpened(pr *forge.PullRequest) {
 	}
 	for _, other := range sim.openPulls() {
 		of, ours := promotion.ParseBranch(other.Branch)
-		if ours && other.Number != pr.Number && other.Author == bot && of.Revert == ref.Revert && of.Environment == ref.Environment && of.Component == ref.Component && sim.sharesComponent(pr, &other, ref.Environment) {
+		if ours && other.Number != pr.Number && other.Author == bot && of.Revert == ref.Revert && of.Environment == ref.Environment &&
+			of.Component == ref.Component && sim.sharesComponent(pr, &other, ref.Environment) {
 			sim.broke(ruleTwice, "%s was opened beside %s", describePull(pr.Number, pr.Branch), describePull(other.Number, other.Branch))
 		}
 	}
@@ -330,7 +335,8 @@ func (sim *Simulation) judgeOpened(pr *forge.PullRequest) {
 		fine = append(fine, now+" from "+p.String())
 	}
 	if len(fine) > 0 && !sim.leavesNobody(ref, base) {
-		sim.broke(ruleNeedless, "%s wants to take back %s, where it was never unwell by itself", describePull(pr.Number, pr.Branch), strings.Join(fine, ", "))
+		sim.broke(ruleNeedless, "%s wants to take back %s, where it was never unwell by itself", describePull(pr.Number, pr.Branch),
+			strings.Join(fine, ", "))
 	}
 }
 
@@ -356,7 +362,8 @@ func (sim *Simulation) judgeOpenedUnverified(pr *forge.PullRequest, ref promotio
 				continue // it was decided by how that was before
 			}
 			if well := sim.wellFor(deployment{before, tag}); well < healthyFor-time.Second {
-				sim.broke(ruleUnverified, "%s was opened to bring %s to %s, which was well for %v in %s", describePull(pr.Number, pr.Branch), tag, p, well, up)
+				sim.broke(ruleUnverified, "%s was opened to bring %s to %s, which was well for %v in %s",
+					describePull(pr.Number, pr.Branch), tag, p, well, up)
 			}
 		}
 	}
@@ -442,7 +449,8 @@ func (sim *Simulation) judgeFreshness(t *task) {
 	}
 	head, ok, err := t.process.mirror.Head(sim.ctx, trunk)
 	if err == nil && ok && sim.isBefore(head, seen.head) && !sim.isResetAway(seen.head) {
-		sim.broke(ruleStale, "%s judges at %s, and since %v it is known that the branch is at %s", t.process.name, head[:8], seen.at.Sub(sim.began), seen.head[:8])
+		sim.broke(ruleStale, "%s judges at %s, and since %v it is known that the branch is at %s", t.process.name, head[:8],
+			seen.at.Sub(sim.began), seen.head[:8])
 	}
 }
 

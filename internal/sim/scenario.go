@@ -69,7 +69,8 @@ func drawScenario(r *rand.Rand) scenario {
 	f.batch = len(f.components) > 1 && r.IntN(2) == 0
 	f.environments = []environment{{name: "dev"}}
 	add := func(name string, after ...string) {
-		f.environments = append(f.environments, environment{name: name, after: after, auto: r.IntN(5) > 0, byHand: r.IntN(10) == 0 && name != "qa", approvals: []int{0, 0, 0, 1, 2, 2}[r.IntN(6)],
+		f.environments = append(f.environments, environment{name: name, after: after, auto: r.IntN(5) > 0,
+			byHand: r.IntN(10) == 0 && name != "qa", approvals: []int{0, 0, 0, 1, 2, 2}[r.IntN(6)],
 			onDegraded: []string{"revert", "revert-and-merge", "revert-and-merge", "hold"}[r.IntN(4)]})
 	}
 	add("qa", "dev")
@@ -142,7 +143,8 @@ func (s *scenario) targets() []target {
 
 // files are the repository's first.
 func (s *scenario) files() map[string]string {
-	files := map[string]string{pipelineAt: s.pipelineFile(), "README.md": "Overlays.\n", "argocd/shop.yaml": strings.ReplaceAll(`apiVersion: argoproj.io/v1alpha1
+	files := map[string]string{pipelineAt: s.pipelineFile(), "README.md": "Overlays.\n",
+		"argocd/shop.yaml": strings.ReplaceAll(`apiVersion: argoproj.io/v1alpha1
 kind: ApplicationSet
 metadata: {name: shop, namespace: argocd}
 spec:
@@ -256,7 +258,8 @@ spec:
   environments:
 `, pipeline, carry, batch, s.method, s.limits().open, s.limits().merges, s.limits().reverts)
 	for i, e := range s.environments {
-		fmt.Fprintf(&b, "    - name: %s\n      verify: {arriveWithin: 10m, timeout: 3m, healthyFor: %v, watch: %v, debounce: 20s}\n", e.name, healthyFor, watchFor)
+		fmt.Fprintf(&b, "    - name: %s\n      verify: {arriveWithin: 10m, timeout: 3m, healthyFor: %v, watch: %v, debounce: 20s}\n",
+			e.name, healthyFor, watchFor)
 		if i == 0 {
 			continue
 		}
@@ -269,7 +272,8 @@ spec:
 		}
 		var gates []string
 		if e.approvals > 0 {
-			gates = append(gates, fmt.Sprintf("{approvals: {count: %d, from: {users: [%s, %s, %s, %s, %s, nobody]}}}", e.approvals, reviewer, second, third, fourth, author))
+			gates = append(gates, fmt.Sprintf("{approvals: {count: %d, from: {users: [%s, %s, %s, %s, %s, nobody]}}}", e.approvals,
+				reviewer, second, third, fourth, author))
 		} else if e.auto {
 			gates = append(gates, "{settled: {drift: block}}")
 		}

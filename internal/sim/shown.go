@@ -52,7 +52,8 @@ func (sim *Simulation) judgeText(pr *forge.PullRequest, ref promotion.BranchRef)
 		sim.must(err)
 		for _, tag := range []string{sim.tagAt(base, p), sim.tagAt(pr.Head, p)} {
 			if !strings.Contains(pr.Body, tag) || !strings.Contains(pr.Title+pr.Body, c) {
-				sim.broke(ruleText, "%s changes %s in %s, and doesn't say so: %s\n%s", describePull(pr.Number, pr.Branch), tag, p, pr.Title, pr.Body)
+				sim.broke(ruleText, "%s changes %s in %s, and doesn't say so: %s\n%s", describePull(pr.Number, pr.Branch), tag, p,
+					pr.Title, pr.Body)
 			}
 		}
 	}
@@ -82,7 +83,8 @@ func (sim *Simulation) judgeShownState(p target, st *promotion.EnvState) {
 		want = want[:1]
 	}
 	if !slices.Contains(want, st.State) {
-		sim.broke(ruleShown, "%s has been well with %s since %v, and is shown as %s (%s)", p, tag, h.wellSince.Sub(sim.began), st.State, st.Reason)
+		sim.broke(ruleShown, "%s has been well with %s since %v, and is shown as %s (%s)", p, tag, h.wellSince.Sub(sim.began),
+			st.State, st.Reason)
 	}
 }
 
@@ -106,7 +108,8 @@ func (sim *Simulation) judgeShownPull(p target, st *promotion.EnvState, open []f
 }
 
 // shownDeployments is how the forge shows a state.
-var shownDeployments = map[string]forge.DeploymentState{promotion.Verifying: forge.DeploymentInProgress, promotion.Verified: forge.DeploymentSuccess, promotion.Degraded: forge.DeploymentFailure, promotion.Failed: forge.DeploymentError}
+var shownDeployments = map[string]forge.DeploymentState{promotion.Verifying: forge.DeploymentInProgress,
+	promotion.Verified: forge.DeploymentSuccess, promotion.Degraded: forge.DeploymentFailure, promotion.Failed: forge.DeploymentError}
 
 // judgeShownDeployment judges how the forge shows what the service brought to an environment.
 func (sim *Simulation) judgeShownDeployment(p target, st *promotion.EnvState) {
@@ -236,7 +239,8 @@ func (sim *Simulation) judgePushed(branch, was, head string) {
 				sim.broke(ruleKept, "%s is to bring %s to %s, which was taken back from %s at %v", branch, tag, p, up, at.Sub(sim.began))
 			}
 			pull := sim.openRevertOf(deployment{target{c, up}, tag})
-			if pull != nil && known.began.After(pull.CreatedAt) && !sim.failed.After(pull.CreatedAt.Add(-time.Second)) { // so that it is written down
+			// so that it is written down
+			if pull != nil && known.began.After(pull.CreatedAt) && !sim.failed.After(pull.CreatedAt.Add(-time.Second)) {
 				sim.broke(ruleKept, "%s is to bring %s to %s, which #%d is about to take back from %s", branch, tag, p, pull.Number, up)
 			}
 		}
@@ -255,7 +259,9 @@ func (sim *Simulation) restrainedSince(p target, env, tag string) time.Time {
 }
 
 // foreseen are the errors with which a run may end: by what went wrong, or as the world moved meanwhile.
-var foreseen = []error{errKilled, errAnswerLost, context.Canceled, context.DeadlineExceeded, forge.ErrRetryable, forge.ErrRateLimited, forge.ErrConflict, act.ErrStale, lock.ErrLeaseOver, store.ErrLost, git.ErrRemote, git.ErrRejected, git.ErrLeaseLost, git.ErrUnknownCommit, forge.ErrNotMergeable, store.ErrClockMoved}
+var foreseen = []error{errKilled, errAnswerLost, context.Canceled, context.DeadlineExceeded, forge.ErrRetryable, forge.ErrRateLimited,
+	forge.ErrConflict, act.ErrStale, lock.ErrLeaseOver, store.ErrLost, git.ErrRemote, git.ErrRejected, git.ErrLeaseLost,
+	git.ErrUnknownCommit, forge.ErrNotMergeable, store.ErrClockMoved}
 
 // isForeseen says that a run may end with an error.
 func isForeseen(err error) bool {

@@ -19,7 +19,8 @@ func Shrink(ctx context.Context, o Options, rule string, acts, tries int) (map[i
 		res, err := Run(ctx, o)
 		return err == nil && res.Broken != nil && res.Broken.Rule == rule, err
 	}
-	for _, fault := range []int{WithoutCrashes, WithoutSlowness, WithoutLostAnswers, WithoutFailures, WithoutInsiders, WithoutFreezes, WithoutNextReleases} {
+	for _, fault := range []int{WithoutCrashes, WithoutSlowness, WithoutLostAnswers, WithoutFailures, WithoutInsiders, WithoutFreezes,
+		WithoutNextReleases} {
 		trial := maps.Clone(without)
 		trial[fault] = true
 		if ok, err := attempt(trial); err != nil {

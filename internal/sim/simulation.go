@@ -136,7 +136,9 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	sim := &Simulation{Options: o, ctx: ctx, log: o.Log, chance: rand.New(rand.NewPCG(uint64(o.Seed), 1)), control: make(chan struct{}), away: map[part]time.Time{}, left: map[part]time.Time{}, tags: map[string]string{}, leased: map[string]int64{}, whispers: map[int]func(){}, failing: map[string]bool{}, runs: map[string]int{}, result: Result{Seed: o.Seed}}
+	sim := &Simulation{Options: o, ctx: ctx, log: o.Log, chance: rand.New(rand.NewPCG(uint64(o.Seed), 1)), control: make(chan struct{}),
+		away: map[part]time.Time{}, left: map[part]time.Time{}, tags: map[string]string{}, leased: map[string]int64{},
+		whispers: map[int]func(){}, failing: map[string]bool{}, runs: map[string]int{}, result: Result{Seed: o.Seed}}
 	if err := sim.build(); err != nil {
 		return sim.result, fmt.Errorf("build the world of seed %d: %w", o.Seed, err)
 	}
@@ -164,7 +166,8 @@ func (sim *Simulation) build() error {
 	sim.truth = newTruth()
 	sim.repo = forge.Repo{Owner: "acme", Name: "fleet"}
 	sim.remote = git.NewMemoryRemote()
-	first, err := sim.remote.Write(sim.ctx, git.CommitSpec{Files: fileWrites(sim.scenario.files()), Message: "Overlays", When: sim.now.Add(-24 * time.Hour)})
+	first, err := sim.remote.Write(sim.ctx, git.CommitSpec{Files: fileWrites(sim.scenario.files()), Message: "Overlays",
+		When: sim.now.Add(-24 * time.Hour)})
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,8 @@ func (sim *Simulation) squat(r *rand.Rand) {
 	sim.planned++
 	head, ident := sim.head(), sim.forge.Ident(intruder)
 	mine := fileWrites(map[string]string{"README.md": fmt.Sprintf("Mine, %d.\n", sim.planned)})
-	sha, err := sim.remote.Write(sim.ctx, git.CommitSpec{Parents: []string{head}, Base: head, Files: mine, Message: "Mine", Author: &ident, Committer: &ident, When: sim.now})
+	sha, err := sim.remote.Write(sim.ctx, git.CommitSpec{Parents: []string{head}, Base: head, Files: mine, Message: "Mine", Author: &ident,
+		Committer: &ident, When: sim.now})
 	sim.must(err)
 	if err != nil {
 		return

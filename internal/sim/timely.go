@@ -56,7 +56,8 @@ func (sim *Simulation) judgeRevertsMerged() {
 			continue
 		}
 		if sim.now.Sub(since) > comesWithin {
-			sim.broke(ruleSlow, "%s may be merged since %v, which takes back what is unwell", describePull(pr.Number, pr.Branch), since.Sub(sim.began))
+			sim.broke(ruleSlow, "%s may be merged since %v, which takes back what is unwell", describePull(pr.Number, pr.Branch),
+				since.Sub(sim.began))
 		}
 	}
 }
@@ -132,7 +133,8 @@ func (sim *Simulation) mayComeTo(p target) (tag string) {
 		return ""
 	case why != "" && why != excusedByRevert: // what that keeps away is known
 		return ""
-	case !sim.truth.brokenSince.IsZero(), sim.isHeldWide(p.component), sim.nearsLimit(p.env), sim.inIncident(), sim.isSquatted(p), !sim.isCalm(p, healthyFor):
+	case !sim.truth.brokenSince.IsZero(), sim.isHeldWide(p.component), sim.nearsLimit(p.env), sim.inIncident(), sim.isSquatted(p),
+		!sim.isCalm(p, healthyFor):
 		return ""
 	}
 	for _, up := range env.after {

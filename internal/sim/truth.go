@@ -93,10 +93,12 @@ type truth struct {
 	squatters        map[string]squatter       // by branch
 	merges           []time.Time               // of promotions, by the service, of late
 	obsolete         map[int]time.Time         // promotions with what may not come any more, and since when
-	waived           map[deployment]bool       // taken back by a person, so that it may be kept out or not: merged further on by one, or in what nobody may have seen
-	makers           map[deployment]string     // who made a release, where it comes from
-	revertedBy       map[deployment]*task      // which run has opened a revert of it last
-	unmarked         map[string]bool           // components with a pull request whose text somebody has edited
+	// taken back by a person, so that it may be kept out or not: merged further on by one, or in what nobody
+	// may have seen
+	waived     map[deployment]bool
+	makers     map[deployment]string // who made a release, where it comes from
+	revertedBy map[deployment]*task  // which run has opened a revert of it last
+	unmarked   map[string]bool       // components with a pull request whose text somebody has edited
 }
 
 // requests are how often a review was requested.
@@ -144,11 +146,20 @@ type seenBranch struct {
 }
 
 func newTruth() truth {
-	return truth{quality: map[deployment]quality{}, health: map[deployment]*health{}, landings: map[target][]landing{}, arrived: map[string]string{}, reverted: map[deployment]time.Time{},
-		lifted: map[target]time.Time{}, liftedBefore: map[target]time.Time{}, requestedReverts: map[target]bool{}, approvals: map[int]map[string]string{}, reviewed: map[approval]bool{}, heldSince: map[int]time.Time{}, holdComments: map[int64]int{}, acknowledged: map[int]time.Time{}, forged: map[int]bool{}, wideHolds: map[int64]wideHold{}, vetoed: map[deployment]int{}, comments: map[string]int{}, requested: map[string]requests{}, deployed: map[string]int{}, pushed: map[string]pushedHead{}, queued: map[int]queuedPull{}, joined: map[int]joinedHead{}, mended: map[string]bool{},
+	return truth{quality: map[deployment]quality{}, health: map[deployment]*health{}, landings: map[target][]landing{},
+		arrived: map[string]string{}, reverted: map[deployment]time.Time{},
+		lifted: map[target]time.Time{}, liftedBefore: map[target]time.Time{}, requestedReverts: map[target]bool{},
+		approvals: map[int]map[string]string{}, reviewed: map[approval]bool{}, heldSince: map[int]time.Time{},
+		holdComments: map[int64]int{}, acknowledged: map[int]time.Time{}, forged: map[int]bool{}, wideHolds: map[int64]wideHold{},
+		vetoed: map[deployment]int{}, comments: map[string]int{}, requested: map[string]requests{}, deployed: map[string]int{},
+		pushed: map[string]pushedHead{}, queued: map[int]queuedPull{}, joined: map[int]joinedHead{}, mended: map[string]bool{},
 		bystanders: map[deployment]bool{}, excused: map[string]string{}, unmarked: map[string]bool{},
 		withdrawn: map[deployment]withdrawal{}, superseded: map[int]bool{}, grudges: map[target]string{}, said: map[int64]saidHold{},
-		revertedAside: map[deployment]time.Time{}, promotes: map[target]int{}, eligible: map[target]eligible{}, mergeable: map[int]time.Time{}, aside: map[target]bool{}, revertComments: map[int64][]deployment{}, wantedBack: map[deployment]time.Time{}, squatters: map[string]squatter{}, waived: map[deployment]bool{}, obsolete: map[int]time.Time{}, makers: map[deployment]string{}, revertedBy: map[deployment]*task{}, strangers: map[int64]string{}, rewritten: map[string]requests{}, excusedAt: map[string]time.Time{}}
+		revertedAside: map[deployment]time.Time{}, promotes: map[target]int{}, eligible: map[target]eligible{},
+		mergeable: map[int]time.Time{}, aside: map[target]bool{}, revertComments: map[int64][]deployment{},
+		wantedBack: map[deployment]time.Time{}, squatters: map[string]squatter{}, waived: map[deployment]bool{},
+		obsolete: map[int]time.Time{}, makers: map[deployment]string{}, revertedBy: map[deployment]*task{}, strangers: map[int64]string{},
+		rewritten: map[string]requests{}, excusedAt: map[string]time.Time{}}
 }
 
 // returns notes that what was taken back is there again because a person wanted it: how it
@@ -325,7 +336,8 @@ func (sim *Simulation) noteLandings(before, after string, byPerson bool) {
 			sim.noteWithdrawn(p, was, is)
 		}
 		delete(sim.truth.withdrawn, deployment{p, is})
-		sim.truth.landings[p] = append(sim.truth.landings[p], landing{tag: is, at: sim.now, byPerson: byPerson, before: before, adopted: byPerson && sim.isNewest(p, is), wasWell: sim.isWell(p) && !sim.hidesHealth()})
+		sim.truth.landings[p] = append(sim.truth.landings[p], landing{tag: is, at: sim.now, byPerson: byPerson, before: before,
+			adopted: byPerson && sim.isNewest(p, is), wasWell: sim.isWell(p) && !sim.hidesHealth()})
 		delete(sim.truth.vetoed, deployment{p, is})
 		delete(sim.truth.promotes, p)
 		if byPerson {
@@ -427,7 +439,8 @@ func (sim *Simulation) isNewest(p target, tag string) bool {
 // and otherwise those that got well while no process ran.
 func (sim *Simulation) noteUnwatched(commit string, unsure bool) {
 	for _, p := range sim.scenario.targets() {
-		if all := sim.truth.landings[p]; len(all) > 0 && all[len(all)-1].at.Equal(sim.now) && all[len(all)-1].tag == sim.tagAt(commit, p) && (unsure || !sim.isSeenWell(p)) {
+		if all := sim.truth.landings[p]; len(all) > 0 && all[len(all)-1].at.Equal(sim.now) && all[len(all)-1].tag == sim.tagAt(commit, p) &&
+			(unsure || !sim.isSeenWell(p)) {
 			all[len(all)-1].wasWell = false
 		}
 	}
@@ -438,7 +451,8 @@ func (sim *Simulation) noteUnwatched(commit string, unsure bool) {
 func (sim *Simulation) isBack(p target) bool {
 	all := sim.truth.landings[p]
 	last := len(all) - 1
-	return last >= 0 && (all[last].tag == firstTag || slices.ContainsFunc(all[:last], func(l landing) bool { return l.tag == all[last].tag }))
+	return last >= 0 && (all[last].tag == firstTag || slices.ContainsFunc(all[:last],
+		func(l landing) bool { return l.tag == all[last].tag }))
 }
 
 // isSeenWell says whether a process had time to look since a target is healthy.

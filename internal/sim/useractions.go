@@ -29,7 +29,8 @@ func (sim *Simulation) addUsers() {
 	sim.forge.AddRepo(sim.repo, sim.remote, trunk)
 	for i, login := range []string{author, reviewer, second, intruder, stranger, third, fourth} {
 		sim.forge.AddUser(login, int64(i+1), false)
-		sim.must(sim.forge.SetPermission(sim.repo, login, map[bool]forge.Permission{true: forge.PermissionRead, false: forge.PermissionWrite}[login == stranger]))
+		sim.must(sim.forge.SetPermission(sim.repo, login, map[bool]forge.Permission{true: forge.PermissionRead,
+			false: forge.PermissionWrite}[login == stranger]))
 	}
 	sim.must(sim.forge.SetPermission(sim.repo, bot, forge.PermissionAdmin))
 	if sim.scenario.queues {
@@ -120,7 +121,8 @@ func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }
 func (sim *Simulation) commit(login, message string, files map[string]string) {
 	head := sim.head()
 	ident := sim.forge.Ident(login)
-	sha, err := sim.remote.Write(sim.ctx, git.CommitSpec{Parents: []string{head}, Base: head, Files: fileWrites(files), Message: message, Author: &ident, Committer: &ident, When: sim.now})
+	sha, err := sim.remote.Write(sim.ctx, git.CommitSpec{Parents: []string{head}, Base: head, Files: fileWrites(files), Message: message,
+		Author: &ident, Committer: &ident, When: sim.now})
 	sim.must(err)
 	if err == nil {
 		sim.must(sim.forge.Push(sim.repo, login, trunk, sha, false))
@@ -304,7 +306,8 @@ func (sim *Simulation) liftPullHold(number int) {
 	sim.must(err)
 	if err == nil && pr.HasLabel(promotion.LabelHold) {
 		sim.report("%s takes the hold off #%d", reviewer, number)
-		sim.must(sim.forge.SetLabels(sim.repo, number, reviewer, slices.DeleteFunc(slices.Clone(pr.Labels), func(l string) bool { return l == promotion.LabelHold })...))
+		sim.must(sim.forge.SetLabels(sim.repo, number, reviewer,
+			slices.DeleteFunc(slices.Clone(pr.Labels), func(l string) bool { return l == promotion.LabelHold })...))
 	}
 }
 
@@ -466,7 +469,8 @@ func (sim *Simulation) breakPipeline(r *rand.Rand) {
 	if sim.truth.brokenSince.IsZero() {
 		sim.truth.brokenSince = sim.now
 	}
-	sim.commit(reviewer, "Improve the pipeline", map[string]string{pipelineAt: sim.scenario.pipelineFile() + pick(r, []string{"  oops: true\n", "\t{", "    - {name: dev}\n"})})
+	sim.commit(reviewer, "Improve the pipeline", map[string]string{pipelineAt: sim.scenario.pipelineFile() + pick(r,
+		[]string{"  oops: true\n", "\t{", "    - {name: dev}\n"})})
 	sim.after(sim.between(time.Minute, 10*time.Minute), sim.mendPipeline)
 }
 

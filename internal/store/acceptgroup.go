@@ -25,7 +25,8 @@ type acceptance struct {
 
 // accept has a delivery written by write, with those that wait at that moment. alone says
 // that it was the only one.
-func (ag *acceptGroup) accept(ctx context.Context, d Delivery, write func(context.Context, []*acceptance) error) (a *acceptance, alone bool) {
+func (ag *acceptGroup) accept(ctx context.Context, d Delivery, write func(context.Context, []*acceptance) error) (a *acceptance,
+	alone bool) {
 	a = &acceptance{delivery: d, leads: make(chan bool, 1), err: errAborted}
 	ag.mu.Lock()
 	ag.waiting = append(ag.waiting, a)

@@ -44,7 +44,8 @@ func (s sqlTx) putArrival(ctx context.Context, a Arrival) (seq int64, err error)
 		ON CONFLICT (unit, environment, commit_id, release_id) DO UPDATE SET at = excluded.at, verified_at = excluded.verified_at,
 			degraded_at = excluded.degraded_at, withdrawn_at = excluded.withdrawn_at, data = excluded.data
 		RETURNING seq`,
-		a.Unit, a.Environment, a.Commit, a.Release, toMicros(a.At), toMicros(a.VerifiedAt), toMicros(a.DegradedAt), toMicros(a.WithdrawnAt), string(a.Data))
+		a.Unit, a.Environment, a.Commit, a.Release, toMicros(a.At), toMicros(a.VerifiedAt), toMicros(a.DegradedAt), toMicros(a.WithdrawnAt),
+		string(a.Data))
 	if err == nil {
 		_, err = s.db.exec(ctx, `UPDATE arrivals SET recent = 0 WHERE unit = $1 AND environment = $2 AND recent = 1 AND seq <=
 			(SELECT seq FROM arrivals WHERE unit = $1 AND environment = $2 AND recent = 1 ORDER BY seq DESC LIMIT 1 OFFSET $3)`,
@@ -67,7 +68,8 @@ func (t *Tx) WithdrawArrivals(ctx context.Context, unit, environment string, abo
 }
 
 func (s sqlTx) withdrawArrivals(ctx context.Context, unit, environment string, above, below int64, at time.Time) error {
-	changed, err := s.db.exec(ctx, `UPDATE arrivals SET withdrawn_at = $5 WHERE unit = $1 AND environment = $2 AND seq > $3 AND seq < $4 AND withdrawn_at = 0`,
+	changed, err := s.db.exec(ctx,
+		`UPDATE arrivals SET withdrawn_at = $5 WHERE unit = $1 AND environment = $2 AND seq > $3 AND seq < $4 AND withdrawn_at = 0`,
 		unit, environment, above, below, toMicros(at))
 	if err != nil || changed == 0 {
 		return err
@@ -85,7 +87,8 @@ func (t *Tx) UpdateArrivalData(ctx context.Context, a Arrival) error {
 }
 
 func (s sqlTx) updateArrivalData(ctx context.Context, a Arrival) error {
-	changed, err := s.db.exec(ctx, `UPDATE arrivals SET data = $5 WHERE unit = $1 AND environment = $2 AND commit_id = $3 AND release_id = $4`,
+	changed, err := s.db.exec(ctx,
+		`UPDATE arrivals SET data = $5 WHERE unit = $1 AND environment = $2 AND commit_id = $3 AND release_id = $4`,
 		a.Unit, a.Environment, a.Commit, a.Release, string(a.Data))
 	if err != nil || changed == 0 {
 		return err
@@ -94,14 +97,16 @@ func (s sqlTx) updateArrivalData(ctx context.Context, a Arrival) error {
 }
 
 func (a *Arrival) columns() []any {
-	return []any{&a.Unit, &a.Environment, &a.Release, &a.Seq, &a.Commit, timeColumn{&a.At}, timeColumn{&a.VerifiedAt}, timeColumn{&a.DegradedAt},
+	return []any{&a.Unit, &a.Environment, &a.Release, &a.Seq, &a.Commit, timeColumn{&a.At}, timeColumn{&a.VerifiedAt},
+		timeColumn{&a.DegradedAt},
 		timeColumn{&a.WithdrawnAt}, payloadColumn{&a.Data}}
 }
 
 const arrivalColumns = `unit, environment, release_id, seq, commit_id, at, verified_at, degraded_at, withdrawn_at, data`
 
 func (q queries) Arrivals(ctx context.Context, unit string) ([]Arrival, error) {
-	all, err := queryAll(ctx, q.db, (*Arrival).columns, `SELECT `+arrivalColumns+` FROM arrivals WHERE unit = $1 AND recent = 1 ORDER BY seq DESC`, unit)
+	all, err := queryAll(ctx, q.db, (*Arrival).columns, `SELECT `+arrivalColumns+
+		` FROM arrivals WHERE unit = $1 AND recent = 1 ORDER BY seq DESC`, unit)
 	return all, wrapError(err, "read the arrivals of %s", unit)
 }
 
@@ -112,7 +117,8 @@ func (q queries) OlderArrivals(ctx context.Context, unit string, releases ...str
 	var w whereClause
 	w.addCondition("a.unit = $%d AND a.recent = 0", unit)
 	addIn(&w, "a.release_id", releases)
-	all, err := queryAll(ctx, q.db, (*Arrival).columns, `SELECT `+arrivalColumns+` FROM arrivals a`+w.String()+` AND NOT EXISTS (SELECT 1 FROM arrivals n
+	all, err := queryAll(ctx, q.db, (*Arrival).columns, `SELECT `+arrivalColumns+` FROM arrivals a`+w.String()+
+		` AND NOT EXISTS (SELECT 1 FROM arrivals n
 		WHERE n.unit = a.unit AND n.release_id = a.release_id AND n.environment = a.environment AND n.seq > a.seq) ORDER BY seq DESC`, w.args...)
 	return all, wrapError(err, "read where releases of %s arrived long ago", unit)
 }
@@ -121,6 +127,7 @@ func (q queries) OlderArrivals(ctx context.Context, unit string, releases ...str
 const MaxUnitsArrivedBy = maxLimit
 
 func (q queries) UnitsArrivedBy(ctx context.Context, commit string, limit int) ([]string, error) {
-	units, err := queryAll(ctx, q.db, oneColumn[string], `SELECT DISTINCT unit FROM arrivals WHERE commit_id = $1 ORDER BY unit`+limitTo("$2"), commit, clampLimit(limit))
+	units, err := queryAll(ctx, q.db, oneColumn[string], `SELECT DISTINCT unit FROM arrivals WHERE commit_id = $1 ORDER BY unit`+
+		limitTo("$2"), commit, clampLimit(limit))
 	return units, wrapError(err, "read whose releases arrived by %s", commit)
 }

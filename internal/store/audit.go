@@ -52,7 +52,8 @@ func (s *Store) ClaimAudit(ctx context.Context, a Audit) (added bool, err error)
 
 // ClaimAudit is Store.ClaimAudit.
 func (t *Tx) ClaimAudit(ctx context.Context, a Audit) (added bool, err error) {
-	if err := cmp.Or(checkNames("its actor", a.Actor, "its way", a.Via, "its verb", a.Verb, "its subject", a.Subject, "its environment", a.Environment, "its source", a.Source), checkJSON(a.Data)); err != nil {
+	if err := cmp.Or(checkNames("its actor", a.Actor, "its way", a.Via, "its verb", a.Verb, "its subject", a.Subject, "its environment",
+		a.Environment, "its source", a.Source), checkJSON(a.Data)); err != nil {
 		return false, wrapError(err, "store what %.80q did", a.Actor)
 	}
 	if a.At.IsZero() {
@@ -106,7 +107,8 @@ func (q queries) AuditTrail(ctx context.Context, f AuditFilter, limit int) ([]Au
 	}
 	w.args = append(w.args, clampLimit(limit))
 	all, err := queryAll(ctx, q.db, func(a *Audit) []any {
-		return []any{&a.ID, timeColumn{&a.At}, &a.Actor, &a.Via, &a.Verb, &a.Subject, &a.Environment, &a.Reason, &a.Outcome, &a.Source, payloadColumn{&a.Data}}
+		return []any{&a.ID, timeColumn{&a.At}, &a.Actor, &a.Via, &a.Verb, &a.Subject, &a.Environment, &a.Reason, &a.Outcome, &a.Source,
+			payloadColumn{&a.Data}}
 	}, `SELECT id, at, actor, via, verb, subject, environment, reason, outcome, source, data FROM audit`+
 		w.String()+` ORDER BY id DESC`+limitTo(w.lastPlaceholder()), w.args...)
 	return all, wrapError(err, "read the audit trail")

@@ -41,8 +41,10 @@ func (s *Store) AddBrowserSession(ctx context.Context, b BrowserSession) (added 
 
 // AddBrowserSession is Store.AddBrowserSession.
 func (t *Tx) AddBrowserSession(ctx context.Context, b BrowserSession) (added bool, err error) {
-	if err := cmp.Or(checkKey("its ID", b.ID), checkKey("its token's digest", b.Token), checkKey("its attempt", b.Attempt), checkKey("its subject", b.Subject),
-		checkNames("its name", b.Name, "its role", b.Role, "its client", b.Client), checkNames(pairWith("a group", b.Groups)...), checkNames(pairWith("an account", slices.Collect(maps.Values(b.Accounts)))...)); err != nil {
+	if err := cmp.Or(checkKey("its ID", b.ID), checkKey("its token's digest", b.Token), checkKey("its attempt", b.Attempt),
+		checkKey("its subject", b.Subject),
+		checkNames("its name", b.Name, "its role", b.Role, "its client", b.Client), checkNames(pairWith("a group", b.Groups)...),
+		checkNames(pairWith("an account", slices.Collect(maps.Values(b.Accounts)))...)); err != nil {
 		return false, wrapError(err, "store a session of %.80q", b.Name)
 	}
 	if b.ExpiresAt.IsZero() {
@@ -111,9 +113,11 @@ func (s sqlTx) addBrowserSession(ctx context.Context, b BrowserSession) (added b
 		}
 		accounts = string(raw)
 	}
-	n, err := s.db.exec(ctx, `INSERT INTO browser_sessions (id, token, attempt, subject, name, role, "groups", client, started_at, seen_at, expires_at, ended_at, accounts)
+	n, err := s.db.exec(ctx,
+		`INSERT INTO browser_sessions (id, token, attempt, subject, name, role, "groups", client, started_at, seen_at, expires_at, ended_at, accounts)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) ON CONFLICT DO NOTHING`,
-		b.ID, b.Token, b.Attempt, b.Subject, b.Name, b.Role, string(groups), b.Client, toMicros(b.StartedAt), toMicros(b.SeenAt), toMicros(b.ExpiresAt), toMicros(b.EndedAt), accounts)
+		b.ID, b.Token, b.Attempt, b.Subject, b.Name, b.Role, string(groups), b.Client, toMicros(b.StartedAt), toMicros(b.SeenAt),
+		toMicros(b.ExpiresAt), toMicros(b.EndedAt), accounts)
 	return n > 0, err
 }
 
@@ -123,7 +127,8 @@ func (s sqlTx) seeBrowserSession(ctx context.Context, id string, at time.Time) e
 }
 
 func (s sqlTx) rotateBrowserSession(ctx context.Context, id, token, next, role string) (rotated bool, err error) {
-	n, err := s.db.exec(ctx, `UPDATE browser_sessions SET token = $1, role = $2 WHERE id = $3 AND token = $4 AND ended_at = 0`, next, role, id, token)
+	n, err := s.db.exec(ctx, `UPDATE browser_sessions SET token = $1, role = $2 WHERE id = $3 AND token = $4 AND ended_at = 0`, next,
+		role, id, token)
 	return n > 0, err
 }
 
@@ -167,7 +172,8 @@ func (a accountsColumn) Scan(stored any) error {
 }
 
 func (q queries) BrowserSession(ctx context.Context, token string) (BrowserSession, bool, error) {
-	b, ok, err := queryOne(ctx, q.db, (*BrowserSession).columns, `SELECT `+browserSessionColumns+` FROM browser_sessions WHERE token = $1`, token)
+	b, ok, err := queryOne(ctx, q.db, (*BrowserSession).columns, `SELECT `+browserSessionColumns+
+		` FROM browser_sessions WHERE token = $1`, token)
 	return b, ok, wrapError(err, "read a session")
 }
 
@@ -177,6 +183,7 @@ func (q queries) BrowserSessions(ctx context.Context, subject string, usedSince 
 	w.addCondition("seen_at >= $%d", toMicros(usedSince))
 	addEquals(&w, "subject", subject)
 	w.args = append(w.args, maxBrowserSessions)
-	all, err := queryAll(ctx, q.db, (*BrowserSession).columns, `SELECT `+browserSessionColumns+` FROM browser_sessions`+w.String()+` ORDER BY started_at DESC, id`+limitTo(w.lastPlaceholder()), w.args...)
+	all, err := queryAll(ctx, q.db, (*BrowserSession).columns, `SELECT `+browserSessionColumns+` FROM browser_sessions`+w.String()+
+		` ORDER BY started_at DESC, id`+limitTo(w.lastPlaceholder()), w.args...)
 	return all, wrapError(err, "read the sessions")
 }

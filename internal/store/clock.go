@@ -130,5 +130,6 @@ func (s storeClock) Since(t time.Time) time.Duration { return s.Now().Sub(t) }
 // one closes all.
 func (s *Store) ForProcess(now func() time.Time) *Store {
 	c := &sharedTime{own: now}
-	return &Store{reader: s.backend.readsBy(c.now), log: s.log, time: c, hasOwnClock: s.hasOwnClock, lease: s.lease, backend: s.backend, intercept: s.intercept, signals: s.signals}
+	return &Store{reader: s.backend.readsBy(c.now), log: s.log, time: c, hasOwnClock: s.hasOwnClock, lease: s.lease, backend: s.backend,
+		intercept: s.intercept, signals: s.signals}
 }

@@ -13,7 +13,8 @@ import (
 // It is gone when it is closed. Options.MaxPages bounds nothing here.
 func OpenMemory(o Options) *Store {
 	s := o.newStore()
-	db := &memoryDB{now: o.DatabaseNow, onCommit: o.OnCommit, intercept: o.Intercept, turn: make(chan struct{}, 1), closed: make(chan struct{})}
+	db := &memoryDB{now: o.DatabaseNow, onCommit: o.OnCommit, intercept: o.Intercept, turn: make(chan struct{}, 1),
+		closed: make(chan struct{})}
 	db.committed.Store(newMemoryTables())
 	s.useBackend(db)
 	return s

@@ -32,7 +32,8 @@ func (mt *memoryTx) addBrowserSession(_ context.Context, b BrowserSession) (adde
 		return false, nil
 	}
 	b.Groups, b.Accounts = slices.Clone(b.Groups), maps.Clone(b.Accounts)
-	b.StartedAt, b.SeenAt, b.ExpiresAt, b.EndedAt = storedTime(b.StartedAt), storedTime(b.SeenAt), storedTime(b.ExpiresAt), storedTime(b.EndedAt)
+	b.StartedAt, b.SeenAt, b.ExpiresAt, b.EndedAt = storedTime(b.StartedAt), storedTime(b.SeenAt), storedTime(b.ExpiresAt),
+		storedTime(b.EndedAt)
 	all.put(&b)
 	return true, nil
 }
@@ -93,7 +94,8 @@ func (m memoryReader) BrowserSessions(ctx context.Context, subject string, usedS
 		return nil, err
 	}
 	for b := range tables.sessions.allBy(sessionsByStart) {
-		if toMicros(b.ExpiresAt) > m.databaseNow() && compareTimes(b.SeenAt, usedSince) >= 0 && chosen(subject, b.Subject) && len(out) < maxBrowserSessions {
+		if toMicros(b.ExpiresAt) > m.databaseNow() && compareTimes(b.SeenAt, usedSince) >= 0 && chosen(subject, b.Subject) &&
+			len(out) < maxBrowserSessions {
 			out = append(out, b.copy())
 		}
 	}

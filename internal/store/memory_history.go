@@ -48,9 +48,13 @@ func (m memoryReader) HasDelivery(ctx context.Context, forge, id string) (bool, 
 func newMemoryArrivals() memoryTable[Arrival] {
 	return newMemoryTable(
 		memoryOrder[Arrival]{compare: func(a, b *Arrival) int {
-			return cmp.Or(strings.Compare(a.Unit, b.Unit), strings.Compare(a.Environment, b.Environment), strings.Compare(a.Commit, b.Commit), strings.Compare(a.Release, b.Release))
+			return cmp.Or(strings.Compare(a.Unit, b.Unit), strings.Compare(a.Environment, b.Environment),
+				strings.Compare(a.Commit, b.Commit), strings.Compare(a.Release, b.Release))
 		}},
-		memoryOrder[Arrival]{compare: func(a, b *Arrival) int { return cmp.Or(strings.Compare(a.Unit, b.Unit), cmp.Compare(a.Seq, b.Seq)) }},
+		memoryOrder[Arrival]{compare: func(a, b *Arrival) int {
+			return cmp.Or(strings.Compare(a.Unit, b.Unit),
+				cmp.Compare(a.Seq, b.Seq))
+		}},
 		memoryOrder[Arrival]{compare: func(a, b *Arrival) int {
 			return cmp.Or(strings.Compare(a.Commit, b.Commit), strings.Compare(a.Unit, b.Unit), cmp.Compare(a.Seq, b.Seq))
 		}})
@@ -75,7 +79,8 @@ func (m memoryReader) UnitsArrivedBy(ctx context.Context, commit string, limit i
 
 // arrivalsOf are a unit's, the newest first.
 func (m *memoryTables) arrivalsOf(unit string) iter.Seq[*Arrival] {
-	return takeWhile(m.arrivals.downFrom(arrivalsBySeq, &Arrival{Unit: unit, Seq: neverDue}), func(a *Arrival) bool { return a.Unit == unit })
+	return takeWhile(m.arrivals.downFrom(arrivalsBySeq, &Arrival{Unit: unit, Seq: neverDue}),
+		func(a *Arrival) bool { return a.Unit == unit })
 }
 
 func (mt *memoryTx) putArrival(_ context.Context, a Arrival) (seq int64, err error) {
@@ -85,7 +90,8 @@ func (mt *memoryTx) putArrival(_ context.Context, a Arrival) (seq int64, err err
 	} else if newest := firstOf(mt.tables.arrivalsOf(a.Unit)); newest != nil {
 		a.Seq = newest.Seq + 1
 	}
-	a.At, a.VerifiedAt, a.DegradedAt, a.WithdrawnAt, a.Data = storedTime(a.At), storedTime(a.VerifiedAt), storedTime(a.DegradedAt), storedTime(a.WithdrawnAt), copyPayload(a.Data)
+	a.At, a.VerifiedAt, a.DegradedAt, a.WithdrawnAt, a.Data = storedTime(a.At), storedTime(a.VerifiedAt), storedTime(a.DegradedAt),
+		storedTime(a.WithdrawnAt), copyPayload(a.Data)
 	mt.tables.arrivals.put(&a)
 	mt.raiseVersion(arrivalsScope(a.Unit))
 	return a.Seq, nil
@@ -161,7 +167,8 @@ func (a *Arrival) copied() Arrival {
 func newMemoryAudit() memoryTable[Audit] {
 	return newMemoryTable(
 		memoryOrder[Audit]{compare: func(a, b *Audit) int { return cmp.Compare(a.ID, b.ID) }},
-		memoryOrder[Audit]{compare: func(a, b *Audit) int { return strings.Compare(a.Source, b.Source) }, wants: func(a *Audit) bool { return a.Source != "" }})
+		memoryOrder[Audit]{compare: func(a, b *Audit) int { return strings.Compare(a.Source, b.Source) },
+			wants: func(a *Audit) bool { return a.Source != "" }})
 }
 
 func (mt *memoryTx) addAudit(_ context.Context, a Audit) (added bool, err error) {
@@ -192,7 +199,8 @@ func (m memoryReader) AuditTrail(ctx context.Context, f AuditFilter, limit int) 
 	}
 	since, until := storedTime(f.Since), storedTime(f.Until) // entries are compared as they are stored
 	for a := range tables.audit.allDown() {
-		if chosen(f.Actor, a.Actor) && chosen(f.Via, a.Via) && chosen(f.Verb, a.Verb) && chosen(f.Subject, a.Subject) && chosen(f.Environment, a.Environment) && chosen(f.Source, a.Source) && hasOnePrefix(a.Subject, f.SubjectPrefixes) &&
+		if chosen(f.Actor, a.Actor) && chosen(f.Via, a.Via) && chosen(f.Verb, a.Verb) && chosen(f.Subject, a.Subject) &&
+			chosen(f.Environment, a.Environment) && chosen(f.Source, a.Source) && hasOnePrefix(a.Subject, f.SubjectPrefixes) &&
 			!a.At.Before(since) && (f.Until.IsZero() || a.At.Before(until)) && (f.Before == 0 || a.ID < f.Before) {
 			found := *a
 			found.Data = copyPayload(a.Data)
@@ -212,7 +220,8 @@ func hasOnePrefix(s string, prefixes []string) bool {
 func newMemoryEvents() memoryTable[Event] {
 	return newMemoryTable(
 		memoryOrder[Event]{compare: func(a, b *Event) int { return cmp.Compare(a.Seq, b.Seq) }},
-		memoryOrder[Event]{compare: func(a, b *Event) int { return strings.Compare(a.IdempotencyKey, b.IdempotencyKey) }, wants: func(e *Event) bool { return e.IdempotencyKey != "" }},
+		memoryOrder[Event]{compare: func(a, b *Event) int { return strings.Compare(a.IdempotencyKey, b.IdempotencyKey) },
+			wants: func(e *Event) bool { return e.IdempotencyKey != "" }},
 		memoryOrder[Event]{compare: func(a, b *Event) int {
 			return cmp.Or(strings.Compare(a.Repo, b.Repo), cmp.Compare(a.Pull, b.Pull), cmp.Compare(a.Seq, b.Seq))
 		}},
@@ -243,7 +252,8 @@ func (m memoryReader) Events(ctx context.Context, f EventFilter) (out []Event, e
 			}
 			continue
 		}
-		if chosen(f.Repo, e.Repo) && chosen(f.Pipeline, e.Pipeline) && chosen(f.Component, e.Component) && chosen(f.Environment, e.Environment) && chosen(f.Pull, e.Pull) {
+		if chosen(f.Repo, e.Repo) && chosen(f.Pipeline, e.Pipeline) && chosen(f.Component, e.Component) && chosen(f.Environment,
+			e.Environment) && chosen(f.Pull, e.Pull) {
 			found := *e
 			found.Data = copyPayload(e.Data)
 			if out = append(out, found); len(out) == clampLimit(f.Limit) {
@@ -339,8 +349,10 @@ func (m memoryReader) Promotions(ctx context.Context, f PromotionFilter) (out []
 }
 
 func (pf *PromotionFilter) chooses(p *Promotion) bool {
-	return chosen(pf.Repo, p.Repo) && chosen(pf.Pipeline, p.Pipeline) && chosen(pf.Component, p.Component) && chosen(pf.Environment, p.Environment) &&
-		chosen(pf.Unit, p.Unit) && chosen(pf.Kind, p.Kind) && strings.HasPrefix(p.Release, pf.Release) && chosen(pf.Pull, p.Pull) && (pf.Before == 0 || p.ID < pf.Before) &&
+	return chosen(pf.Repo, p.Repo) && chosen(pf.Pipeline, p.Pipeline) && chosen(pf.Component, p.Component) && chosen(pf.Environment,
+		p.Environment) &&
+		chosen(pf.Unit, p.Unit) && chosen(pf.Kind, p.Kind) && strings.HasPrefix(p.Release, pf.Release) && chosen(pf.Pull, p.Pull) &&
+		(pf.Before == 0 || p.ID < pf.Before) &&
 		(len(pf.States) == 0 || slices.Contains(pf.States, p.State)) && (len(pf.Pulls) == 0 || slices.Contains(pf.Pulls, p.Pull))
 }
 
@@ -360,7 +372,8 @@ func (m *memoryTables) findPromotions(f PromotionFilter) iter.Seq[*Promotion] {
 func (m *memoryTables) promotionsOfPulls(repo string, pulls []int) iter.Seq[*Promotion] {
 	var found []*Promotion
 	for _, pull := range slices.Compact(slices.Sorted(slices.Values(pulls))) {
-		for p := range takeWhile(m.promotions.from(promotionsByPull, &Promotion{Repo: repo, Pull: pull}), func(p *Promotion) bool { return p.Repo == repo && p.Pull == pull }) {
+		for p := range takeWhile(m.promotions.from(promotionsByPull, &Promotion{Repo: repo, Pull: pull}),
+			func(p *Promotion) bool { return p.Repo == repo && p.Pull == pull }) {
 			found = append(found, p)
 		}
 	}
@@ -406,11 +419,13 @@ func (mt *memoryTx) pruneRows(_ context.Context, p prunableTable, before time.Ti
 	case "pending_commands":
 		return pruneTable(&tables.commands, func(a *PendingCommand) bool { return !a.waits() && over(a.DoneAt) }), nil
 	case "wakes":
-		return pruneTable(&tables.wakes, func(w *memoryWake) bool { return !w.hasTime() && w.fails == 0 && w.ended < toMicros(before) }), nil
+		return pruneTable(&tables.wakes, func(w *memoryWake) bool { return !w.hasTime() && w.fails == 0 && w.ended < toMicros(before) }),
+			nil
 	case "browser_sessions":
 		return pruneTable(&tables.sessions, func(b *BrowserSession) bool { return over(b.ExpiresAt) }), nil
 	case "arrivals":
-		return pruneTable(&tables.arrivals, func(a *Arrival) bool { return over(a.At) && tables.units.find(&Unit{Key: a.Unit}) == nil }), nil
+		return pruneTable(&tables.arrivals, func(a *Arrival) bool { return over(a.At) && tables.units.find(&Unit{Key: a.Unit}) == nil }),
+			nil
 	}
 	return 0, fmt.Errorf("there is no table %q in memory", p.name)
 }

@@ -32,13 +32,15 @@ func newMemoryPastPulls() memoryTable[memoryPastPull] {
 			return cmp.Or(strings.Compare(a.Repo, b.Repo), cmp.Compare(a.Number, b.Number), strings.Compare(a.Component, b.Component))
 		}},
 		memoryOrder[memoryPastPull]{compare: func(a, b *memoryPastPull) int {
-			return cmp.Or(place(a, b), strings.Compare(a.Environment, b.Environment), cmp.Compare(a.Kind, b.Kind), compareTimes(a.At, b.At), cmp.Compare(a.written, b.written))
+			return cmp.Or(place(a, b), strings.Compare(a.Environment, b.Environment), cmp.Compare(a.Kind, b.Kind), compareTimes(a.At, b.At),
+				cmp.Compare(a.written, b.written))
 		}},
 		memoryOrder[memoryPastPull]{compare: func(a, b *memoryPastPull) int {
 			return cmp.Or(place(a, b), strings.Compare(a.Short, b.Short), cmp.Compare(a.written, b.written))
 		}},
 		memoryOrder[memoryPastPull]{compare: func(a, b *memoryPastPull) int {
-			return cmp.Or(strings.Compare(a.Repo, b.Repo), strings.Compare(a.Pipeline, b.Pipeline), strings.Compare(a.BranchOf, b.BranchOf), strings.Compare(a.Environment, b.Environment),
+			return cmp.Or(strings.Compare(a.Repo, b.Repo), strings.Compare(a.Pipeline, b.Pipeline), strings.Compare(a.BranchOf, b.BranchOf),
+				strings.Compare(a.Environment, b.Environment),
 				strings.Compare(a.Whole, b.Whole), cmp.Compare(a.Number, b.Number), cmp.Compare(a.written, b.written))
 		}, wants: func(p *memoryPastPull) bool { return p.Kind == PastMerged }})
 }
@@ -46,7 +48,8 @@ func newMemoryPastPulls() memoryTable[memoryPastPull] {
 // forgetPast forgets what a pull request moved.
 func (mt *memoryTx) forgetPast(repo string, number int) {
 	var moved []*memoryPastPull
-	for p := range takeWhile(mt.tables.pastPulls.from(byKey, &memoryPastPull{PastPull: PastPull{Repo: repo, Number: number}}), func(p *memoryPastPull) bool { return p.Repo == repo && p.Number == number }) {
+	for p := range takeWhile(mt.tables.pastPulls.from(byKey, &memoryPastPull{PastPull: PastPull{Repo: repo, Number: number}}),
+		func(p *memoryPastPull) bool { return p.Repo == repo && p.Number == number }) {
 		moved = append(moved, p)
 		mt.raiseVersion(pastPullsScope(p.Repo, p.Pipeline, p.Component))
 	}
@@ -79,7 +82,8 @@ func (m *memoryTables) newestAt(at PastPlace, environment string, kind PastKind)
 	here := func(row *memoryPastPull) bool {
 		return at.isHere(row) && row.Environment == environment && row.Kind == kind
 	}
-	after := &memoryPastPull{PastPull: PastPull{Repo: at.Repo, Pipeline: at.Pipeline, Component: at.Component, Environment: environment, Kind: kind + 1, At: fromMicros(-neverDue)}}
+	after := &memoryPastPull{PastPull: PastPull{Repo: at.Repo, Pipeline: at.Pipeline, Component: at.Component, Environment: environment,
+		Kind: kind + 1, At: fromMicros(-neverDue)}}
 	for row := range m.pastPulls.downFrom(pastByTime, after) {
 		switch {
 		case !here(row):
@@ -118,7 +122,8 @@ func (m memoryReader) MergedPulls(ctx context.Context, at PastPlace, shorts ...s
 	return m.pastPullsOf(ctx, at, shorts, func(k PastKind) bool { return k == PastMerged })
 }
 
-func (m memoryReader) pastPullsOf(ctx context.Context, at PastPlace, shorts []string, wanted func(PastKind) bool) (out []PastPull, err error) {
+func (m memoryReader) pastPullsOf(ctx context.Context, at PastPlace, shorts []string,
+	wanted func(PastKind) bool) (out []PastPull, err error) {
 	if len(shorts) == 0 {
 		return nil, nil
 	}
@@ -144,14 +149,17 @@ func (m *memoryTables) movedInShort(at PastPlace, short string) iter.Seq[*memory
 	return takeWhile(m.pastPulls.from(pastByShort, first), func(row *memoryPastPull) bool { return at.isHere(row) && row.Short == short })
 }
 
-func (m memoryReader) PullThatMoved(ctx context.Context, repo, pipeline, branchOf, environment, whole string, below int) (int, bool, error) {
+func (m memoryReader) PullThatMoved(ctx context.Context, repo, pipeline, branchOf, environment, whole string, below int) (int,
+	bool, error) {
 	tables, err := m.tables(ctx)
 	if err != nil {
 		return 0, false, err
 	}
-	last := &memoryPastPull{PastPull: PastPull{Repo: repo, Pipeline: pipeline, BranchOf: branchOf, Environment: environment, Whole: whole, Number: below}}
+	last := &memoryPastPull{PastPull: PastPull{Repo: repo, Pipeline: pipeline, BranchOf: branchOf, Environment: environment, Whole: whole,
+		Number: below}}
 	row := firstOf(tables.pastPulls.downFrom(pastByWhole, last))
-	if row == nil || row.Repo != repo || row.Pipeline != pipeline || row.BranchOf != branchOf || row.Environment != environment || row.Whole != whole {
+	if row == nil || row.Repo != repo || row.Pipeline != pipeline || row.BranchOf != branchOf || row.Environment != environment ||
+		row.Whole != whole {
 		return 0, false, nil
 	}
 	return row.Number, true, nil

@@ -30,9 +30,11 @@ func newMemoryPulls() memoryTable[Pull] {
 	return newMemoryTable(
 		memoryOrder[Pull]{compare: number},
 		by(func(a, b *Pull) int { return strings.Compare(a.Head, b.Head) }, nil),
-		by(func(a, b *Pull) int { return strings.Compare(a.MergeCommit, b.MergeCommit) }, func(p *Pull) bool { return p.MergeCommit != "" }),
+		by(func(a, b *Pull) int { return strings.Compare(a.MergeCommit, b.MergeCommit) },
+			func(p *Pull) bool { return p.MergeCommit != "" }),
 		by(func(a, b *Pull) int {
-			return cmp.Or(strings.Compare(a.Pipeline, b.Pipeline), strings.Compare(a.Component, b.Component), strings.Compare(a.Rules, b.Rules))
+			return cmp.Or(strings.Compare(a.Pipeline, b.Pipeline), strings.Compare(a.Component, b.Component),
+				strings.Compare(a.Rules, b.Rules))
 		}, nil),
 		by(func(a, b *Pull) int { return strings.Compare(a.Branch, b.Branch) }, (*Pull).isOpen),
 		by(func(a, b *Pull) int {
@@ -125,8 +127,10 @@ func (m memoryReader) UnsettledPulls(ctx context.Context, repo, pipeline, compon
 	}
 	here := func(p *Pull) bool { return p.Repo == repo && p.Pipeline == pipeline && p.Component == component }
 	// What is settled isn't touched.
-	before := takeWhile(tables.pulls.from(pullsByRules, &Pull{Repo: repo, Pipeline: pipeline, Component: component}), func(p *Pull) bool { return here(p) && p.Rules < rules })
-	after := takeWhile(tables.pulls.from(pullsByRules, &Pull{Repo: repo, Pipeline: pipeline, Component: component, Rules: rules + "\x00"}), here)
+	before := takeWhile(tables.pulls.from(pullsByRules, &Pull{Repo: repo, Pipeline: pipeline, Component: component}),
+		func(p *Pull) bool { return here(p) && p.Rules < rules })
+	after := takeWhile(tables.pulls.from(pullsByRules, &Pull{Repo: repo, Pipeline: pipeline, Component: component, Rules: rules + "\x00"}),
+		here)
 	return copyPulls(func(yield func(*Pull) bool) {
 		more := true
 		before(func(p *Pull) bool { more = yield(p); return more })
@@ -141,7 +145,8 @@ func (m memoryReader) PullsAt(ctx context.Context, repo, head string) ([]Pull, e
 	if err != nil {
 		return nil, err
 	}
-	return copyPulls(takeWhile(tables.pulls.from(pullsByHead, &Pull{Repo: repo, Head: head}), func(p *Pull) bool { return p.Repo == repo && p.Head == head })), nil
+	return copyPulls(takeWhile(tables.pulls.from(pullsByHead, &Pull{Repo: repo, Head: head}),
+		func(p *Pull) bool { return p.Repo == repo && p.Head == head })), nil
 }
 
 func (m memoryReader) PullsMergedAs(ctx context.Context, repo, commit string) ([]Pull, error) {
@@ -152,7 +157,8 @@ func (m memoryReader) PullsMergedAs(ctx context.Context, repo, commit string) ([
 	if err != nil {
 		return nil, err
 	}
-	return copyPulls(takeWhile(tables.pulls.from(pullsByMerge, &Pull{Repo: repo, MergeCommit: commit}), func(p *Pull) bool { return p.Repo == repo && p.MergeCommit == commit })), nil
+	return copyPulls(takeWhile(tables.pulls.from(pullsByMerge, &Pull{Repo: repo, MergeCommit: commit}),
+		func(p *Pull) bool { return p.Repo == repo && p.MergeCommit == commit })), nil
 }
 
 func (m memoryReader) RevertPulls(ctx context.Context, repo, pipeline string, since time.Time) ([]Pull, error) {
@@ -160,10 +166,12 @@ func (m memoryReader) RevertPulls(ctx context.Context, repo, pipeline string, si
 	if err != nil {
 		return nil, err
 	}
-	return copyPulls(takeWhile(tables.pulls.from(pullsOfReverts, &Pull{Repo: repo, Pipeline: pipeline, CreatedAt: since}), func(p *Pull) bool { return p.Repo == repo && p.Pipeline == pipeline })), nil
+	return copyPulls(takeWhile(tables.pulls.from(pullsOfReverts, &Pull{Repo: repo, Pipeline: pipeline, CreatedAt: since}),
+		func(p *Pull) bool { return p.Repo == repo && p.Pipeline == pipeline })), nil
 }
 
-func (m memoryReader) PullUsage(ctx context.Context, repo, pipeline, author, component, branchPrefix string, since time.Time) (PullUsage, error) {
+func (m memoryReader) PullUsage(ctx context.Context, repo, pipeline, author, component, branchPrefix string,
+	since time.Time) (PullUsage, error) {
 	out := PullUsage{OpenByEnv: map[string]int{}}
 	tables, err := m.tables(ctx)
 	if err != nil {
@@ -178,7 +186,8 @@ func (m memoryReader) PullUsage(ctx context.Context, repo, pipeline, author, com
 		return out, err
 	}
 	first := &Pull{Repo: repo, Pipeline: pipeline, ClosedAt: fromMicros(toMicros(since) + 1)}
-	for p := range takeWhile(tables.pulls.from(pullsByClosing, first), func(p *Pull) bool { return p.Repo == repo && p.Pipeline == pipeline }) {
+	for p := range takeWhile(tables.pulls.from(pullsByClosing, first),
+		func(p *Pull) bool { return p.Repo == repo && p.Pipeline == pipeline }) {
 		if p.MergeCommit == "" || p.Revert || p.Author != author {
 			continue
 		}

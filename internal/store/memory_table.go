@@ -29,7 +29,8 @@ type memoryOrder[R any] struct {
 func newMemoryTable[R any](orders ...memoryOrder[R]) memoryTable[R] {
 	var t memoryTable[R]
 	for _, o := range orders {
-		t.trees = append(t.trees, btree.NewBTreeGOptions(func(a, b *R) bool { return o.compare(a, b) < 0 }, btree.Options{NoLocks: true, Degree: treeDegree}))
+		t.trees = append(t.trees, btree.NewBTreeGOptions(func(a, b *R) bool { return o.compare(a, b) < 0 },
+			btree.Options{NoLocks: true, Degree: treeDegree}))
 		t.wants = append(t.wants, o.wants)
 	}
 	return t

@@ -32,16 +32,20 @@ const byKey = 0
 
 func newMemoryTables() *memoryTables {
 	return &memoryTables{
-		arrivals: newMemoryArrivals(), audit: newMemoryAudit(), commands: newMemoryCommands(), cursors: newMemoryCursors(), deliveries: newMemoryDeliveries(),
-		events: newMemoryEvents(), observations: newMemoryObservations(), pastPulls: newMemoryPastPulls(), promotions: newMemoryPromotions(), pulls: newMemoryPulls(),
-		queue: newMemoryQueue(), sessions: newMemoryBrowserSessions(), slots: newMemorySlots(), records: newMemoryRecords(), units: newMemoryUnits(), versions: newMemoryVersions(), wakes: newMemoryWakes(),
+		arrivals: newMemoryArrivals(), audit: newMemoryAudit(), commands: newMemoryCommands(), cursors: newMemoryCursors(),
+		deliveries: newMemoryDeliveries(),
+		events:     newMemoryEvents(), observations: newMemoryObservations(), pastPulls: newMemoryPastPulls(),
+		promotions: newMemoryPromotions(), pulls: newMemoryPulls(),
+		queue: newMemoryQueue(), sessions: newMemoryBrowserSessions(), slots: newMemorySlots(), records: newMemoryRecords(),
+		units: newMemoryUnits(), versions: newMemoryVersions(), wakes: newMemoryWakes(),
 	}
 }
 
 // begin is a copy for one transaction.
 func (m *memoryTables) begin() *memoryTables {
 	own := *m
-	for _, table := range []interface{ share() }{&own.arrivals, &own.audit, &own.commands, &own.cursors, &own.deliveries, &own.events, &own.observations, &own.pastPulls,
+	for _, table := range []interface{ share() }{&own.arrivals, &own.audit, &own.commands, &own.cursors, &own.deliveries, &own.events,
+		&own.observations, &own.pastPulls,
 		&own.promotions, &own.pulls, &own.queue, &own.sessions, &own.slots, &own.records, &own.units, &own.versions, &own.wakes} {
 		table.share()
 	}

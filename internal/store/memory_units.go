@@ -42,7 +42,8 @@ func (mt *memoryTx) deleteUnit(_ context.Context, key string) error {
 	}
 	mt.tables.observations.removeAll(observed)
 	var queued []*memoryQueued
-	for q := range takeWhile(mt.tables.queue.from(queueByUnit, &memoryQueued{unit: key}), func(q *memoryQueued) bool { return q.unit == key }) {
+	for q := range takeWhile(mt.tables.queue.from(queueByUnit, &memoryQueued{unit: key}),
+		func(q *memoryQueued) bool { return q.unit == key }) {
 		queued = append(queued, q)
 	}
 	mt.tables.queue.removeAll(queued)
@@ -173,7 +174,8 @@ func (m memoryReader) PendingCommands(ctx context.Context, unit string) (out []P
 	if err != nil {
 		return nil, err
 	}
-	for a := range takeWhile(tables.commands.from(commandsWaiting, &PendingCommand{Unit: unit}), func(a *PendingCommand) bool { return a.Unit == unit }) {
+	for a := range takeWhile(tables.commands.from(commandsWaiting, &PendingCommand{Unit: unit}),
+		func(a *PendingCommand) bool { return a.Unit == unit }) {
 		out = append(out, *a)
 	}
 	return out, nil
@@ -258,7 +260,8 @@ func (rf *RecordFilter) choose(tables *memoryTables) iter.Seq[*Record] {
 	}
 	return func(yield func(*Record) bool) {
 		for r := range all {
-			inKind, inRepo, inPull := rf.Kind == "" || r.Kind == rf.Kind, rf.Repo == "" || r.Repo == rf.Repo, rf.Pull == 0 || r.Pull == rf.Pull
+			inKind, inRepo, inPull := rf.Kind == "" || r.Kind == rf.Kind, rf.Repo == "" || r.Repo == rf.Repo, rf.Pull == 0 ||
+				r.Pull == rf.Pull
 			if !inKind || rf.Kind != "" && !inRepo {
 				return // nothing behind it is chosen
 			}

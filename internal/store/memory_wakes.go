@@ -83,7 +83,8 @@ func (mt *memoryTx) databaseTime(context.Context) (time.Time, error) {
 	return fromMicros(mt.databaseNow()), nil
 }
 
-func (mt *memoryTx) claimDue(_ context.Context, owner string, n int, u Urgency, lease time.Duration) (claims []newClaim, now time.Time, err error) {
+func (mt *memoryTx) claimDue(_ context.Context, owner string, n int, u Urgency, lease time.Duration) (claims []newClaim, now time.Time,
+	err error) {
 	at := mt.databaseNow()
 	order, first := wakesByUrgency, &memoryWake{urgency: u, due: math.MinInt64, notBefore: math.MinInt64}
 	if u == anyUrgency {
@@ -243,7 +244,8 @@ func (m memoryReader) CountSlots(ctx context.Context, prefix string) (n int, err
 		return 0, err
 	}
 	now := m.databaseNow()
-	for slot := range takeWhile(tables.slots.from(byKey, &memorySlot{name: prefix}), func(s *memorySlot) bool { return strings.HasPrefix(s.name, prefix) }) {
+	for slot := range takeWhile(tables.slots.from(byKey, &memorySlot{name: prefix}),
+		func(s *memorySlot) bool { return strings.HasPrefix(s.name, prefix) }) {
 		if slot.lease > now {
 			n++
 		}

@@ -55,7 +55,8 @@ func (t *Tx) SettlePull(ctx context.Context, p Pull, rules string, moved ...Past
 		if m.Kind >= pastKinds {
 			continue
 		}
-		err := cmp.Or(checkKey("its component", m.Component), checkNames("its pipeline", m.Pipeline, "its environment", m.Environment, "its branch's component", m.BranchOf,
+		err := cmp.Or(checkKey("its component", m.Component), checkNames("its pipeline", m.Pipeline, "its environment", m.Environment,
+			"its branch's component", m.BranchOf,
 			"its release", m.Release, "its commit", m.Commit, "who merged it", m.By, "its rules", rules))
 		if err == nil {
 			m.Repo, m.Number, m.Rules, m.Version = p.Repo, p.Number, rules, p.Version
@@ -69,7 +70,8 @@ func (t *Tx) SettlePull(ctx context.Context, p Pull, rules string, moved ...Past
 }
 
 func (s sqlTx) settlePull(ctx context.Context, p Pull, rules string) (settled bool, err error) {
-	n, err := s.db.exec(ctx, `UPDATE pulls SET rules = $1 WHERE repo = $2 AND number = $3 AND version = $4`, rules, p.Repo, p.Number, p.Version)
+	n, err := s.db.exec(ctx, `UPDATE pulls SET rules = $1 WHERE repo = $2 AND number = $3 AND version = $4`, rules, p.Repo,
+		p.Number, p.Version)
 	if err == nil && n > 0 {
 		err = s.forgetPast(ctx, p.Repo, p.Number)
 	}
@@ -77,9 +79,11 @@ func (s sqlTx) settlePull(ctx context.Context, p Pull, rules string) (settled bo
 }
 
 func (s sqlTx) addPastPull(ctx context.Context, m PastPull) error {
-	_, err := s.db.exec(ctx, `INSERT INTO past_pulls (repo, number, component, pipeline, environment, branch_of, kind, release_id, short_release, batch_release, at, commit_id, by_login, rules, version)
+	_, err := s.db.exec(ctx,
+		`INSERT INTO past_pulls (repo, number, component, pipeline, environment, branch_of, kind, release_id, short_release, batch_release, at, commit_id, by_login, rules, version)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
-		m.Repo, m.Number, m.Component, m.Pipeline, m.Environment, m.BranchOf, int64(m.Kind), m.Release, m.Short, m.Whole, toMicros(m.At), m.Commit, m.By, m.Rules, m.Version)
+		m.Repo, m.Number, m.Component, m.Pipeline, m.Environment, m.BranchOf, int64(m.Kind), m.Release, m.Short, m.Whole, toMicros(m.At),
+		m.Commit, m.By, m.Rules, m.Version)
 	if err == nil {
 		err = s.raiseVersion(ctx, pastPullsScope(m.Repo, m.Pipeline, m.Component))
 	}
@@ -90,7 +94,8 @@ func (s sqlTx) addPastPull(ctx context.Context, m PastPull) error {
 const pastColumns = `n.number, n.environment, n.branch_of, n.kind, n.release_id, n.short_release, n.batch_release, n.at, n.commit_id, n.by_login, n.rules, n.version`
 
 func (p *PastPull) columns() []any {
-	return []any{&p.Number, &p.Environment, &p.BranchOf, &p.Kind, &p.Release, &p.Short, &p.Whole, timeColumn{&p.At}, &p.Commit, &p.By, &p.Rules, &p.Version}
+	return []any{&p.Number, &p.Environment, &p.BranchOf, &p.Kind, &p.Release, &p.Short, &p.Whole, timeColumn{&p.At}, &p.Commit, &p.By,
+		&p.Rules, &p.Version}
 }
 
 // PastPlace is where closed pull requests are asked for: those that moved a component
@@ -118,7 +123,8 @@ func (q queries) NewestPastPulls(ctx context.Context, at PastPlace, environments
 		places = append(places, "("+w.lastPlaceholder()+")")
 	}
 	// One step into the index for each, however many rows there are.
-	all, err := queryAll(ctx, q.db, (*PastPull).columns, `WITH e(environment) AS (VALUES `+strings.Join(places, ", ")+`), k(kind) AS (VALUES (0), (1), (2), (3), (4), (5))
+	all, err := queryAll(ctx, q.db, (*PastPull).columns, `WITH e(environment) AS (VALUES `+strings.Join(places, ", ")+
+		`), k(kind) AS (VALUES (0), (1), (2), (3), (4), (5))
 		SELECT `+pastColumns+` FROM e CROSS JOIN k CROSS JOIN past_pulls n WHERE n.repo = $1 AND n.component = $3 AND n.number =
 			(SELECT p.number FROM past_pulls p`+w.String()+` AND p.environment = e.environment AND p.kind = k.kind ORDER BY p.at DESC LIMIT 1)`, w.args...)
 	at.completePastPulls(all)
@@ -159,7 +165,8 @@ func sortNewestFirst(all []PastPull) {
 }
 
 func (q queries) PullThatMoved(ctx context.Context, repo, pipeline, branchOf, environment, whole string, below int) (int, bool, error) {
-	n, ok, err := queryOne(ctx, q.db, oneColumn[int], `SELECT number FROM past_pulls WHERE repo = $1 AND pipeline = $2 AND branch_of = $3 AND environment = $4
+	n, ok, err := queryOne(ctx, q.db, oneColumn[int],
+		`SELECT number FROM past_pulls WHERE repo = $1 AND pipeline = $2 AND branch_of = $3 AND environment = $4
 		AND batch_release = $5 AND kind = 0 AND number < $6 ORDER BY number DESC LIMIT 1`, repo, pipeline, branchOf, environment, whole, below)
 	return n, ok, wrapError(err, "look for the promotion of %s to %s in %s of %s", whole, environment, pipeline, repo)
 }

@@ -54,7 +54,8 @@ func (t *Tx) FinishPendingCommand(ctx context.Context, id int64, outcome string)
 }
 
 func (s sqlTx) finishPendingCommand(ctx context.Context, id int64, at time.Time, outcome string) error {
-	_, err := s.db.exec(ctx, `UPDATE pending_commands SET done_at = $1, outcome = $2 WHERE id = $3 AND done_at = 0`, toMicros(at), outcome, id)
+	_, err := s.db.exec(ctx, `UPDATE pending_commands SET done_at = $1, outcome = $2 WHERE id = $3 AND done_at = 0`, toMicros(at),
+		outcome, id)
 	return err
 }
 
@@ -75,10 +76,12 @@ func (s sqlTx) bindPendingCommand(ctx context.Context, id int64, release string)
 const pendingCommandColumns = `id, unit, environment, verb, release_id, by_login, by_id, reason, source, at, done_at, outcome`
 
 func (p *PendingCommand) columns() []any {
-	return []any{&p.ID, &p.Unit, &p.Environment, &p.Verb, &p.Release, &p.By, &p.ByID, &p.Reason, &p.Source, timeColumn{&p.At}, timeColumn{&p.DoneAt}, &p.Outcome}
+	return []any{&p.ID, &p.Unit, &p.Environment, &p.Verb, &p.Release, &p.By, &p.ByID, &p.Reason, &p.Source, timeColumn{&p.At},
+		timeColumn{&p.DoneAt}, &p.Outcome}
 }
 
 func (q queries) PendingCommands(ctx context.Context, unit string) ([]PendingCommand, error) {
-	all, err := queryAll(ctx, q.db, (*PendingCommand).columns, `SELECT `+pendingCommandColumns+` FROM pending_commands WHERE unit = $1 AND done_at = 0 ORDER BY id`, unit)
+	all, err := queryAll(ctx, q.db, (*PendingCommand).columns, `SELECT `+pendingCommandColumns+
+		` FROM pending_commands WHERE unit = $1 AND done_at = 0 ORDER BY id`, unit)
 	return all, wrapError(err, "read the commands that wait for %s", unit)
 }

@@ -42,7 +42,8 @@ func openPostgres(ctx context.Context, dsn string, o Options, s *signals) (_ *po
 	cfg, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		// The parser's error quotes the address, and with it perhaps a password.
-		return nil, errors.New("the store's address is not a PostgreSQL URL: postgres://user:password@host:5432/database?sslmode=verify-full")
+		return nil, errors.New("the store's address is not a PostgreSQL URL: " +
+			"postgres://user:password@host:5432/database?sslmode=verify-full")
 	}
 	where := fmt.Sprintf("the PostgreSQL database %q at %s:%d", cfg.Database, cfg.Host, cfg.Port)
 	db := &postgresDB{pool: stdlib.OpenDB(*cfg), onCommit: o.OnCommit, wrapTx: o.interceptStatements}

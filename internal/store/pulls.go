@@ -76,7 +76,8 @@ func (t *Tx) putPull(ctx context.Context, p Pull, seen int64) (version int64, er
 }
 
 func (s sqlTx) putPull(ctx context.Context, p Pull, seen int64) (version int64, err error) {
-	version, written, err := queryOne(ctx, s.db, oneColumn[int64], `INSERT INTO pulls (repo, number, branch, state, pipeline, environment, component, revert, author, head, merge_commit,
+	version, written, err := queryOne(ctx, s.db, oneColumn[int64],
+		`INSERT INTO pulls (repo, number, branch, state, pipeline, environment, component, revert, author, head, merge_commit,
 			created_at, closed_at, updated_at, data, version, rules)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, 1, '')
 		ON CONFLICT (repo, number) DO UPDATE SET branch = excluded.branch, state = excluded.state, pipeline = excluded.pipeline,
@@ -118,7 +119,8 @@ func (q queries) PullCursor(ctx context.Context, repo string) (time.Time, error)
 const pullColumns = `repo, number, branch, state, pipeline, environment, component, revert = 1, author, head, merge_commit, created_at, closed_at, updated_at, version, rules, data`
 
 func (p *Pull) columns() []any {
-	return []any{&p.Repo, &p.Number, &p.Branch, &p.State, &p.Pipeline, &p.Environment, &p.Component, &p.Revert, &p.Author, &p.Head, &p.MergeCommit,
+	return []any{&p.Repo, &p.Number, &p.Branch, &p.State, &p.Pipeline, &p.Environment, &p.Component, &p.Revert, &p.Author, &p.Head,
+		&p.MergeCommit,
 		timeColumn{&p.CreatedAt}, timeColumn{&p.ClosedAt}, timeColumn{&p.UpdatedAt}, &p.Version, &p.Rules, payloadColumn{&p.Data}}
 }
 
@@ -138,12 +140,14 @@ func (q queries) OpenPulls(ctx context.Context, repo, branchPrefix string) ([]Pu
 func (q queries) UnsettledPulls(ctx context.Context, repo, pipeline, component, rules string) ([]Pull, error) {
 	// Two ranges of one index: what is settled isn't touched.
 	const at = `SELECT ` + pullColumns + ` FROM pulls WHERE repo = $1 AND pipeline = $2 AND component = $3 AND rules `
-	pulls, err := queryAll(ctx, q.db, (*Pull).columns, at+`< $4 UNION ALL `+at+`> $4 ORDER BY number DESC`, repo, pipeline, component, rules)
+	pulls, err := queryAll(ctx, q.db, (*Pull).columns, at+`< $4 UNION ALL `+at+`> $4 ORDER BY number DESC`, repo, pipeline,
+		component, rules)
 	return pulls, wrapError(err, "read the unsettled pull requests of %s in %s of %s", component, pipeline, repo)
 }
 
 func (q queries) PullsAt(ctx context.Context, repo, head string) ([]Pull, error) {
-	pulls, err := queryAll(ctx, q.db, (*Pull).columns, `SELECT `+pullColumns+` FROM pulls WHERE repo = $1 AND head = $2 ORDER BY number DESC`, repo, head)
+	pulls, err := queryAll(ctx, q.db, (*Pull).columns, `SELECT `+pullColumns+
+		` FROM pulls WHERE repo = $1 AND head = $2 ORDER BY number DESC`, repo, head)
 	return pulls, wrapError(err, "read the pull requests of %s with the head %s", repo, head)
 }
 
@@ -151,7 +155,8 @@ func (q queries) PullsMergedAs(ctx context.Context, repo, commit string) ([]Pull
 	if commit == "" {
 		return nil, nil
 	}
-	pulls, err := queryAll(ctx, q.db, (*Pull).columns, `SELECT `+pullColumns+` FROM pulls WHERE repo = $1 AND merge_commit = $2 AND merge_commit <> '' ORDER BY number DESC`, repo, commit)
+	pulls, err := queryAll(ctx, q.db, (*Pull).columns, `SELECT `+pullColumns+
+		` FROM pulls WHERE repo = $1 AND merge_commit = $2 AND merge_commit <> '' ORDER BY number DESC`, repo, commit)
 	return pulls, wrapError(err, "read the pull requests of %s that were merged as %s", repo, commit)
 }
 
@@ -168,7 +173,8 @@ type PullUsage struct {
 	OldestMerge time.Time      // of those; zero: none
 }
 
-func (q queries) PullUsage(ctx context.Context, repo, pipeline, author, component, branchPrefix string, since time.Time) (PullUsage, error) {
+func (q queries) PullUsage(ctx context.Context, repo, pipeline, author, component, branchPrefix string,
+	since time.Time) (PullUsage, error) {
 	out := PullUsage{OpenByEnv: map[string]int{}}
 	type count struct {
 		environment string
@@ -183,7 +189,8 @@ func (q queries) PullUsage(ctx context.Context, repo, pipeline, author, componen
 	for _, c := range open {
 		out.OpenByEnv[c.environment] = c.n
 	}
-	_, _, err = queryOne(ctx, q.db, func(*struct{}) []any { return []any{&out.Merged, timeColumn{&out.OldestMerge}} }, `SELECT count(*), coalesce(min(closed_at), 0) FROM pulls
+	_, _, err = queryOne(ctx, q.db, func(*struct{}) []any { return []any{&out.Merged, timeColumn{&out.OldestMerge}} },
+		`SELECT count(*), coalesce(min(closed_at), 0) FROM pulls
 		WHERE repo = $1 AND pipeline = $2 AND closed_at > $3 AND merge_commit <> '' AND revert = 0 AND author = $4`,
 		repo, pipeline, toMicros(since), author)
 	return out, wrapError(err, "count the merges of %s in %s", pipeline, repo)

@@ -33,7 +33,8 @@ func (r RecordKey) String() string {
 
 // compare orders keys as the databases do.
 func (r RecordKey) compare(other RecordKey) int {
-	return cmp.Or(cmp.Compare(r.Kind, other.Kind), cmp.Compare(r.Repo, other.Repo), cmp.Compare(r.Pull, other.Pull), cmp.Compare(r.Name, other.Name))
+	return cmp.Or(cmp.Compare(r.Kind, other.Kind), cmp.Compare(r.Repo, other.Repo), cmp.Compare(r.Pull, other.Pull),
+		cmp.Compare(r.Name, other.Name))
 }
 
 // Record is a record with its value.
@@ -102,7 +103,8 @@ func (s sqlTx) putRecord(ctx context.Context, r Record) error {
 }
 
 func (s sqlTx) deleteRecord(ctx context.Context, k RecordKey) error {
-	_, err := s.db.exec(ctx, `DELETE FROM records WHERE kind = $1 AND repo = $2 AND pull = $3 AND name = $4`, k.Kind, k.Repo, k.Pull, k.Name)
+	_, err := s.db.exec(ctx, `DELETE FROM records WHERE kind = $1 AND repo = $2 AND pull = $3 AND name = $4`, k.Kind, k.Repo,
+		k.Pull, k.Name)
 	return err
 }
 

@@ -117,7 +117,8 @@ func (o *Options) newStore() *Store {
 	if o.OnCommit == nil {
 		o.OnCommit = func(string, bool) {}
 	}
-	return &Store{log: o.Log, time: &sharedTime{own: o.Now}, hasOwnClock: ownClock, lease: o.Lease, intercept: o.Intercept, signals: newSignals()}
+	return &Store{log: o.Log, time: &sharedTime{own: o.Now}, hasOwnClock: ownClock, lease: o.Lease, intercept: o.Intercept,
+		signals: newSignals()}
 }
 
 func (s *Store) useBackend(db backend) { s.backend, s.reader = db, db.readsBy(s.time.now) }

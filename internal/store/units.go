@@ -40,7 +40,8 @@ func (t *Tx) PutUnit(ctx context.Context, u Unit) error {
 }
 
 func (s sqlTx) putUnit(ctx context.Context, u Unit) (changed bool, err error) {
-	n, err := s.db.exec(ctx, `INSERT INTO units (key, repo, pipeline, component, digest, updated_at, data) VALUES ($1, $2, $3, $4, $5, $6, $7)
+	n, err := s.db.exec(ctx,
+		`INSERT INTO units (key, repo, pipeline, component, digest, updated_at, data) VALUES ($1, $2, $3, $4, $5, $6, $7)
 		ON CONFLICT (key) DO UPDATE SET repo = excluded.repo, pipeline = excluded.pipeline, component = excluded.component,
 			digest = excluded.digest, updated_at = excluded.updated_at, data = excluded.data
 		WHERE excluded.digest <> units.digest`,
@@ -88,7 +89,8 @@ func (q queries) Units(ctx context.Context, f UnitFilter) ([]Unit, error) {
 	if f.WithoutData {
 		columns = strings.Replace(columns, ", data", ", ''", 1)
 	}
-	units, err := queryAll(ctx, q.db, (*Unit).columns, `SELECT `+columns+` FROM units`+w.String()+` ORDER BY pipeline, component, key`, w.args...)
+	units, err := queryAll(ctx, q.db, (*Unit).columns, `SELECT `+columns+` FROM units`+w.String()+
+		` ORDER BY pipeline, component, key`, w.args...)
 	return units, wrapError(err, "read the units")
 }
 

@@ -202,7 +202,8 @@ func (t *Tx) claimDue(ctx context.Context, owner string, n int, u Urgency) ([]ne
 	return claims, err
 }
 
-func (s sqlTx) claimDue(ctx context.Context, owner string, n int, u Urgency, lease time.Duration) (claims []newClaim, now time.Time, err error) {
+func (s sqlTx) claimDue(ctx context.Context, owner string, n int, u Urgency, lease time.Duration) (claims []newClaim, now time.Time,
+	err error) {
 	which := ""
 	if u != anyUrgency {
 		which = fmt.Sprintf(" AND urgency = %d", u)
@@ -260,11 +261,13 @@ func (s sqlTx) finishRun(ctx context.Context, f runFinish) (due int64, held bool
 			urgency = CASE WHEN CAST($1 AS BIGINT) < 0 OR due_at < liftlock_now() + CAST($1 AS BIGINT) AND CAST($7 AS BIGINT) > $9 THEN urgency ELSE CAST($7 AS BIGINT) END,
 			fails = CASE WHEN CAST($8 AS BIGINT) = 1 THEN fails WHEN CAST($3 AS BIGINT) = 1 THEN fails + 1 ELSE 0 END
 		WHERE key = $4 AND owner = $5 AND gen = $6 RETURNING due_at`,
-		f.next, f.hold, boolNumber(f.outcome.Failed), f.claim.Key, f.owner, f.claim.Gen, int64(f.outcome.Urgency), boolNumber(f.outcome.PutOff), int64(Urgent))
+		f.next, f.hold, boolNumber(f.outcome.Failed), f.claim.Key, f.owner, f.claim.Gen, int64(f.outcome.Urgency),
+		boolNumber(f.outcome.PutOff), int64(Urgent))
 }
 
 func (s sqlTx) holdsClaim(ctx context.Context, owner string, c Claim) (bool, error) {
-	_, held, err := queryOne(ctx, s.db, oneColumn[int], `SELECT 1 FROM wakes WHERE key = $1 AND owner = $2 AND gen = $3`+s.dialect.forUpdate, c.Key, owner, c.Gen)
+	_, held, err := queryOne(ctx, s.db, oneColumn[int], `SELECT 1 FROM wakes WHERE key = $1 AND owner = $2 AND gen = $3`+
+		s.dialect.forUpdate, c.Key, owner, c.Gen)
 	return held, err
 }
 

@@ -42,7 +42,8 @@ func (e Errors) Error() string {
 // Sort orders the errors as a person reads the files.
 func (e Errors) Sort() {
 	slices.SortFunc(e, func(a, b Error) int {
-		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Message, b.Message))
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column),
+			cmp.Compare(a.Message, b.Message))
 	})
 }
 

@@ -58,7 +58,8 @@ func (o options) write() error {
 		return fmt.Errorf("read the program: %w", err)
 	}
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
-	image, err = mutate.Append(image, mutate.Addendum{Layer: debian, History: v1.History{Created: v1.Time{Time: created}, CreatedBy: "deploy/image/build: Debian"}},
+	image, err = mutate.Append(image, mutate.Addendum{Layer: debian, History: v1.History{Created: v1.Time{Time: created},
+		CreatedBy: "deploy/image/build: Debian"}},
 		mutate.Addendum{Layer: program, History: v1.History{Created: v1.Time{Time: created}, CreatedBy: "deploy/image/build: the program"}})
 	if err != nil {
 		return err
@@ -71,10 +72,13 @@ func (o options) write() error {
 	config.Created, config.OS, config.Architecture = v1.Time{Time: created}, "linux", o.arch
 	// As deploy/image/Dockerfile.
 	config.Config = v1.Config{
-		User: "65532:65532", Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/tmp"}, WorkingDir: "/var/lib/liftlock",
+		User: "65532:65532", Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/tmp"},
+		WorkingDir: "/var/lib/liftlock",
 		Entrypoint: []string{"/usr/bin/liftlock"}, Cmd: []string{"serve", "--config", "/etc/liftlock/config/liftlock.yaml"},
-		ExposedPorts: map[string]struct{}{"8080/tcp": {}, "8081/tcp": {}}, Volumes: map[string]struct{}{"/var/lib/liftlock": {}, "/tmp": {}},
-		Labels: map[string]string{"org.opencontainers.image.source": "https://github.com/liftlock/liftlock", "org.opencontainers.image.revision": o.revision, "org.opencontainers.image.licenses": "Apache-2.0"},
+		ExposedPorts: map[string]struct{}{"8080/tcp": {}, "8081/tcp": {}}, Volumes: map[string]struct{}{"/var/lib/liftlock": {},
+			"/tmp": {}},
+		Labels: map[string]string{"org.opencontainers.image.source": "https://github.com/liftlock/liftlock",
+			"org.opencontainers.image.revision": o.revision, "org.opencontainers.image.licenses": "Apache-2.0"},
 	}
 	if image, err = mutate.ConfigFile(image, config); err != nil {
 		return err
@@ -98,7 +102,8 @@ func programLayer(file string, created time.Time) (v1.Layer, error) {
 	}
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
-	if err := w.WriteHeader(&tar.Header{Name: "usr/bin/liftlock", Mode: 0o755, Size: int64(len(program)), ModTime: created, Format: tar.FormatPAX}); err != nil {
+	if err := w.WriteHeader(&tar.Header{Name: "usr/bin/liftlock", Mode: 0o755, Size: int64(len(program)), ModTime: created,
+		Format: tar.FormatPAX}); err != nil {
 		return nil, err
 	}
 	if _, err := w.Write(program); err != nil {
@@ -139,7 +144,8 @@ func printSizes(image v1.Image, o options) error {
 	}
 	const mb = 1e6
 	fmt.Printf("image: %.0f MB, %.0f MB to pull; the program %.1f MB, Debian %.0f MB; linux/%s %s in %s\n",
-		float64(program.Size()+debian.Size())/mb, float64(pulled)/mb, float64(program.Size())/mb, float64(debian.Size())/mb, o.arch, digest, o.layout)
+		float64(program.Size()+debian.Size())/mb, float64(pulled)/mb, float64(program.Size())/mb, float64(debian.Size())/mb, o.arch,
+		digest, o.layout)
 	return nil
 }
 

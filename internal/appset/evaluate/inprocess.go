@@ -26,7 +26,8 @@ func InProcess(ctx context.Context, resolver *appset.Resolver, tree fs.FS, in In
 		f, err := resolver.Resolve(ctx, appset.Input{
 			Pipeline: p, Tree: tree, Revision: in.Revision, Branch: in.Branch, Branches: in.otherBranches(), RepoURLs: in.RepoURLs,
 			Clusters: in.Clusters, Placements: in.Placements, Projects: in.Projects, Globbing: in.Globbing, Version: in.Version,
-			ArgoCDs: argocds, Main: in.Main, Live: live, OpenExternal: in.OpenExternal, Scope: in.Scope, Manifests: in.Manifests, Build: in.Build,
+			ArgoCDs: argocds, Main: in.Main, Live: live, OpenExternal: in.OpenExternal, Scope: in.Scope, Manifests: in.Manifests,
+			Build: in.Build,
 		})
 		if err != nil {
 			return nil, err
@@ -43,7 +44,8 @@ func InProcess(ctx context.Context, resolver *appset.Resolver, tree fs.FS, in In
 // checkValid refuses what can't be meant.
 func (in *Input) checkValid() error {
 	if in.On != "" && (in.Edited.Tree == nil || in.On == in.Branch || len(in.RepoURLs) == 0) {
-		return fmt.Errorf("evaluating a tree: a change on the branch %q needs the branch's files, another branch that has the ApplicationSets, and the repository's address", in.On)
+		return fmt.Errorf("evaluating a tree: a change on the branch %q needs the branch's files, another branch that has the "+
+			"ApplicationSets, and the repository's address", in.On)
 	}
 	names := map[string]bool{}
 	for _, p := range in.Pipelines {
@@ -102,8 +104,9 @@ func Reader(t *appset.Target) deps.Reader {
 			layout = deps.Layout(strings.ToLower(string(s.Type)))
 		}
 		r.Sources = append(r.Sources, deps.Source{
-			Path: s.Path, Layout: layout, ValueFiles: files.Values, ValueGlobs: files.Globs, Options: files.Overrides, InlineReadsFiles: deps.MentionsChartFiles(s.Options),
-			Recurse: s.Recurse, Include: s.Include, Exclude: s.Exclude, Libs: files.Libs,
+			Path: s.Path, Layout: layout, ValueFiles: files.Values, ValueGlobs: files.Globs, Options: files.Overrides,
+			InlineReadsFiles: deps.MentionsChartFiles(s.Options),
+			Recurse:          s.Recurse, Include: s.Include, Exclude: s.Exclude, Libs: files.Libs,
 		})
 	}
 	return r

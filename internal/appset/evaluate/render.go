@@ -99,11 +99,13 @@ func RenderInWorker(ctx context.Context, runner *sandbox.Runner, in RenderReques
 		return nil, err
 	}
 	if len(out) != len(in.Pairs) {
-		return nil, &sandbox.Error{Task: RenderTask, Kind: sandbox.ErrAnswer, Text: fmt.Sprintf("its answer is about %d targets, and %d were asked for", len(out), len(in.Pairs))}
+		return nil, &sandbox.Error{Task: RenderTask, Kind: sandbox.ErrAnswer,
+			Text: fmt.Sprintf("its answer is about %d targets, and %d were asked for", len(out), len(in.Pairs))}
 	}
 	for i := range out {
 		if len(out[i].Diff) > in.Limit.Bytes {
-			return nil, &sandbox.Error{Task: RenderTask, Kind: sandbox.ErrAnswer, Text: fmt.Sprintf("its answer has a difference of %d bytes, of at most %d", len(out[i].Diff), in.Limit.Bytes)}
+			return nil, &sandbox.Error{Task: RenderTask, Kind: sandbox.ErrAnswer,
+				Text: fmt.Sprintf("its answer has a difference of %d bytes, of at most %d", len(out[i].Diff), in.Limit.Bytes)}
 		}
 		out[i].Summary, out[i].Why = wording.ClipLine(out[i].Summary, maxRenderedWhy), wording.ClipLine(out[i].Why, maxRenderedWhy)
 	}
@@ -171,7 +173,8 @@ func (r *RenderRequest) renderPair(ctx context.Context, p *RenderPair, before, a
 
 // renderTarget renders a target; why says why it can't be. One that isn't there has no
 // manifests.
-func (r *RenderRequest) renderTarget(ctx context.Context, target *appset.Target, tree fs.FS, others map[string]render.Tree) (m *render.Manifests, why string) {
+func (r *RenderRequest) renderTarget(ctx context.Context, target *appset.Target, tree fs.FS,
+	others map[string]render.Tree) (m *render.Manifests, why string) {
 	if target == nil {
 		return nil, ""
 	}
@@ -202,7 +205,8 @@ func (r *RenderRequest) renderTarget(ctx context.Context, target *appset.Target,
 // RenderInput is what a target asks to be rendered; branches are other branches of the
 // repository, for sources that are At one.
 func RenderInput(t *appset.Target, revision string, branches map[string]render.Tree) render.Input {
-	in := render.Input{Application: t.Name, Namespace: t.DestNS, Revision: revision, ValueFilesAs: string(t.ValueFiles), Branches: map[string]render.Tree{}}
+	in := render.Input{Application: t.Name, Namespace: t.DestNS, Revision: revision, ValueFilesAs: string(t.ValueFiles),
+		Branches: map[string]render.Tree{}}
 	for _, s := range t.Sources {
 		out := render.Source{RepoURL: s.RepoURL, Path: s.Path, Chart: s.Chart, TargetRevision: s.TargetRevision,
 			Ref: s.Ref, InTree: s.Here, Options: s.Options}

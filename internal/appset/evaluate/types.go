@@ -90,7 +90,8 @@ func (in *Input) limitedLive() *appset.Live {
 	return in.Scope.LimitLive(in.Live, func(s appset.LiveSet) bool {
 		return slices.ContainsFunc(in.Pipelines, func(p *pipeline.Pipeline) bool {
 			return slices.ContainsFunc(p.Spec.ApplicationSets, func(e pipeline.ApplicationSetSource) bool {
-				return e.Live != nil && cmp.Or(e.Live.ArgoCD, in.Main) == s.ArgoCD && e.Live.Namespace == s.Namespace && e.Live.Name == s.Name
+				return e.Live != nil && cmp.Or(e.Live.ArgoCD, in.Main) == s.ArgoCD && e.Live.Namespace == s.Namespace &&
+					e.Live.Name == s.Name
 			})
 		})
 	})

@@ -91,7 +91,8 @@ type requestLive struct {
 }
 
 func newWorkerRequest(in *Input) *workerRequest {
-	s := &workerRequest{Input: *in, Changed: make([][]byte, len(in.Changed)), Edited: in.Edited.Commit, OpensExternal: in.OpenExternal != nil}
+	s := &workerRequest{Input: *in, Changed: make([][]byte, len(in.Changed)), Edited: in.Edited.Commit,
+		OpensExternal: in.OpenExternal != nil}
 	own := in.Scope.LimitArgoCD(in.Main, appset.ArgoCD{Clusters: in.Clusters, Projects: in.Projects})
 	s.Clusters, s.Projects = own.Clusters, own.Projects
 	s.ArgoCDs, s.Pipelines = in.offlineArgoCDs(), make([]*pipeline.Pipeline, len(in.Pipelines))
@@ -107,7 +108,8 @@ func newWorkerRequest(in *Input) *workerRequest {
 		s.Changed[i] = []byte(path)
 	}
 	if in.Live != nil {
-		s.Live = &requestLive{Sets: in.Live.Sets, Unknown: in.Live.Unknown, Applications: in.Live.Applications != nil, Selected: in.Live.Selected != nil}
+		s.Live = &requestLive{Sets: in.Live.Sets, Unknown: in.Live.Unknown, Applications: in.Live.Applications != nil,
+			Selected: in.Live.Selected != nil}
 	}
 	return s
 }
@@ -187,7 +189,8 @@ func (wr *workerReply) toResolution(in *Input) (*Resolution, error) {
 		for i := range p.TargetSet.Targets {
 			target := &p.TargetSet.Targets[i]
 			if target.Managed() && requested.Spec.EnvironmentByName(target.Environment) == nil {
-				return nil, fmt.Errorf("its answer has a target in environment %q, which pipeline %s lacks", wording.Clip(target.Environment, 80), requested.Name())
+				return nil, fmt.Errorf("its answer has a target in environment %q, which pipeline %s lacks",
+					wording.Clip(target.Environment, 80), requested.Name())
 			}
 			ids[target.ID()] = true
 		}

@@ -27,7 +27,8 @@ type Environment struct {
 // Overlay is where the environment has what a pipeline carries.
 func (e *Environment) Overlay(p *pipeline.Pipeline) fieldedit.Overlay {
 	return fieldedit.Overlay{
-		Roots: e.Roots, Bases: e.Bases, Shared: e.Shared, Files: e.Files, Layers: e.Layers, Carry: p.Spec.Carry, Environment: e.Name, Component: e.Component,
+		Roots: e.Roots, Bases: e.Bases, Shared: e.Shared, Files: e.Files, Layers: e.Layers, Carry: p.Spec.Carry, Environment: e.Name,
+		Component: e.Component,
 	}
 }
 

@@ -51,14 +51,16 @@ type OtherHold struct {
 func EncodeHolds(holds []promotion.Holding) ([]byte, error) {
 	var all []OtherHold
 	for _, h := range holds {
-		o := OtherHold{By: h.By, ByID: h.ByID, Reason: h.Reason, At: h.At.UTC().Format(time.RFC3339), Reverts: h.Reverts, Via: h.Via, Subject: h.Subject}
+		o := OtherHold{By: h.By, ByID: h.ByID, Reason: h.Reason, At: h.At.UTC().Format(time.RFC3339), Reverts: h.Reverts, Via: h.Via,
+			Subject: h.Subject}
 		if !h.Until.IsZero() {
 			o.Until = h.Until.UTC().Format(time.RFC3339)
 		}
 		all = append(all, o)
 	}
 	first := all[0]
-	return yaml.Marshal(HoldFile{By: first.By, ByID: first.ByID, Reason: first.Reason, At: first.At, Reverts: first.Reverts, Via: first.Via, Subject: first.Subject, Until: first.Until, Also: all[1:]})
+	return yaml.Marshal(HoldFile{By: first.By, ByID: first.ByID, Reason: first.Reason, At: first.At, Reverts: first.Reverts, Via: first.Via,
+		Subject: first.Subject, Until: first.Until, Also: all[1:]})
 }
 
 // decodeHolds reads a hold's file. One that can't be read still holds, reverts too, and
@@ -68,8 +70,10 @@ func decodeHolds(file string, data []byte) (out []promotion.Holding) {
 	if err := strictyaml.Decode(file, data, &f); err != nil {
 		return []promotion.Holding{{Hold: promotion.Hold{Reason: "its file can't be read: " + err.Error(), Reverts: true}}}
 	}
-	for _, o := range append([]OtherHold{{By: f.By, ByID: f.ByID, Reason: f.Reason, At: f.At, Reverts: f.Reverts, Via: f.Via, Subject: f.Subject, Until: f.Until}}, f.Also...) {
-		h := promotion.Holding{ByID: o.ByID, Via: o.Via, Subject: o.Subject, Hold: promotion.Hold{By: o.By, Reason: o.Reason, Reverts: o.Reverts}}
+	for _, o := range append([]OtherHold{{By: f.By, ByID: f.ByID, Reason: f.Reason, At: f.At, Reverts: f.Reverts, Via: f.Via,
+		Subject: f.Subject, Until: f.Until}}, f.Also...) {
+		h := promotion.Holding{ByID: o.ByID, Via: o.Via, Subject: o.Subject, Hold: promotion.Hold{By: o.By, Reason: o.Reason,
+			Reverts: o.Reverts}}
 		h.At, _ = time.Parse(time.RFC3339, o.At) // zero where it can't be read
 		h.Until, _ = time.Parse(time.RFC3339, o.Until)
 		out = append(out, h)

@@ -46,7 +46,8 @@ func Identities(components map[string]map[string]*Environment) map[string]string
 // generators, are what targets are told apart by, as an element's name is: where such a field moved to
 // another environment, an Application there would be deleted for another one. tree is an environment's
 // files; nil where its branch isn't there.
-func IdentityCarry(p *pipeline.Pipeline, components map[string]map[string]*Environment, tree func(environment string) fs.FS) []appset.Problem {
+func IdentityCarry(p *pipeline.Pipeline, components map[string]map[string]*Environment,
+	tree func(environment string) fs.FS) []appset.Problem {
 	identities := Identities(components)
 	var out []appset.Problem
 	for _, component := range slices.Sorted(maps.Keys(components)) {

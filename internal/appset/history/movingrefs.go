@@ -49,7 +49,8 @@ func MovingRefs(p *pipeline.Pipeline, components map[string]map[string]*Environm
 				continue // all follow a branch, and none will follow another one
 			}
 			m := moving[key]
-			out = append(out, appset.Problem{File: m.File, Message: fmt.Sprintf("line %d: %s is carried, and it is the branch %s: a promotion would have %s follow it too; name a revision here, or take the base out of kustomizeRefs",
+			out = append(out, appset.Problem{File: m.File, Message: fmt.Sprintf("line %d: %s is carried, and it is the branch %s: a "+
+				"promotion would have %s follow it too; name a revision here, or take the base out of kustomizeRefs",
 				m.Line, m.Path(), m.Field.Value, fixed[key])})
 		}
 	}

@@ -14,7 +14,8 @@ import (
 // UnmatchedCarry says which entries of a pipeline's carry pick nothing in any environment of any
 // component, as one with a typo does, and what is there instead. tree is an environment's
 // files; nil where its branch isn't there. None where there is no component.
-func UnmatchedCarry(p *pipeline.Pipeline, components map[string]map[string]*Environment, tree func(environment string) fs.FS) []appset.Problem {
+func UnmatchedCarry(p *pipeline.Pipeline, components map[string]map[string]*Environment,
+	tree func(environment string) fs.FS) []appset.Problem {
 	var out []appset.Problem
 	for i := range p.Spec.Carry {
 		hint, picked := "", len(components) == 0

@@ -32,7 +32,8 @@ func Compare(in Input) (*Report, error) {
 	read := map[string]bool{}
 	for _, p := range in.Pipelines {
 		before, after := pipelineOf(in.Before, p.Name()), pipelineOf(in.After, p.Name())
-		c := comparison{pipeline: p, on: in.On, before: before, after: after, environments: map[string][]Target{}, doubted: map[string]bool{}}
+		c := comparison{pipeline: p, on: in.On, before: before, after: after, environments: map[string][]Target{},
+			doubted: map[string]bool{}}
 		for _, d := range slices.Concat(before.Doubts, after.Doubts) {
 			c.doubted[d.Reader] = true
 		}
@@ -216,7 +217,8 @@ func (c *comparison) addTarget(environment string, t Target) {
 
 // buildReport puts the environments into the pipeline's order.
 func (c *comparison) buildReport() Pipeline {
-	out := Pipeline{Name: c.pipeline.Name(), OneEnvironment: c.pipeline.Spec.Impact.FailOn == pipeline.FailOnSeveral, Environments: []Environment{}, Problems: []appset.Problem{}, Preexisting: []appset.Problem{}, Fixed: []appset.Problem{}}
+	out := Pipeline{Name: c.pipeline.Name(), OneEnvironment: c.pipeline.Spec.Impact.FailOn == pipeline.FailOnSeveral,
+		Environments: []Environment{}, Problems: []appset.Problem{}, Preexisting: []appset.Problem{}, Fixed: []appset.Problem{}}
 	var order []string
 	for _, e := range c.pipeline.Spec.Environments {
 		order = append(order, e.Name)

@@ -36,7 +36,8 @@ func WriteTable(w io.Writer, r *Report) error {
 		if p.OneEnvironment {
 			level, advice = "error", "; its impact.failOn wants one at a time: split the change"
 		}
-		fmt.Fprintf(&b, "%s: the change reaches %d environments of %s at once: %s%s\n", level, len(reached), p.Name, strings.Join(reached, ", "), advice)
+		fmt.Fprintf(&b, "%s: the change reaches %d environments of %s at once: %s%s\n", level, len(reached), p.Name,
+			strings.Join(reached, ", "), advice)
 	}
 	if len(r.Rules) > 0 {
 		fmt.Fprintf(&b, "The pipeline files change, which this doesn't judge: %s\n", joinFew(r.Rules))

@@ -170,7 +170,8 @@ func New(o render.MemoOptions) *Renderer { return &Renderer{cache: render.NewMem
 // RenderTarget renders a target at a resolution, of which only the tree and the branches are
 // read. why says for people why it can't be rendered; the error is that of a context that
 // ended.
-func (r *Renderer) RenderTarget(ctx context.Context, at Resolution, t *appset.Target, revision string) (m *render.Manifests, why string, err error) {
+func (r *Renderer) RenderTarget(ctx context.Context, at Resolution, t *appset.Target, revision string) (m *render.Manifests, why string,
+	err error) {
 	m, failed, err := r.renderTarget(ctx, &at, t, revision)
 	return m, failed.why, err
 }
@@ -185,7 +186,8 @@ type failedRendering struct {
 
 // renderTarget renders a target of a resolution; a target that isn't there has no
 // manifests. err is the context's.
-func (r *Renderer) renderTarget(ctx context.Context, w *Resolution, t *appset.Target, revision string) (*render.Manifests, failedRendering, error) {
+func (r *Renderer) renderTarget(ctx context.Context, w *Resolution, t *appset.Target, revision string) (*render.Manifests,
+	failedRendering, error) {
 	if t == nil {
 		return nil, failedRendering{}, nil
 	}

@@ -91,7 +91,8 @@ func findIgnored(rules *appset.IgnoreRules, namespace string, before, after *ren
 		if o.PreviousName != "" {
 			differ[o.Kind+" "+o.PreviousName] = true
 		}
-		if managers := rules.Managers(o.APIVersion, o.Kind, cmp.Or(o.Namespace, namespace), o.Name); len(managers) > 0 && o.Op == render.Changed {
+		if managers := rules.Managers(o.APIVersion, o.Kind, cmp.Or(o.Namespace, namespace), o.Name); len(managers) > 0 &&
+			o.Op == render.Changed {
 			out.Fields = append(out.Fields, IgnoredField{Object: o.Kind + " " + o.Name, Managers: managers})
 		}
 	}

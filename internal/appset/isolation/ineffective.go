@@ -69,7 +69,8 @@ type ineffectiveIn struct {
 }
 
 // findIneffective says that a change, which must show in the target's manifests, doesn't come to it.
-func (e *Effect) findIneffective(at Trees, c *fieldedit.Change, own []fieldedit.Change, without func(*fieldedit.Change) []Effect) (ineffectiveIn, bool) {
+func (e *Effect) findIneffective(at Trees, c *fieldedit.Change, own []fieldedit.Change,
+	without func(*fieldedit.Change) []Effect) (ineffectiveIn, bool) {
 	if e.shows(c, own, false) {
 		found, is := e.findLiveOverride(at, c, own)
 		if !is {

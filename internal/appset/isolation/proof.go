@@ -83,7 +83,8 @@ func (d *dependents) explain() string {
 		}
 		return fmt.Sprintf("%s is also read by %s%s, whose manifests it would change", read, joinNames(changed), more)
 	case len(unknown) > 0:
-		return fmt.Sprintf("%s is also read by %s, and whether it would change their manifests can't be told (%s)", read, joinNames(unknown), d.reason)
+		return fmt.Sprintf("%s is also read by %s, and whether it would change their manifests can't be told (%s)", read,
+			joinNames(unknown), d.reason)
 	}
 	return ""
 }
@@ -127,7 +128,8 @@ func (e *Edit) renderingTargets(ctx context.Context, all []targetPair) ([]target
 		own := appset.Target(*p.before)
 		own.GeneratorFiles = nil
 		readers = append(readers, evaluate.Reader(&own))
-		generated = generated || slices.ContainsFunc(e.FilesByTarget[p.id], func(f string) bool { return slices.Contains(p.before.GeneratorFiles, f) })
+		generated = generated || slices.ContainsFunc(e.FilesByTarget[p.id],
+			func(f string) bool { return slices.Contains(p.before.GeneratorFiles, f) })
 	}
 	if !generated {
 		return out, nil

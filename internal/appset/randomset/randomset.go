@@ -23,7 +23,8 @@ func Tree(apps, environments int) map[string]string {
 		}
 		for _, env := range environmentNames[:environments] {
 			tree["apps/"+app+"/"+env+"/kustomization.yaml"] = ""
-			tree["apps/"+app+"/"+env+"/config.json"] = fmt.Sprintf(`{"team": %q, "env": %q, "deep": {"n": %d, "list": ["a", "b"]}, "on": true}`, app, env, i)
+			tree["apps/"+app+"/"+env+"/config.json"] = fmt.Sprintf(
+				`{"team": %q, "env": %q, "deep": {"n": %d, "list": ["a", "b"]}, "on": true}`, app, env, i)
 		}
 	}
 	tree["apps/web/list.yaml"] = "- team: web\n  env: dev\n- team: web\n  env: qa\n"
@@ -73,13 +74,15 @@ func (d drawer) drawTerminal(prefixed string) object {
 		d.fillKind(g, rapid.IntRange(0, 3).Draw(d.T, "second generator"), prefixed)
 	}
 	if sometimes(d.T, 5, "filtered") {
-		g["selector"] = d.drawSelector([]any{"web", "dev", "in-cluster", "1", "prod", "https://1.2.3.4"}, "team", "env", "name", "path.basename", "deep.n", "metadata.labels.environment", "values.tier")
+		g["selector"] = d.drawSelector([]any{"web", "dev", "in-cluster", "1", "prod", "https://1.2.3.4"}, "team", "env", "name",
+			"path.basename", "deep.n", "metadata.labels.environment", "values.tier")
 	}
 	return g
 }
 
 func (d drawer) drawSelector(values []any, keys ...string) object {
-	expression := object{"key": oneOf(d.T, "key", keys...), "operator": oneOf(d.T, "operator", "In", "NotIn", "Exists", "DoesNotExist", "NotIn")}
+	expression := object{"key": oneOf(d.T, "key", keys...), "operator": oneOf(d.T, "operator", "In", "NotIn", "Exists",
+		"DoesNotExist", "NotIn")}
 	if op := expression["operator"]; op == "In" || op == "NotIn" {
 		expression["values"] = values
 	}
@@ -114,7 +117,8 @@ func (d drawer) fillKind(g object, kind int, prefixed string) {
 		inner = d.drawList()
 		g["list"] = inner
 	case 1:
-		inner = object{"values": d.drawValues(d.drawText("{{ .name }}-x", "{{name}}-x"), d.drawText("{{ .server }}", "{{server}}{{metadata.labels.environment}}"))}
+		inner = object{"values": d.drawValues(d.drawText("{{ .name }}-x", "{{name}}-x"),
+			d.drawText("{{ .server }}", "{{server}}{{metadata.labels.environment}}"))}
 		if rapid.Bool().Draw(d.T, "selector") {
 			inner["selector"] = object{"matchLabels": object{"environment": oneOf(d.T, "label", "prod", "staging", "none")}}
 		}
@@ -129,7 +133,8 @@ func (d drawer) fillKind(g object, kind int, prefixed string) {
 		}
 		g["clusters"] = inner
 	case 2:
-		path := oneOf(d.T, "path", "apps/*/*", "apps/web/*", "*/*", "apps/[a-w]*/dev", "apps/*/dev", "apps/*/*", d.drawText("apps/{{ .team }}/*", "apps/{{team}}/*"))
+		path := oneOf(d.T, "path", "apps/*/*", "apps/web/*", "*/*", "apps/[a-w]*/dev", "apps/*/dev", "apps/*/*",
+			d.drawText("apps/{{ .team }}/*", "apps/{{team}}/*"))
 		if d.wildly(8, "odd path") {
 			path = oneOf(d.T, "odd path", "*", "{{ .team }}/*", "apps/[", "apps/**")
 		}
@@ -137,19 +142,24 @@ func (d drawer) fillKind(g object, kind int, prefixed string) {
 		if sometimes(d.T, 3, "exclude") {
 			dirs = append(dirs, object{"path": oneOf(d.T, "excluded", "apps/api/*", "apps/*/qa", "apps/Big_App/dev"), "exclude": true})
 		}
-		inner = object{"repoURL": d.repoURL, "revision": "HEAD", "directories": dirs, "values": d.drawValues(d.drawText("x{{ .path }}", "{{path.basename}}-{{path[0]}}")), "pathParamPrefix": prefixed}
+		inner = object{"repoURL": d.repoURL, "revision": "HEAD", "directories": dirs,
+			"values": d.drawValues(d.drawText("x{{ .path }}", "{{path.basename}}-{{path[0]}}")), "pathParamPrefix": prefixed}
 		g["git"] = inner
 	default:
 		var paths []any
 		for range rapid.IntRange(1, 2).Draw(d.T, "paths") {
-			path := oneOf(d.T, "files", "apps/*/config.json", "apps/**/config.json", "apps/*/*/config.json", "apps/web/list.yaml", "apps/web/*/config.json",
-				"apps/api/d?v/config.json", "apps/{web,api}/dev/config.json", d.drawText("apps/{{ .team }}/*/config.json", "apps/{{team}}/*/config.json"))
+			path := oneOf(d.T, "files", "apps/*/config.json", "apps/**/config.json", "apps/*/*/config.json", "apps/web/list.yaml",
+				"apps/web/*/config.json",
+				"apps/api/d?v/config.json", "apps/{web,api}/dev/config.json", d.drawText("apps/{{ .team }}/*/config.json",
+					"apps/{{team}}/*/config.json"))
 			if d.wildly(4, "odd files") {
-				path = oneOf(d.T, "odd files", "apps/web/*.yaml", "apps/api/nested.yaml", "apps/web", "apps/*/kustomization.yaml", "apps/w*/e[a-m]pty.yaml", "apps/web/blank.yaml", "apps/web/odd.yaml", "apps/[")
+				path = oneOf(d.T, "odd files", "apps/web/*.yaml", "apps/api/nested.yaml", "apps/web", "apps/*/kustomization.yaml",
+					"apps/w*/e[a-m]pty.yaml", "apps/web/blank.yaml", "apps/web/odd.yaml", "apps/[")
 			}
 			paths = append(paths, object{"path": path})
 		}
-		inner = object{"repoURL": d.repoURL, "revision": oneOf(d.T, "revision", "HEAD", "main", ""), "files": paths, "values": d.drawValues(d.drawText("{{ .team }}", "{{team}}-{{path.filename}}")), "pathParamPrefix": prefixed}
+		inner = object{"repoURL": d.repoURL, "revision": oneOf(d.T, "revision", "HEAD", "main", ""), "files": paths,
+			"values": d.drawValues(d.drawText("{{ .team }}", "{{team}}-{{path.filename}}")), "pathParamPrefix": prefixed}
 		g["git"] = inner
 	}
 	if sometimes(d.T, 8, "override") {
@@ -160,7 +170,8 @@ func (d drawer) fillKind(g object, kind int, prefixed string) {
 func (d drawer) drawList() object {
 	elements := []any{}
 	for i := range rapid.IntRange(1, 4).Draw(d.T, "elements") {
-		e := object{"team": oneOf(d.T, "team", "web", "api"), "env": fmt.Sprintf("e%d", i), "name": oneOf(d.T, "name", "engineering-dev", "in-cluster")}
+		e := object{"team": oneOf(d.T, "team", "web", "api"), "env": fmt.Sprintf("e%d", i), "name": oneOf(d.T, "name", "engineering-dev",
+			"in-cluster")}
 		switch {
 		case d.goTemplate && rapid.Bool().Draw(d.T, "nested"):
 			e["deep"] = object{"n": i, "list": []any{"x"}}
@@ -224,7 +235,8 @@ func (d drawer) drawGenerator(depth int, prefixed string) object {
 	switch kind {
 	case 2:
 		if d.large {
-			name, inner = "matrix", object{"generators": []any{d.drawTerminal(prefixed), object{"list": object{"elements": []any{object{"team": "web", "zone": "z"}}}}}}
+			name, inner = "matrix", object{"generators": []any{d.drawTerminal(prefixed),
+				object{"list": object{"elements": []any{object{"team": "web", "zone": "z"}}}}}}
 			break
 		}
 		n := 2
@@ -233,9 +245,11 @@ func (d drawer) drawGenerator(depth int, prefixed string) object {
 		}
 		name, inner = "matrix", object{"generators": children(n)}
 	case 3:
-		n, keys := rapid.IntRange(2, 3).Draw(d.T, "children"), oneOf(d.T, "mergeKeys", []any{"name"}, []any{"team", "env"}, []any{"name", "team", "env", "path", "p0", "p1"}, []any{"values.tier"})
+		n, keys := rapid.IntRange(2, 3).Draw(d.T, "children"), oneOf(d.T, "mergeKeys", []any{"name"}, []any{"team", "env"},
+			[]any{"name", "team", "env", "path", "p0", "p1"}, []any{"values.tier"})
 		if d.wildly(4, "odd merge") {
-			n, keys = rapid.IntRange(1, 3).Draw(d.T, "odd children"), oneOf(d.T, "odd mergeKeys", []any{"path"}, []any{"path.basename"}, []any{})
+			n, keys = rapid.IntRange(1, 3).Draw(d.T, "odd children"), oneOf(d.T, "odd mergeKeys", []any{"path"},
+				[]any{"path.basename"}, []any{})
 		}
 		name, inner = "merge", object{"mergeKeys": keys, "generators": children(n)}
 	default:
@@ -258,15 +272,18 @@ func (d drawer) drawTemplate() object {
 			`{{ .team }}-{{ .env }}-{{ .name }}{{ with .path }}-{{ join "-" .segments | normalize }}{{ end }}{{ with .p1 }}-{{ .path.basename }}{{ end }}`,
 			`{{ get . "team" }}-{{ get . "env" }}-{{ get . "name" }}{{ with get . "path" }}-{{ .path | replace "/" "-" | normalize }}{{ end }}`,
 			`{{ dig "team" "none" . }}-{{ dig "env" "none" . }}-{{ dig "name" "none" . }}-{{ dig "path" "path" "none" . | slugify }}-{{ dig "p0" "path" "path" "none" . | slugify 23 }}-{{ dig "p1" "path" "path" "none" . | slugify }}`),
-		oneOf(d.T, "name", "{{team}}-{{env}}-{{name}}-{{path}}-{{p0.path}}-{{p1.path}}", "{{team}}-{{env}}-{{name}}-{{path[1]}}-{{path[2]}}-{{p1.path[1]}}{{p1.path[2]}}-{{p0.path[1]}}{{p0.path[2]}}"))
+		oneOf(d.T, "name", "{{team}}-{{env}}-{{name}}-{{path}}-{{p0.path}}-{{p1.path}}",
+			"{{team}}-{{env}}-{{name}}-{{path[1]}}-{{path[2]}}-{{p1.path[1]}}{{p1.path[2]}}-{{p0.path[1]}}{{p0.path[2]}}"))
 	if d.wildly(3, "odd name") {
-		name = oneOf(d.T, "odd name", "{{team}}-{{env}}", "{{path.basenameNormalized}}{{nameNormalized}}", "fixed", `{{ fail "no" }}`, "{{ .x", `{{ template "nothing" }}`, `{{ index .path.segments 7 }}`,
+		name = oneOf(d.T, "odd name", "{{team}}-{{env}}", "{{path.basenameNormalized}}{{nameNormalized}}", "fixed", `{{ fail "no" }}`,
+			"{{ .x", `{{ template "nothing" }}`, `{{ index .path.segments 7 }}`,
 			"{{ .team }}-{{ .env }}", `{{ .path.basenameNormalized }}{{ .nameNormalized }}`)
 	}
 	env, team := d.drawText("{{ .env }}", "{{env}}"), d.drawText("{{ .team }}", "{{team}}")
 	spec := object{
-		"project":     "default",
-		"source":      object{"repoURL": d.repoURL, "path": d.drawText("{{ with .path }}{{ .path }}{{ end }}", "{{path}}"), "targetRevision": "main", "helm": object{"values": "a: " + team, "valuesObject": object{"x": team, "n": 1}}},
+		"project": "default",
+		"source": object{"repoURL": d.repoURL, "path": d.drawText("{{ with .path }}{{ .path }}{{ end }}", "{{path}}"),
+			"targetRevision": "main", "helm": object{"values": "a: " + team, "valuesObject": object{"x": team, "n": 1}}},
 		"destination": object{"server": "https://kubernetes.default.svc", "namespace": env},
 		"syncPolicy":  object{},
 	}
@@ -278,7 +295,8 @@ func (d drawer) drawTemplate() object {
 	case 1:
 		spec["destination"] = object{"name": "in-cluster", "namespace": env}
 	case 2:
-		spec["destination"] = object{oneOf(d.T, "destination's key", "name", "server"): d.drawText("{{ .name }}", "{{name}}"), "namespace": env}
+		spec["destination"] = object{oneOf(d.T, "destination's key", "name", "server"): d.drawText("{{ .name }}", "{{name}}"),
+			"namespace": env}
 	}
 	if sometimes(d.T, 5, "kustomize") {
 		spec["source"] = object{"repoURL": d.repoURL, "path": "a/" + team, "kustomize": object{"images": []any{"web=" + team}}}
@@ -286,12 +304,15 @@ func (d drawer) drawTemplate() object {
 	if sometimes(d.T, 5, "sources") {
 		delete(spec, "source")
 		spec["sources"] = []any{
-			object{"repoURL": "https://charts.example.com", "chart": "web", "targetRevision": "1.2.3", "helm": object{"valueFiles": []any{"$values/" + env + "/values.yaml"}, "parameters": []any{object{"name": "a", "value": env}}}},
+			object{"repoURL": "https://charts.example.com", "chart": "web", "targetRevision": "1.2.3",
+				"helm": object{"valueFiles": []any{"$values/" + env + "/values.yaml"},
+					"parameters": []any{object{"name": "a", "value": env}}}},
 			object{"repoURL": d.repoURL, "ref": "values", "targetRevision": team},
 		}
 	}
 	if sometimes(d.T, 5, "more") {
-		metadata["annotations"] = object{"note": d.drawText(`{{ with .values }}{{ .tier }}{{ end }}`, "{{values.tier}}"), "a/b": d.drawText("{{ .metadata }}", "{{metadata.annotations.a/b}}")}
+		metadata["annotations"] = object{"note": d.drawText(`{{ with .values }}{{ .tier }}{{ end }}`, "{{values.tier}}"),
+			"a/b": d.drawText("{{ .metadata }}", "{{metadata.annotations.a/b}}")}
 		metadata["finalizers"] = []any{"own"}
 		spec["syncPolicy"] = object{"automated": object{"prune": true}, "syncOptions": []any{"A=" + team}, "retry": object{"limit": 3}}
 		spec["info"] = []any{object{"name": env, "value": env}}
@@ -314,7 +335,8 @@ func Draw(t *rapid.T, repoURL string, large bool) map[string]any {
 		spec["applyNestedSelectors"] = true
 	}
 	if sometimes(t, 5, "options") {
-		spec["goTemplateOptions"] = oneOf(t, "goTemplateOptions", []any{"missingkey=error"}, []any{"missingkey=zero"}, []any{"missingkey=invalid"})
+		spec["goTemplateOptions"] = oneOf(t, "goTemplateOptions", []any{"missingkey=error"}, []any{"missingkey=zero"},
+			[]any{"missingkey=invalid"})
 	}
 	if d.wildly(12, "odd option") {
 		spec["goTemplateOptions"] = []any{"missingkey=nonsense"}
@@ -325,11 +347,13 @@ func Draw(t *rapid.T, repoURL string, large bool) map[string]any {
 	switch {
 	case sometimes(t, 5, "patched"):
 		spec["templatePatch"] = d.drawText(oneOf(t, "go patch",
-			"metadata:\n  annotations:\n    team: \"{{ .team }}\"\nspec:\n  project: stolen\n  syncPolicy:\n    automated: {prune: {{ eq (default \"\" (get . \"env\")) \"dev\" }}}\n",
+			"metadata:\n  annotations:\n    team: \"{{ .team }}\"\nspec:\n  project: stolen\n  syncPolicy:\n    automated: {prune: {{ eq "+
+				"(default \"\" (get . \"env\")) \"dev\" }}}\n",
 			"{{ if .path }}spec: {source: {path: other}}{{ else }}{}{{ end }}"),
 			"metadata: {annotations: {team: '{{team}}'}, finalizers: [patched]}\n")
 	case d.wildly(4, "odd patch"):
-		spec["templatePatch"] = oneOf(t, "patch", "not: [valid", "spec: {source: {helm: {parameters: [{name: {{ .env }}, value: x}]}}}", "spec: {destination: {namespace: 3}}", "{}", "", "spec: null", "metadata: {name: other}")
+		spec["templatePatch"] = oneOf(t, "patch", "not: [valid", "spec: {source: {helm: {parameters: [{name: {{ .env }}, value: x}]}}}",
+			"spec: {destination: {namespace: 3}}", "{}", "", "spec: null", "metadata: {name: other}")
 	}
 	return object{"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "metadata": object{"name": "random"}, "spec": spec}
 }

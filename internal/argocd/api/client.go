@@ -89,7 +89,8 @@ func New(o Options) (*Client, error) {
 	newClient := func(t http.RoundTripper) *http.Client {
 		return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	}
-	return &Client{base: base, token: o.Token, source: cmp.Or(o.Source, "argocd[].api in the server's file"), wait: cmp.Or(o.Wait, firstWait), idle: cmp.Or(o.Idle, streamIdle), http: newClient(transport), streams: newClient(patient)}, nil
+	return &Client{base: base, token: o.Token, source: cmp.Or(o.Source, "argocd[].api in the server's file"),
+		wait: cmp.Or(o.Wait, firstWait), idle: cmp.Or(o.Idle, streamIdle), http: newClient(transport), streams: newClient(patient)}, nil
 }
 
 // Source is where people said how to reach it, for people.

@@ -71,7 +71,8 @@ type ContainerStatus struct {
 // LivePod reads a pod below an Application as it is in its cluster. It needs to be allowed applications, get.
 func (c *Client) LivePod(ctx context.Context, namespace, name, project string, pod Resource) (Pod, error) {
 	query := applicationQuery(namespace, project)
-	for key, value := range map[string]string{"namespace": pod.Namespace, "resourceName": pod.Name, "version": "v1", "group": pod.Group, "kind": pod.Kind} {
+	for key, value := range map[string]string{"namespace": pod.Namespace, "resourceName": pod.Name, "version": "v1", "group": pod.Group,
+		"kind": pod.Kind} {
 		query.Set(key, value)
 	}
 	var answer struct {

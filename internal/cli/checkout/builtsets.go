@@ -93,7 +93,8 @@ func (r *runningSets) pipeline() *pipeline.Pipeline {
 			out.Spec.Applications = append(out.Spec.Applications, pipeline.ApplicationSource{Kustomize: folder})
 		}
 		for i := range r.charts {
-			out.Spec.Applications = append(out.Spec.Applications, pipeline.ApplicationSource{Helm: &r.charts[i].HelmSource, ArgoCD: r.charts[i].argocd})
+			out.Spec.Applications = append(out.Spec.Applications, pipeline.ApplicationSource{Helm: &r.charts[i].HelmSource,
+				ArgoCD: r.charts[i].argocd})
 		}
 		return out
 	}
@@ -102,7 +103,8 @@ func (r *runningSets) pipeline() *pipeline.Pipeline {
 		out.Spec.ApplicationSets = append(out.Spec.ApplicationSets, pipeline.ApplicationSetSource{Kustomize: folder})
 	}
 	for i := range r.charts {
-		out.Spec.ApplicationSets = append(out.Spec.ApplicationSets, pipeline.ApplicationSetSource{Helm: &r.charts[i].HelmSource, ArgoCD: r.charts[i].argocd})
+		out.Spec.ApplicationSets = append(out.Spec.ApplicationSets, pipeline.ApplicationSetSource{Helm: &r.charts[i].HelmSource,
+			ArgoCD: r.charts[i].argocd})
 	}
 	return out
 }
@@ -224,9 +226,11 @@ func (r *Repository) findInFiles(ctx context.Context, t *Tree, kind string) (*ru
 		switch {
 		case settled[file]:
 		case graph.resources[file] && len(roots.of[file]) == 0:
-			out.notes = append(out.notes, appset.Problem{File: file, Message: "left out, because only a component of Kustomize has it, which nothing here builds on"})
+			out.notes = append(out.notes, appset.Problem{File: file,
+				Message: "left out, because only a component of Kustomize has it, which nothing here builds on"})
 		case t.hasOnlyPatches(file, kind):
-			out.notes = append(out.notes, appset.Problem{File: file, Message: "left out, because it is a patch, of which no kustomization here says to what"})
+			out.notes = append(out.notes, appset.Problem{File: file,
+				Message: "left out, because it is a patch, of which no kustomization here says to what"})
 		default:
 			out.files = append(out.files, file)
 		}
@@ -239,11 +243,13 @@ func (r *Repository) findInFiles(ctx context.Context, t *Tree, kind string) (*ru
 func (r *runningSets) addUnbuilt(root string, reached []string, alone bool, err error) {
 	if alone {
 		r.notes = append(r.notes, appset.Problem{File: root, Message: fmt.Sprintf(
-			"%v; its %ss are taken as they are in %s, without what the kustomization changes in them", err, r.kind, wording.JoinFew(reached, 3))})
+			"%v; its %ss are taken as they are in %s, without what the kustomization changes in them", err, r.kind,
+			wording.JoinFew(reached, 3))})
 		return
 	}
 	r.problems = append(r.problems, appset.Problem{File: root, Message: fmt.Sprintf(
-		"%v; it changes the %ss in %s, as other overlays do: build it by kubectl kustomize, and name the result with -f", err, r.kind, wording.JoinFew(reached, 3))})
+		"%v; it changes the %ss in %s, as other overlays do: build it by kubectl kustomize, and name the result with -f", err, r.kind,
+		wording.JoinFew(reached, 3))})
 }
 
 // objectsAmong are those of one of Argo CD's kinds.

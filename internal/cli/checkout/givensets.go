@@ -160,7 +160,8 @@ func (t *Tree) valueFilesOf(chart string) [][]string {
 		return out // the build says what is wrong
 	}
 	for _, e := range entries {
-		isValues := slices.Contains([]string{".yaml", ".yml"}, path.Ext(e.Name())) && !slices.Contains([]string{"Chart.yaml", "values.yaml"}, e.Name())
+		isValues := slices.Contains([]string{".yaml", ".yml"}, path.Ext(e.Name())) &&
+			!slices.Contains([]string{"Chart.yaml", "values.yaml"}, e.Name())
 		if e.Type().IsRegular() && isValues {
 			out = append(out, []string{e.Name()})
 		}

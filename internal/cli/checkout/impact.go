@@ -63,7 +63,8 @@ func (r *Repository) Impact(ctx context.Context, c Change) (*Impact, error) {
 	}
 	before, after := on.pipes, on.pipes
 	if on.branch != "" {
-		out.Notes = append(out.Notes, appset.Problem{Message: fmt.Sprintf("environments live on branches here: the pipeline files and the ApplicationSets are those of %s", on.rules.Name)})
+		out.Notes = append(out.Notes, appset.Problem{Message: fmt.Sprintf("environments live on branches here: the pipeline files and "+
+			"the ApplicationSets are those of %s", on.rules.Name)})
 	} else if before, after, err = out.choosePipelines(ctx, r, &c.Known, base, head); err != nil {
 		return nil, err
 	}
@@ -89,8 +90,10 @@ func (r *Repository) Impact(ctx context.Context, c Change) (*Impact, error) {
 	resolveOne := func(t *Tree, p *pipeline.Pipeline) (*evaluate.Resolution, error) {
 		from := known.forPipeline(p)
 		in := evaluate.Input{
-			Pipelines: []*pipeline.Pipeline{p}, Changed: changed, Revision: t.Commit, Branch: r.main, RepoURLs: r.urls, OpenExternal: r.openExternal(t.FS, t.Commit),
-			Clusters: from.Clusters, Placements: from.Placements, Globbing: from.Globbing, Version: from.Version, ArgoCDs: from.ArgoCDs, Main: from.Main, Live: from.Live, Manifests: true, Build: r.manifestBuilder(nil, t),
+			Pipelines: []*pipeline.Pipeline{p}, Changed: changed, Revision: t.Commit, Branch: r.main, RepoURLs: r.urls,
+			OpenExternal: r.openExternal(t.FS, t.Commit),
+			Clusters:     from.Clusters, Placements: from.Placements, Globbing: from.Globbing, Version: from.Version, ArgoCDs: from.ArgoCDs,
+			Main: from.Main, Live: from.Live, Manifests: true, Build: r.manifestBuilder(nil, t),
 		}
 		if on.branch == "" {
 			return evaluate.InProcess(ctx, resolver, t.FS, in)
@@ -135,7 +138,8 @@ func changedClusters(known *knownInput, changed []string, rules *Tree) []appset.
 	var out []appset.Problem
 	for _, file := range slices.Sorted(maps.Keys(known.clusters)) {
 		if slices.Contains(changed, file) {
-			out = append(out, appset.Problem{File: file, Message: fmt.Sprintf("the clusters are those that %s has: the change edits this file, and registers none with Argo CD", rules.Name)})
+			out = append(out, appset.Problem{File: file, Message: fmt.Sprintf("the clusters are those that %s has: the change edits this "+
+				"file, and registers none with Argo CD", rules.Name)})
 		}
 	}
 	return out
@@ -189,7 +193,8 @@ func (r *Repository) forkPoint(ctx context.Context, base string, head *Tree) (*T
 		return nil, err
 	}
 	if !ok {
-		return nil, fmt.Errorf("%s and %s have no commit in common; if this is a shallow clone, fetch its history first (git fetch --unshallow)", name, head.Name)
+		return nil, fmt.Errorf("%s and %s have no commit in common; if this is a shallow clone, fetch its history first (git fetch "+
+			"--unshallow)", name, head.Name)
 	}
 	t := r.git.Tree(common)
 	at := &Tree{FS: t, Commit: common, Name: describeCommit(name, sha)}
@@ -236,7 +241,8 @@ func changedFiles(ctx context.Context, base string, head *Tree) ([]string, error
 
 // choosePipelines are the pipelines that both sides are judged by. Without any they are
 // each side's ApplicationSets.
-func (i *Impact) choosePipelines(ctx context.Context, r *Repository, known *Known, base, head *Tree) (before, after []*pipeline.Pipeline, err error) {
+func (i *Impact) choosePipelines(ctx context.Context, r *Repository, known *Known, base, head *Tree) (before, after []*pipeline.Pipeline,
+	err error) {
 	for _, t := range []*Tree{base, head} {
 		pipes, err := pipeline.Load(t.FS)
 		switch {
@@ -247,7 +253,8 @@ func (i *Impact) choosePipelines(ctx context.Context, r *Repository, known *Know
 		}
 		if t == head {
 			i.rulesOfHead = true
-			i.Notes = append(i.Notes, appset.Problem{Message: fmt.Sprintf("%s has no pipeline file; that of %s is used", base.Name, head.Name)})
+			i.Notes = append(i.Notes, appset.Problem{Message: fmt.Sprintf("%s has no pipeline file; that of %s is used", base.Name,
+				head.Name)})
 		}
 		return dropMissingSets(pipes, base.FS), dropMissingSets(pipes, head.FS), nil
 	}

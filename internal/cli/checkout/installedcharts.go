@@ -180,7 +180,8 @@ func (cf *chartFinder) follow(ctx context.Context, targets []appset.Target) ([]*
 }
 
 func (cf *chartFinder) leaveOut(chart string, by *appset.Target, err error) {
-	cf.left[chart] = appset.Problem{File: chart, Application: by.Name, Message: fmt.Sprintf("it installs this chart, which is left out: %v", err)}
+	cf.left[chart] = appset.Problem{File: chart, Application: by.Name,
+		Message: fmt.Sprintf("it installs this chart, which is left out: %v", err)}
 }
 
 // take builds a chart as it is installed.

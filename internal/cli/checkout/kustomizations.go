@@ -55,7 +55,8 @@ func (t *Tree) readKustomizations(ctx context.Context) (*kustomizations, error) 
 	if err != nil {
 		return nil, err
 	}
-	out := &kustomizations{uses: map[string][]string{}, users: map[string]int{}, component: map[string]bool{}, resources: map[string]bool{}, patches: map[string]bool{}}
+	out := &kustomizations{uses: map[string][]string{}, users: map[string]int{}, component: map[string]bool{}, resources: map[string]bool{},
+		patches: map[string]bool{}}
 	for _, name := range names {
 		data, err := fs.ReadFile(t.FS, name)
 		if err != nil {

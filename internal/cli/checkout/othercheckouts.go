@@ -105,7 +105,8 @@ func (r *Repository) refuseUnread(ctx context.Context, g *namedFiles, t *Tree, k
 		if isOpen || slices.ContainsFunc(there, func(url string) bool { return appset.SameRepository(url, a.url) }) {
 			continue
 		}
-		return fmt.Errorf("%s %s: %w; the sets here read %s", a.flag, appset.WithoutCredentials(strings.TrimSpace(a.url)), errNoSetReads, wording.JoinFew(there, 8))
+		return fmt.Errorf("%s %s: %w; the sets here read %s", a.flag, appset.WithoutCredentials(strings.TrimSpace(a.url)), errNoSetReads,
+			wording.JoinFew(there, 8))
 	}
 	return nil
 }

@@ -35,7 +35,8 @@ func (re *Resolution) targetRows() []targetRow {
 		}
 	}
 	slices.SortStableFunc(out, func(a, b targetRow) int {
-		return cmp.Or(cmp.Compare(a.target.Name, b.target.Name), cmp.Compare(a.target.ID(), b.target.ID()), cmp.Compare(a.pipeline, b.pipeline))
+		return cmp.Or(cmp.Compare(a.target.Name, b.target.Name), cmp.Compare(a.target.ID(), b.target.ID()),
+			cmp.Compare(a.pipeline, b.pipeline))
 	})
 	return out
 }

@@ -42,7 +42,8 @@ func (r *Repository) Plan(ctx context.Context, q PlanQuery) (*plan.Plan, error) 
 	if shallow, err := r.git.Shallow(ctx); err != nil {
 		return nil, err
 	} else if shallow {
-		return nil, errors.New("this is a shallow clone, in which where releases came from can't be told: fetch its history first (git fetch --unshallow)")
+		return nil, errors.New("this is a shallow clone, in which where releases came from can't be told: fetch its history first (git " +
+			"fetch --unshallow)")
 	}
 	s, err := r.openScratch(ctx)
 	if err != nil {
@@ -69,9 +70,11 @@ func (r *Repository) Plan(ctx context.Context, q PlanQuery) (*plan.Plan, error) 
 			return nil, err
 		}
 		broken = append(broken, known.problems...)
-		in := plan.Input{Mirror: s.Mirror, Branch: cmp.Or(r.main, "main"), URLs: r.urls, OnlyPipeline: q.Pipeline, Now: q.Now, Rendered: q.Rendered, External: r.openRendered}
+		in := plan.Input{Mirror: s.Mirror, Branch: cmp.Or(r.main, "main"), URLs: r.urls, OnlyPipeline: q.Pipeline, Now: q.Now,
+			Rendered: q.Rendered, External: r.openRendered}
 		in.KnownInputs = func(to *appset.Input) {
-			to.Clusters, to.Placements, to.Globbing, to.Version, to.ArgoCDs, to.Main, to.Live = known.Clusters, known.Placements, known.Globbing, known.Version, known.ArgoCDs, known.Main, known.Live
+			to.Clusters, to.Placements, to.Globbing, to.Version, to.ArgoCDs, to.Main, to.Live = known.Clusters, known.Placements,
+				known.Globbing, known.Version, known.ArgoCDs, known.Main, known.Live
 			known.addClusters(to, to.Pipeline)
 			to.Branch, to.OpenExternal = r.main, r.openExternal(s.Tree(to.Revision), to.Revision)
 		}
@@ -153,7 +156,8 @@ func (r *Repository) applyPipelineFiles(ctx context.Context, s *git.Scratch, q P
 		return commit, nil, nil
 	}
 	commit, err = s.Write(ctx, spec)
-	return commit, []appset.Problem{{Message: fmt.Sprintf("%s: taken as in the working tree, which differs from HEAD; --rev HEAD plans with what is committed", strings.Join(names, ", "))}}, err
+	return commit, []appset.Problem{{Message: fmt.Sprintf("%s: taken as in the working tree, which differs from HEAD; --rev HEAD plans "+
+		"with what is committed", strings.Join(names, ", "))}}, err
 }
 
 // clusterFiles are the files of clusters that a tree's pipelines name; none where its pipeline files are

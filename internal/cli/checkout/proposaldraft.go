@@ -29,9 +29,11 @@ func (d *deployed) draftCarry(ctx context.Context, source *propose.Source) error
 	if err != nil {
 		return err
 	}
-	found := fmt.Sprintf("%s in %s", wording.Count(len(p.Assignment.Components), "component"), strings.Join(p.Assignment.Environments, ", "))
+	found := fmt.Sprintf("%s in %s", wording.Count(len(p.Assignment.Components), "component"),
+		strings.Join(p.Assignment.Environments, ", "))
 	choice := &propose.ChoiceError{
-		Question: fmt.Sprintf("what does a promotion move? No image, tag, version or revision is at the same place in two environments of a component: looked at the "+
+		Question: fmt.Sprintf("what does a promotion move? No image, tag, version or revision is at the same place in two environments "+
+			"of a component: looked at the "+
 			"YAML and JSON files in %s", wording.JoinFew(lookedAt(source.Components), 6)),
 		Seen:  seen,
 		Other: "a version can move that each environment has in a folder or a file of its own, or at a path with {{environment}}",
@@ -54,7 +56,8 @@ func (d *deployed) draftOrder(err error) error {
 	}
 	p := &d.proposal
 	p.Open.Order = choice
-	d.writeDraft(choice, fmt.Sprintf(", %s in %s", wording.Count(len(p.Assignment.Components), "component"), wording.Count(len(p.Assignment.Environments), "environment")))
+	d.writeDraft(choice, fmt.Sprintf(", %s in %s", wording.Count(len(p.Assignment.Components), "component"),
+		wording.Count(len(p.Assignment.Environments), "environment")))
 	return err
 }
 
@@ -64,7 +67,8 @@ const todoHeader = "What has to be said before it can be used is marked TODO: li
 // writeDraft writes the pipeline file as far as it is known into a choice; found is what of components and environments is.
 func (d *deployed) writeDraft(choice *propose.ChoiceError, found string) {
 	d.proposal.Header = []string{
-		fmt.Sprintf("Begun by liftlock init from %s: %s%s.", d.describeSources(), wording.Count(len(d.targets.Targets), "Application"), found),
+		fmt.Sprintf("Begun by liftlock init from %s: %s%s.", d.describeSources(),
+			wording.Count(len(d.targets.Targets), "Application"), found),
 		todoHeader,
 	}
 	d.keepClusters()

@@ -104,7 +104,8 @@ func (d *deployed) readMoments(ctx context.Context, heads map[string]string, bra
 			return nil, err
 		}
 		for i := len(log) - 1; i >= 0; i-- {
-			all = append(all, dated{propose.Moment{Branch: branch, Tree: d.repository.git.Tree(log[i].SHA), Changed: changed[i]}, log[i].CommitTime})
+			all = append(all, dated{propose.Moment{Branch: branch, Tree: d.repository.git.Tree(log[i].SHA), Changed: changed[i]},
+				log[i].CommitTime})
 		}
 	}
 	if len(branches) > 1 {

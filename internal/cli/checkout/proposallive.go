@@ -40,7 +40,8 @@ func (d *deployed) findLive(ctx context.Context, state *argocd.SetsAndProjects) 
 		if len(d.query.Files) > 0 {
 			which = "that was named"
 		}
-		return d.nothing("no ApplicationSet %s deploys from this repository (%s), of %d; --repo-url says what else their manifests call it%s",
+		return d.nothing("no ApplicationSet %s deploys from this repository (%s), of %d; --repo-url says what else their manifests call "+
+			"it%s",
 			which, strings.Join(d.repository.urls, ", "), len(state.Sets), firstProblem(d.unresolved))
 	}
 	var err error
@@ -51,7 +52,8 @@ func (d *deployed) findLive(ctx context.Context, state *argocd.SetsAndProjects) 
 // deploysFromHere says that a target's manifests, values or parameters are in this repository: a
 // release of another repository's chart may have its version in a file that a generator reads here.
 func deploysFromHere(t appset.Target) bool {
-	return len(t.GeneratorFiles) > 0 || len(t.BranchFiles) > 0 || slices.ContainsFunc(t.Sources, func(s appset.Source) bool { return s.Here })
+	return len(t.GeneratorFiles) > 0 || len(t.BranchFiles) > 0 || slices.ContainsFunc(t.Sources,
+		func(s appset.Source) bool { return s.Here })
 }
 
 // pipelineOf is a pipeline over what the entries have, without components and environments.
@@ -72,7 +74,8 @@ func pipelineOfEntries(sets []propose.Set) *pipeline.Pipeline {
 	out := &pipeline.Pipeline{}
 	for _, s := range sets {
 		out.Spec.ApplicationSets = append(out.Spec.ApplicationSets, pipeline.ApplicationSetSource{
-			Path: s.Path, Kustomize: s.Kustomize, Helm: s.Helm, Live: s.Live, ArgoCD: s.ArgoCD, Component: s.Component, Environment: s.Environment})
+			Path: s.Path, Kustomize: s.Kustomize, Helm: s.Helm, Live: s.Live, ArgoCD: s.ArgoCD, Component: s.Component,
+			Environment: s.Environment})
 	}
 	return out
 }

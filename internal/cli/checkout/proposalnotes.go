@@ -18,7 +18,8 @@ import (
 func (d *deployed) describe(managed *appset.TargetSet, proven *Proposal) {
 	p := &d.proposal
 	p.Header = []string{
-		fmt.Sprintf("Proposed by liftlock init from %s: %s, %s in %s.", d.describeSources(), wording.Count(len(managed.Targets), "Application"),
+		fmt.Sprintf("Proposed by liftlock init from %s: %s, %s in %s.", d.describeSources(),
+			wording.Count(len(managed.Targets), "Application"),
 			wording.Count(len(p.Assignment.Components), "component"), wording.Count(len(p.Assignment.Environments), "environment")),
 		"Nothing is merged by itself: gates and `merge: auto` are yours to add to environments.",
 	}
@@ -26,7 +27,8 @@ func (d *deployed) describe(managed *appset.TargetSet, proven *Proposal) {
 		p.Header = append(p.Header, todoHeader)
 	}
 	if p.Plain && slices.ContainsFunc(managed.Targets, func(t appset.Target) bool { return !t.AutoSync }) {
-		p.Header = append(p.Header, "Those without an automated sync policy are synced only where they carry the annotation liftlock.dev/pipeline: "+p.Name+".")
+		p.Header = append(p.Header, "Those without an automated sync policy are synced only where they carry the annotation "+
+			"liftlock.dev/pipeline: "+p.Name+".")
 	}
 	d.describeKnown()
 	d.noteUnresolved()
@@ -40,7 +42,8 @@ func (d *deployed) describe(managed *appset.TargetSet, proven *Proposal) {
 		p.Notes = append(p.Notes, fmt.Sprintf("In no environment, and so left alone: %s.", wording.JoinFew(appset.SortedUnique(names), 8)))
 	}
 	if len(p.Carried.Alone) > 0 {
-		p.Notes = append(p.Notes, fmt.Sprintf("Not carried, because one environment alone has it: %s.", wording.JoinFew(p.Carried.Alone, 4)))
+		p.Notes = append(p.Notes, fmt.Sprintf("Not carried, because one environment alone has it: %s.",
+			wording.JoinFew(p.Carried.Alone, 4)))
 	}
 	if proven.PlanError != nil {
 		p.Notes = append(p.Notes, fmt.Sprintf("Not planned: %v.", proven.PlanError))
@@ -67,7 +70,8 @@ func (d *deployed) describeKnown() {
 		p.Header = append(p.Header, "ApplicationSets are read as they run: plan needs --clusters live, or --argocd-url.")
 	}
 	if len(d.query.Flags) > 0 {
-		p.Header = append(p.Header, "What it reads is not in this repository alone: validate, plan and impact need these flags as well: "+strings.Join(d.query.Flags, " "))
+		p.Header = append(p.Header, "What it reads is not in this repository alone: validate, plan and impact need these flags as well: "+
+			strings.Join(d.query.Flags, " "))
 	}
 }
 
@@ -161,7 +165,8 @@ func leftNotes(left []leftPlace) []string {
 			}
 		}
 		order = slices.DeleteFunc(order, hasNothing)
-		out = append(out, fmt.Sprintf("Not promoted, because nothing that is carried is found for it: %s. liftlock plan says where it was looked for.", describePlaces(without)))
+		out = append(out, fmt.Sprintf("Not promoted, because nothing that is carried is found for it: %s. liftlock plan says where it "+
+			"was looked for.", describePlaces(without)))
 	}
 	for _, reason := range order {
 		all, why := places[reason], reason

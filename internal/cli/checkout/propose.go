@@ -51,7 +51,8 @@ type Proposal struct {
 type ExistingPipelineError struct{ File string }
 
 func (e *ExistingPipelineError) Error() string {
-	return fmt.Sprintf("%s is there already: liftlock validate checks it, and liftlock plan says what it would open; move it away to have another one proposed", e.File)
+	return fmt.Sprintf("%s is there already: liftlock validate checks it, and liftlock plan says what it would open; move it away to "+
+		"have another one proposed", e.File)
 }
 
 // Propose infers a pipeline file from the working tree and its history, and proves it. A
@@ -132,7 +133,8 @@ func (d *deployed) findPlain(ctx context.Context, sets *runningSets) error {
 		return err
 	}
 	if all.isEmpty() && len(all.problems) == 0 {
-		why := fmt.Sprintf("looked for kind: ApplicationSet and kind: Application in the *.yaml, *.yml and *.json files of %s; there is none", d.tree.Name)
+		why := fmt.Sprintf("looked for kind: ApplicationSet and kind: Application in the *.yaml, *.yml and *.json files of %s; there is "+
+			"none", d.tree.Name)
 		if len(sets.templates) > 0 {
 			return d.findUntold(ctx, kindApplicationSet, sets.templates)
 		}
@@ -162,7 +164,8 @@ func (d *deployed) take(ctx context.Context, found *runningSets) (err error) {
 		return err
 	}
 	if len(d.targets.Targets) == 0 {
-		return d.nothing("the %ss in %s generate no Application%s", found.kind, wording.JoinFew(found.locations(), 5), firstProblem(d.targets.Problems))
+		return d.nothing("the %ss in %s generate no Application%s", found.kind, wording.JoinFew(found.locations(), 5),
+			firstProblem(d.targets.Problems))
 	}
 	return nil
 }
@@ -265,7 +268,8 @@ func (d *deployed) findCarried(ctx context.Context) (*appset.TargetSet, *propose
 // same in two environments, and the others do: of several candidates the one that something moves between. Where the
 // first leave an environment of a component out, others that tell as much apart and leave none out are it. Templates for
 // fewer targets count where the others give nothing at all.
-func (d *deployed) tryOthers(ctx context.Context, managed *appset.TargetSet, source *propose.Source) (*appset.TargetSet, *propose.Source, error) {
+func (d *deployed) tryOthers(ctx context.Context, managed *appset.TargetSet, source *propose.Source) (*appset.TargetSet,
+	*propose.Source, error) {
 	first, best, chosen := d.proposal, d.proposal, d.query.Templates
 	if chosen != (propose.Templates{}) {
 		return managed, source, nil
@@ -321,7 +325,8 @@ func (d *deployed) keepClusters() {
 			return
 		}
 	}
-	d.proposal.Notes = append(d.proposal.Notes, "The clusters are those of --clusters: keep that file in the repository and name it in the spec, as in "+
+	d.proposal.Notes = append(d.proposal.Notes, "The clusters are those of --clusters: keep that file in the repository and name it in "+
+		"the spec, as in "+
 		"clusters: clusters.yaml, or give it to validate, plan and impact as well.")
 }
 
@@ -454,7 +459,8 @@ func (d *deployed) name() string {
 	for _, t := range d.targets.Targets {
 		names[t.ApplicationSet] = true
 	}
-	candidates := []string{path.Base(strings.TrimSuffix(strings.TrimRight(slices.Concat(d.repository.urls, []string{""})[0], "/"), ".git")), path.Base(d.repository.Dir())}
+	candidates := []string{path.Base(strings.TrimSuffix(strings.TrimRight(slices.Concat(d.repository.urls, []string{""})[0], "/"), ".git")),
+		path.Base(d.repository.Dir())}
 	if len(names) == 1 && !names[""] {
 		candidates = append(slices.Collect(maps.Keys(names)), candidates...)
 	}
@@ -478,7 +484,8 @@ func (d *deployed) prove(ctx context.Context, managed *appset.TargetSet) (*Propo
 	if err != nil {
 		return nil, err
 	}
-	out.Problems, out.Notes = set.Problems, append(slices.Concat(d.unresolved, d.sets.uninstallable(), set.Notes), appset.UnreachedTargets(pipes[0], set.Targets, d.branch())...)
+	out.Problems, out.Notes = set.Problems, append(slices.Concat(d.unresolved, d.sets.uninstallable(), set.Notes),
+		appset.UnreachedTargets(pipes[0], set.Targets, d.branch())...)
 	out.Plan, out.PlanError = d.repository.Plan(ctx, PlanQuery{Now: d.query.Now, Proposed: d.proposal.Write(), Known: d.query.Known})
 	if _, err := d.repository.git.Resolve(ctx, "HEAD"); errors.Is(err, git.ErrUnknownCommit) {
 		out.PlanError = errors.New("nothing has been committed yet")

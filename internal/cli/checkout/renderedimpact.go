@@ -22,7 +22,8 @@ type renderedSide struct {
 
 // renderImpact renders the targets that a change touches on both of its sides, with what the flags name of other
 // repositories and charts. branch is where the change is to be merged.
-func (r *Repository) renderImpact(ctx context.Context, report *impact.Report, branch string, before, after *Tree, was, is *evaluate.Resolution) error {
+func (r *Repository) renderImpact(ctx context.Context, report *impact.Report, branch string, before, after *Tree, was,
+	is *evaluate.Resolution) error {
 	renderer := isolation.New(render.MemoOptions{Bytes: 256 << 20, External: r.openRendered})
 	heads, err := r.git.Branches(ctx)
 	if err != nil {
@@ -57,7 +58,8 @@ func (r *Repository) renderImpact(ctx context.Context, report *impact.Report, br
 }
 
 // renderPair renders a target on both sides of a change, both for the same commit: what only names it is no change.
-func (r *Repository) renderPair(ctx context.Context, renderer *isolation.Renderer, sides *[2]renderedSide, t *impact.Target, branch, commit string) (impact.Rendered, error) {
+func (r *Repository) renderPair(ctx context.Context, renderer *isolation.Renderer, sides *[2]renderedSide, t *impact.Target, branch,
+	commit string) (impact.Rendered, error) {
 	out := impact.Rendered{Target: t.Name}
 	id := (&appset.Target{Name: t.Name, Namespace: t.Namespace, ArgoCD: t.ArgoCD}).ID()
 	var manifests [2]*render.Manifests

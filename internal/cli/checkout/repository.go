@@ -134,7 +134,8 @@ func describeCommit(rev, sha string) string {
 }
 
 // errNotThisRepository is what a generator gets that reads another repository.
-var errNotThisRepository = errors.New("only the checkout is read; if this is its address, say so with --repo-url; if there is a checkout of it, with --checkout URL=DIR")
+var errNotThisRepository = errors.New("only the checkout is read; if this is its address, say so with --repo-url; if there is a checkout " +
+	"of it, with --checkout URL=DIR")
 
 // openExternal gives git generators other revisions of this repository. The branch
 // that is checked out is the tree that is looked at, like the default branch:

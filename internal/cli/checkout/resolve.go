@@ -83,7 +83,8 @@ func (r *Repository) Resolve(ctx context.Context, q Query) (*Resolution, error) 
 func generatesNothing(f *appset.TargetSet) bool { return len(f.Targets) == 0 && len(f.Problems) == 0 }
 
 func nothingGenerated(p *pipeline.Pipeline) appset.Problem {
-	return appset.Problem{File: p.File, Message: "the ApplicationSets generate no Application: see whether their generators have elements, and paths that are there"}
+	return appset.Problem{File: p.File, Message: "the ApplicationSets generate no Application: see whether their generators have " +
+		"elements, and paths that are there"}
 }
 
 // selectPipelines are the pipelines that a query is about, and the tree with the files
@@ -109,7 +110,8 @@ func (r *Repository) selectPipelines(ctx context.Context, t *Tree, q Query, a *R
 }
 
 // resolvePipeline resolves one pipeline's sets.
-func (r *Repository) resolvePipeline(ctx context.Context, resolver *appset.Resolver, g *namedFiles, t *Tree, in appset.Input, manifests bool) (*appset.TargetSet, error) {
+func (r *Repository) resolvePipeline(ctx context.Context, resolver *appset.Resolver, g *namedFiles, t *Tree, in appset.Input,
+	manifests bool) (*appset.TargetSet, error) {
 	r.fillInput(&in, g, t)
 	in.Manifests = manifests
 	return resolver.Resolve(ctx, in)
@@ -138,7 +140,8 @@ func (re *Resolution) loadPipelines(t *Tree, name string) ([]*pipeline.Pipeline,
 		for line := range strings.Lines(err.Error()) {
 			re.Problems = append(re.Problems, appset.Problem{Message: strings.TrimSuffix(line, "\n")})
 		}
-		re.Notes = append(re.Notes, appset.Problem{Message: "without pipeline files that can be used, components and environments are not known"})
+		re.Notes = append(re.Notes, appset.Problem{Message: "without pipeline files that can be used, components and environments are " +
+			"not known"})
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("find the pipeline %q in %s: %w", name, t.Name, err)

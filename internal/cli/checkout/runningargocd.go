@@ -47,13 +47,15 @@ type Running struct {
 // Connect asks a running Argo CD for its ApplicationSets, its projects and,
 // where that is wanted, its clusters.
 func Connect(ctx context.Context, c Connection) (*Running, error) {
-	o := argocd.Options{Name: "of this kubeconfig", Kubeconfig: c.Kubeconfig, Context: c.Context, Namespaces: c.Namespaces, Clusters: c.Clusters, Refresh: argocd.RefreshOff}
+	o := argocd.Options{Name: "of this kubeconfig", Kubeconfig: c.Kubeconfig, Context: c.Context, Namespaces: c.Namespaces,
+		Clusters: c.Clusters, Refresh: argocd.RefreshOff}
 	if c.API.URL != "" {
 		ca, err := api.ReadCAFile(c.API.CAFile)
 		if err != nil {
 			return nil, err
 		}
-		if o.API, err = api.New(api.Options{URL: c.API.URL, Token: c.API.Token, CA: ca, Insecure: c.API.Insecure, Source: c.API.Source}); err != nil {
+		if o.API, err = api.New(api.Options{URL: c.API.URL, Token: c.API.Token, CA: ca, Insecure: c.API.Insecure,
+			Source: c.API.Source}); err != nil {
 			return nil, fmt.Errorf("%s: %w", c.API.Source, err)
 		}
 		o.Name, o.APIAlone, o.Projects, o.Clusters = "of this address", true, c.API.Projects, true
@@ -156,7 +158,8 @@ func (k *Known) argoCDInput(pipes []*pipeline.Pipeline) (appset.Input, error) {
 			named = append(named, "and the server's first one")
 		}
 		if len(named) > 1 {
-			return in, fmt.Errorf("the pipelines name several Argo CDs (%s): say with --argocd which one this connection is to", strings.Join(named, ", "))
+			return in, fmt.Errorf("the pipelines name several Argo CDs (%s): say with --argocd which one this connection is to",
+				strings.Join(named, ", "))
 		}
 		main = named[0]
 	}
@@ -165,7 +168,8 @@ func (k *Known) argoCDInput(pipes []*pipeline.Pipeline) (appset.Input, error) {
 		clusters = k.Running.clusters
 	}
 	in.Main = main
-	in.ArgoCDs = map[string]appset.ArgoCD{main: {Namespace: k.Running.namespace, Clusters: clusters, Projects: k.Running.liveState.Projects, Globbing: k.Globbing, Version: k.settledVersion()}}
+	in.ArgoCDs = map[string]appset.ArgoCD{main: {Namespace: k.Running.namespace, Clusters: clusters, Projects: k.Running.liveState.Projects,
+		Globbing: k.Globbing, Version: k.settledVersion()}}
 	in.Live = k.Running.liveObjects(main, names)
 	return in, nil
 }

@@ -43,7 +43,8 @@ func (u *untoldChart) example() *pipeline.HelmSource {
 // toProblem says that the chart is left out, and what to write in a pipeline file to have it; key is that of the list of entries.
 func (u *untoldChart) toProblem(key string) appset.Problem {
 	entry := fmt.Sprintf("%s: [{helm: {%s}}]", key, propose.HelmText(u.example()))
-	return appset.Problem{File: u.template, Message: fmt.Sprintf("left out, because it is a template of a Helm chart, and no Application here "+
+	return appset.Problem{File: u.template, Message: fmt.Sprintf("left out, because it is a template of a Helm chart, and no Application "+
+		"here "+
 		"tells how that is installed: say it in the pipeline file, as in %s, or render it and name the result with -f", entry)}
 }
 
@@ -77,7 +78,8 @@ func (d *deployed) findUntold(ctx context.Context, kind string, templates []stri
 	d.sets, d.targets, d.proposal.Plain = found, &appset.TargetSet{}, found.isPlain()
 	d.proposal.Name = d.pipelineName()
 	d.proposal.Sets = d.setEntries(nil)
-	d.proposal.Open.Templates = &propose.ChoiceError{Question: "what are component and environment? That can be told once the charts can be built"}
+	d.proposal.Open.Templates = &propose.ChoiceError{Question: "what are component and environment? That can be told once the charts can " +
+		"be built"}
 	d.writeDraft(d.proposal.Open.Charts, "")
 	return d.proposal.Open.Charts
 }
@@ -109,7 +111,8 @@ func (d *deployed) buildUntold(ctx context.Context, c *untoldChart, kind string,
 // openCharts is the question how charts are installed, with what was seen of them; why is that some couldn't be built.
 func openCharts(charts []untoldChart, why error) *propose.ChoiceError {
 	var paths []string
-	out := &propose.ChoiceError{Other: "helm takes valueFiles, values, releaseName and namespace, as the Application or the command that installs the chart gives them"}
+	out := &propose.ChoiceError{Other: "helm takes valueFiles, values, releaseName and namespace, as the Application or the command that " +
+		"installs the chart gives them"}
 	for _, c := range charts {
 		paths = append(paths, c.path)
 		if len(c.valueFiles) > 0 {

@@ -105,7 +105,8 @@ func Assign(ctx context.Context, targets []appset.Target, chosen Templates) (*As
 	folders := sourceFolders(targets)
 	var pairs, coarser []pair // coarser ones have fewer components: what one environment's clusters share may be theirs
 	for e := range environments {
-		if n := len(environments[e].distinct()); n < 2 || n > maxEnvironments || chosen.Environment == "" && environments[e].isOfTargets(targets) {
+		if n := len(environments[e].distinct()); n < 2 || n > maxEnvironments || chosen.Environment == "" &&
+			environments[e].isOfTargets(targets) {
 			continue
 		}
 		best, tried := pair{}, []pair(nil)
@@ -161,7 +162,8 @@ func (p pair) addOthers(to *Assignment, others []pair) {
 		isPartial := o.targets < p.targets
 		if o.score >= 0 && o.targets <= p.targets && isAsKnown && added[isPartial] < maxAlternatives {
 			added[isPartial]++
-			isOfSame := slices.Equal(o.component.values, p.component.values) && len(o.environment.distinct()) >= len(p.environment.distinct())
+			isOfSame := slices.Equal(o.component.values, p.component.values) &&
+				len(o.environment.distinct()) >= len(p.environment.distinct())
 			isOfSeveral := o.places >= p.places && len(o.component.distinct()) >= min(len(p.component.distinct()), 2)
 			to.Others = append(to.Others, Other{Templates{o.component.text, o.environment.text}, isOfSame || isOfSeveral, isPartial})
 		}
@@ -384,7 +386,10 @@ func (p *pair) weigh(targets []appset.Target, folders []madeFrom) {
 		if strings.Contains(targets[i].Name, c) {
 			inName++
 		}
-		if slices.ContainsFunc(targets[i].Sources, func(s appset.Source) bool { return s.Chart == c || slices.Contains(strings.Split(s.Path, "/"), c) }) {
+		if slices.ContainsFunc(targets[i].Sources, func(s appset.Source) bool {
+			return s.Chart == c ||
+				slices.Contains(strings.Split(s.Path, "/"), c)
+		}) {
 			inPath++
 		}
 		if first, ok := ofFolder[folders[i].folder]; ok && first != at {
@@ -437,7 +442,8 @@ func saysEnvironment(component, environment string) bool {
 
 // compare has the better one first. It is a total order, so that the answer never depends on what was tried first.
 func (p pair) compare(o pair) int {
-	return cmp.Or(cmp.Compare(o.score, p.score), cmp.Compare(p.environment.text, o.environment.text), cmp.Compare(p.component.text, o.component.text))
+	return cmp.Or(cmp.Compare(o.score, p.score), cmp.Compare(p.environment.text, o.environment.text),
+		cmp.Compare(p.component.text, o.component.text))
 }
 
 // example says what a pair makes of one Application.
@@ -471,18 +477,21 @@ func (p pair) settle(others []pair, chosen Templates, targets []appset.Target) (
 	p.addOthers(out, others)
 	for _, o := range others {
 		// With fewer components it tells components apart by their environments.
-		if o.score > p.score-closeScore && o.targets == p.targets && len(o.component.distinct()) >= min(len(components), 2) && len(near) <= maxAlternatives {
+		if o.score > p.score-closeScore && o.targets == p.targets && len(o.component.distinct()) >= min(len(components), 2) &&
+			len(near) <= maxAlternatives {
 			near = append(near, o)
 		}
 	}
 	isUnsure := len(near) > 1 || p.ofSeveralSets && len(components) == 1 && chosen.Component == ""
 	if p.known == 0 && chosen.Environment == "" && isUnsure {
 		choice := &ChoiceError{Question: "Which parameter is the environment? No value is a name that environments usually have.",
-			Other: "none of these: write both templates as --component and --environment; liftlock resolve -o json lists each target's parameters"}
+			Other: "none of these: write both templates as --component and --environment; liftlock resolve -o json lists each target's " +
+				"parameters"}
 		for _, o := range near {
 			choice.Options = append(choice.Options, Option{
-				Flags:   []string{"--component=" + o.component.text, "--environment=" + o.environment.text},
-				Meaning: fmt.Sprintf("environments %s; components %s", wording.JoinFew(o.environment.distinct(), 5), wording.JoinFew(o.component.distinct(), 5)),
+				Flags: []string{"--component=" + o.component.text, "--environment=" + o.environment.text},
+				Meaning: fmt.Sprintf("environments %s; components %s", wording.JoinFew(o.environment.distinct(), 5),
+					wording.JoinFew(o.component.distinct(), 5)),
 				Example: o.example(targets),
 			})
 		}
@@ -490,7 +499,8 @@ func (p pair) settle(others []pair, chosen Templates, targets []appset.Target) (
 	}
 	for _, o := range near[1:] {
 		if o.known > 0 && chosen.Environment == "" {
-			out.Alternatives = append(out.Alternatives, fmt.Sprintf("'%s', which gives %s", o.environment.text, wording.JoinFew(o.environment.distinct(), 5)))
+			out.Alternatives = append(out.Alternatives, fmt.Sprintf("'%s', which gives %s", o.environment.text,
+				wording.JoinFew(o.environment.distinct(), 5)))
 		}
 	}
 	return out, nil

@@ -175,7 +175,8 @@ var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // applicationLeaves are the parts of an Application that people tell environments by; the rest
 // of it is the same for all, or says the same in more words.
-var applicationLeaves = regexp.MustCompile(`^(metadata\.(name|labels\..*)|spec\.(project|destination\..*|source\.(path|targetRevision|helm\.valueFiles\.\d+)|sources\.\d+\.(path|targetRevision|helm\.valueFiles\.\d+)))$`)
+var applicationLeaves = regexp.MustCompile(
+	`^(metadata\.(name|labels\..*)|spec\.(project|destination\..*|source\.(path|targetRevision|helm\.valueFiles\.\d+)|sources\.\d+\.(path|targetRevision|helm\.valueFiles\.\d+)))$`)
 
 // walkLeaves calls do with each text below a value, and the path to it, which is the caller's for that call alone.
 func walkLeaves(data any, path []any, do func(path []any, value string)) {

@@ -43,7 +43,8 @@ func (c *Carried) IsBetterThan(o *Carried) bool {
 }
 
 // versionKey are the keys by which people call what a release changes.
-var versionKey = regexp.MustCompile(`(?i)^(new)?(tag|version|revision|digest|image|release|build|sha|commit)$|(tag|version|revision|digest|image|release)$`)
+var versionKey = regexp.MustCompile(
+	`(?i)^(new)?(tag|version|revision|digest|image|release|build|sha|commit)$|(tag|version|revision|digest|image|release)$`)
 
 // otherVersions are keys that only look so.
 var otherVersions = []string{"apiversion", "resourceversion", "kubeversion", "argocdversion", "schemaversion"}
@@ -236,17 +237,20 @@ func FindCarry(ctx context.Context, s *Source) (*Carried, error) {
 	if len(chosen) == 0 {
 		chosen = named
 	}
-	out := &Carried{order: newOrderEvidence(chosen), Seen: slices.ContainsFunc(chosen, func(f *field) bool { return evidences[f].shared > 0 }), LeftOut: s.countLeftOut(chosen)}
+	out := &Carried{order: newOrderEvidence(chosen), Seen: slices.ContainsFunc(chosen,
+		func(f *field) bool { return evidences[f].shared > 0 }), LeftOut: s.countLeftOut(chosen)}
 	// Of a component in one environment nothing is left out: once it is in another one, it moves as well.
 	isOfSeveral := func(u *use) bool { return len(s.Components[u.component]) > 1 }
 	alone = slices.DeleteFunc(alone, func(f *field) bool { return !slices.ContainsFunc(f.uses, isOfSeveral) })
 	for _, f := range alone {
-		if u := f.uses[slices.IndexFunc(f.uses, isOfSeveral)]; f.kind != fieldedit.KindRef && !f.isOfManifest() && !f.isHarmful(s, identities) && f.isVersion(s.Tracked) {
+		if u := f.uses[slices.IndexFunc(f.uses, isOfSeveral)]; f.kind != fieldedit.KindRef && !f.isOfManifest() && !f.isHarmful(s,
+			identities) && f.isVersion(s.Tracked) {
 			out.Alone = append(out.Alone, fmt.Sprintf("%s of %s in %s", describe(f), u.component, u.environment))
 		}
 	}
 	all := slices.Concat(fields, alone)
-	out.Entries = slices.Concat(imageEntries(chosen, all, evidences), refEntries(chosen, all, evidences), pathEntries(chosen, all, evidences), s.chartEntries(chosen))
+	out.Entries = slices.Concat(imageEntries(chosen, all, evidences), refEntries(chosen, all, evidences),
+		pathEntries(chosen, all, evidences), s.chartEntries(chosen))
 	return out, nil
 }
 

@@ -116,7 +116,10 @@ func pathEntries(chosen, all []*field, evidences map[*field]evidence) []Carry {
 	type group struct{ kind, paths string }
 	files := map[group][]file{}
 	var order []group
-	for _, at := range slices.SortedFunc(maps.Keys(paths), func(a, b file) int { return cmp.Or(cmp.Compare(b.kind, a.kind), cmp.Compare(a.name, b.name)) }) {
+	for _, at := range slices.SortedFunc(maps.Keys(paths), func(a, b file) int {
+		return cmp.Or(cmp.Compare(b.kind, a.kind),
+			cmp.Compare(a.name, b.name))
+	}) {
 		slices.Sort(paths[at])
 		g := group{at.kind, strings.Join(paths[at], "\x00")}
 		if files[g] == nil {
@@ -169,10 +172,12 @@ func (s *Source) chartEntries(chosen []*field) []Carry {
 	}
 	var out []Carry
 	if locks = appset.SortedUnique(locks); len(locks) > 0 {
-		out = append(out, Carry{pipeline.Carry{Files: &pipeline.FilePick{Include: locks}}, "Helm builds a chart whose lock fits its dependencies, and no other"})
+		out = append(out, Carry{pipeline.Carry{Files: &pipeline.FilePick{Include: locks}},
+			"Helm builds a chart whose lock fits its dependencies, and no other"})
 	}
 	if vendored = appset.SortedUnique(vendored); len(vendored) > 0 {
-		out = append(out, Carry{pipeline.Carry{Files: &pipeline.FilePick{Include: vendored}, WhenAbsent: pipeline.WhenAbsentAdd}, "these archives are what is rendered, whatever version the chart names"})
+		out = append(out, Carry{pipeline.Carry{Files: &pipeline.FilePick{Include: vendored}, WhenAbsent: pipeline.WhenAbsentAdd},
+			"these archives are what is rendered, whatever version the chart names"})
 	}
 	return out
 }
@@ -205,7 +210,8 @@ func (f *field) isAlikeBut(o *field, i int) bool {
 		return false
 	}
 	return o.segments[i].Kind == fieldpath.Match && o.segments[i].Value != f.segments[i].Value &&
-		slices.EqualFunc(o.segments[:i], f.segments[:i], fieldpath.Segment.Equal) && slices.EqualFunc(o.segments[i+1:], f.segments[i+1:], fieldpath.Segment.Equal)
+		slices.EqualFunc(o.segments[:i], f.segments[:i], fieldpath.Segment.Equal) && slices.EqualFunc(o.segments[i+1:], f.segments[i+1:],
+		fieldpath.Segment.Equal)
 }
 
 // fieldpathText writes a path that may have wildcards: of Any it is [*].

@@ -97,8 +97,9 @@ func OrderEnvironments(environments []string, c *Carried, order []string) (Steps
 	}
 	if unsettled || !keepsRanks(sorted) {
 		return nil, "", &ChoiceError{
-			Question: fmt.Sprintf("In which order do releases go through %s? Neither the names nor the history tell.", strings.Join(byRank(sorted), ", ")),
-			Options:  orderOptions(byRank(sorted)),
+			Question: fmt.Sprintf("In which order do releases go through %s? Neither the names nor the history tell.",
+				strings.Join(byRank(sorted), ", ")),
+			Options: orderOptions(byRank(sorted)),
 		}
 	}
 	return steps, c.explainOrder(steps), nil
@@ -175,7 +176,8 @@ func checkOrder(environments, order []string) (Steps, error) {
 			name = strings.TrimSpace(name)
 			i := slices.Index(left, name)
 			if i < 0 {
-				return nil, fmt.Errorf("--order: %q is no environment, or is there twice; the environments are %s", name, strings.Join(environments, ", "))
+				return nil, fmt.Errorf("--order: %q is no environment, or is there twice; the environments are %s", name,
+					strings.Join(environments, ", "))
 			}
 			left = slices.Delete(left, i, i+1)
 			step = append(step, name)
@@ -183,7 +185,8 @@ func checkOrder(environments, order []string) (Steps, error) {
 		steps = append(steps, step)
 	}
 	if len(left) > 0 {
-		return nil, fmt.Errorf("--order leaves out %s: name every environment, those of one step joined by + (dev,qa,prod-eu+prod-us)", strings.Join(left, ", "))
+		return nil, fmt.Errorf("--order leaves out %s: name every environment, those of one step joined by + (dev,qa,prod-eu+prod-us)",
+			strings.Join(left, ", "))
 	}
 	return steps, nil
 }
@@ -205,7 +208,8 @@ func (c *Carried) explainOrder(steps Steps) string {
 		why = "by their names"
 	}
 	if agree+against > 0 {
-		why += fmt.Sprintf("; of the values that went from one to another in the history, %d went this way and %d the other", agree, against)
+		why += fmt.Sprintf("; of the values that went from one to another in the history, %d went this way and %d the other",
+			agree, against)
 	}
 	return why
 }

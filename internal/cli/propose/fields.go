@@ -204,7 +204,8 @@ type lookedFile struct {
 }
 
 func (s *Source) newLookedFile(e *history.Environment, branch, file, name string, own bool) *lookedFile {
-	f := &lookedFile{source: s, environment: e, branch: branch, file: file, name: name, own: own, named: withPlaceholders(name, e.Name, e.Component, own)}
+	f := &lookedFile{source: s, environment: e, branch: branch, file: file, name: name, own: own,
+		named: withPlaceholders(name, e.Name, e.Component, own)}
 	f.isNamed = !own && strings.Contains(f.named, "{{component}}") && s.readers[fileOfBranch{branch, file}] == 1
 	return f
 }
@@ -360,7 +361,8 @@ func listFiles(tree fs.FS, root string) []string {
 			return err
 		case entry.IsDir() && (strings.Count(rel, "/") >= maxFolderDepth || name != root && path.Base(name) == "templates"):
 			return fs.SkipDir
-		case entry.Type().IsRegular() && (appset.IsKustomization(rel) || slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(rel))):
+		case entry.Type().IsRegular() && (appset.IsKustomization(rel) || slices.Contains([]string{".yaml", ".yml", ".json"},
+			path.Ext(rel))):
 			out = append(out, rel)
 		}
 		if len(out) >= maxFolderFiles {

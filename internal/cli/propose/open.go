@@ -30,7 +30,8 @@ const todo = "# TODO"
 func (w *writer) writeOpen(c *ChoiceError) {
 	w.writeComment("  ", "TODO: "+capitalize(c.Question))
 	for _, o := range c.Options {
-		w.writeComment("  ", fmt.Sprintf("- %s: %s", strings.Join(o.Flags, " "), strings.Join(slices.DeleteFunc([]string{o.Meaning, o.Example}, func(s string) bool { return s == "" }), "; ")))
+		w.writeComment("  ", fmt.Sprintf("- %s: %s", strings.Join(o.Flags, " "),
+			strings.Join(slices.DeleteFunc([]string{o.Meaning, o.Example}, func(s string) bool { return s == "" }), "; ")))
 	}
 	for _, s := range c.Seen {
 		w.writeComment("  ", "- "+s)

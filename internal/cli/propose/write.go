@@ -104,7 +104,8 @@ func (p *Proposal) writeSources(w *writer) {
 		}
 	}
 	for i := range p.Untold {
-		w.writeComment("    ", fmt.Sprintf("TODO: %s has more of them, and no Application here tells how that chart is installed. With what it is given there:", p.Untold[i].Path))
+		w.writeComment("    ", fmt.Sprintf("TODO: %s has more of them, and no Application here tells how that chart is installed. With "+
+			"what it is given there:", p.Untold[i].Path))
 		w.writeLine("    # - helm: {%s}", HelmText(&p.Untold[i]))
 	}
 	if p.Clusters != "" {

@@ -20,7 +20,8 @@ type Shell struct {
 // NewShell makes the folder begin in home. Of the machine, commands have only the PATH and
 // these variables, as KEY=value; nothing of its git.
 func NewShell(home string, env ...string) (*Shell, error) {
-	s := &Shell{Home: home, env: append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "GIT_CONFIG_NOSYSTEM=1", "LC_ALL=C.UTF-8"}, env...)}
+	s := &Shell{Home: home, env: append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "GIT_CONFIG_NOSYSTEM=1",
+		"LC_ALL=C.UTF-8"}, env...)}
 	begin := filepath.Join(home, "begin")
 	if err := os.Mkdir(begin, 0o750); err != nil {
 		return nil, err
@@ -42,7 +43,8 @@ func (s *Shell) Command(ctx context.Context, script string) *exec.Cmd {
 
 // Run runs commands and gives what they print, of both streams; its last line is ended.
 func (s *Shell) Run(ctx context.Context, commands string) (string, error) {
-	c := s.Command(ctx, fmt.Sprintf("source %[1]s/exports; cd \"$(cat %[1]s/folder)\"\n%[2]s\nexport -p > %[1]s/exports; pwd > %[1]s/folder\n", s.Home, commands))
+	c := s.Command(ctx, fmt.Sprintf("source %[1]s/exports; cd \"$(cat %[1]s/folder)\"\n%[2]s\nexport -p > %[1]s/exports; pwd > "+
+		"%[1]s/folder\n", s.Home, commands))
 	out, err := c.CombinedOutput()
 	if len(out) > 0 && !bytes.HasSuffix(out, []byte("\n")) {
 		out = append(out, '\n')

@@ -24,8 +24,10 @@ type PipelineCommand struct {
 // PromotionCommand is the body of POST /api/v1/promotions/{id}/{hold,unhold,retry,revert,skip};
 // it may be left out.
 type PromotionCommand struct {
-	Gate   string `json:"gate,omitempty"`  // skip: which
-	Head   string `json:"head,omitempty"`  // skip: the commit that it is about, or its first 7 digits or more; where the pull request's head is another, it is refused
+	Gate string `json:"gate,omitempty"` // skip: which
+	// skip: the commit that it is about, or its first 7 digits or more; where the pull request's head is
+	// another, it is refused
+	Head   string `json:"head,omitempty"`
 	For    string `json:"for,omitempty"`   // hold: as in PipelineCommand
 	Until  string `json:"until,omitempty"` // hold: as in PipelineCommand
 	Reason string `json:"reason,omitempty"`
@@ -45,14 +47,17 @@ type AuditTrail struct {
 
 // AuditEntry is one command, carried out or refused, or one merge.
 type AuditEntry struct {
-	ID      int64     `json:"id"`
-	At      time.Time `json:"at"`
-	Actor   string    `json:"actor"`            // login, the API token's name, or a user of the console; of a merge, who merged
-	Via     string    `json:"via"`              // comment, api or console; of a merge server (Liftlock merged) or forge (a person did)
-	Verb    string    `json:"verb"`             // hold, promote, …, merge, login or logout
-	Subject string    `json:"subject"`          // repository|pipeline|component #pull and the command in full; of a login, as what, and a digest of who
-	Reason  string    `json:"reason,omitempty"` // of a merge, what each gate answered, on one line
-	Outcome string    `json:"outcome"`          // taken; refused: or failed: and why; begun and when, while it is carried out; of a merge merged, and as which commit
+	ID    int64     `json:"id"`
+	At    time.Time `json:"at"`
+	Actor string    `json:"actor"` // login, the API token's name, or a user of the console; of a merge, who merged
+	Via   string    `json:"via"`   // comment, api or console; of a merge server (Liftlock merged) or forge (a person did)
+	Verb  string    `json:"verb"`  // hold, promote, …, merge, login or logout
+	// repository|pipeline|component #pull and the command in full; of a login, as what, and a digest of who
+	Subject string `json:"subject"`
+	Reason  string `json:"reason,omitempty"` // of a merge, what each gate answered, on one line
+	// taken; refused: or failed: and why; begun and when, while it is carried out; of a merge merged, and as
+	// which commit
+	Outcome string `json:"outcome"`
 
 	// The one environment that it was about; left out where that was none or several.
 	Environment string `json:"environment,omitempty"`

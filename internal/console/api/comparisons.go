@@ -87,7 +87,8 @@ type Differences struct {
 	LeftOut    int          `json:"leftOut,omitempty"`  // how many more there are than the lists show
 	Unsure     []string     `json:"unsure,omitempty"`   // ApplicationSets that can't be resolved, and are not compared
 	Problems   []string     `json:"problems,omitempty"` // why
-	Notes      []string     `json:"notes,omitempty"`    // what should be known of the rest, such as sets whose live Applications are used as they are
+	// what should be known of the rest, such as sets whose live Applications are used as they are
+	Notes []string `json:"notes,omitempty"`
 }
 
 // Difference is one Application.

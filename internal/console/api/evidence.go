@@ -59,8 +59,9 @@ type ResourceEvidence struct {
 	Health    string `json:"health"`
 	Message   string `json:"message,omitempty"`
 	// ChangedByPromotion says that what landed may have made it so; absent: that isn't known.
-	ChangedByPromotion *bool        `json:"changedByPromotion,omitempty"`
-	Children           []Descendant `json:"children,omitempty"` // what it brought forth and isn't Healthy, the most telling first, at most 5
+	ChangedByPromotion *bool `json:"changedByPromotion,omitempty"`
+	// what it brought forth and isn't Healthy, the most telling first, at most 5
+	Children []Descendant `json:"children,omitempty"`
 }
 
 // Changed says that what landed may have made it so, as far as that is known.

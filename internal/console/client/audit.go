@@ -28,7 +28,8 @@ const maxAuditPage = 500
 // Audit lists the entries, newest first, a page after the other.
 func (c *Client) Audit(ctx context.Context, q AuditQuery) ([]api.AuditEntry, error) {
 	v := url.Values{}
-	for key, value := range map[string]string{"repository": q.Repository, "pipeline": q.Pipeline, "component": q.Component, "actor": q.Actor, "verb": q.Verb, "environment": q.Environment} {
+	for key, value := range map[string]string{"repository": q.Repository, "pipeline": q.Pipeline, "component": q.Component,
+		"actor": q.Actor, "verb": q.Verb, "environment": q.Environment} {
 		if value != "" {
 			v.Set(key, value)
 		}
@@ -64,7 +65,8 @@ func PrintAudit(w io.Writer, entries []api.AuditEntry) error {
 	fmt.Fprintln(t, "AT\tBY\tVIA\tWHAT\tOUTCOME\tREASON")
 	for i := range entries {
 		e := &entries[i]
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", e.At.UTC().Format(time.RFC3339), replaceUnprintable(e.Actor), replaceUnprintable(e.Via), replaceUnprintable(e.Subject), replaceUnprintable(e.Outcome), replaceUnprintable(e.Reason))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", e.At.UTC().Format(time.RFC3339), replaceUnprintable(e.Actor), replaceUnprintable(e.Via),
+			replaceUnprintable(e.Subject), replaceUnprintable(e.Outcome), replaceUnprintable(e.Reason))
 		printMergeGates(t, e.Merge)
 	}
 	return t.Flush()

@@ -77,7 +77,8 @@ func (c *Client) Promotion(ctx context.Context, id int64) (*api.Promotion, error
 
 // Why says why a component is as it is; an empty environment means all of them.
 func (c *Client) Why(ctx context.Context, repository, pipeline, component, environment string) (*api.Why, error) {
-	return getJSON[api.Why](ctx, c, url.Values{"repository": {repository}, "pipeline": {pipeline}, "component": {component}, "environment": {environment}}, "why")
+	return getJSON[api.Why](ctx, c, url.Values{"repository": {repository}, "pipeline": {pipeline}, "component": {component},
+		"environment": {environment}}, "why")
 }
 
 // SendPipelineCommand gives a command about a pipeline: promote, hold or unhold. It
@@ -117,7 +118,8 @@ func (c *Client) FindPromotion(ctx context.Context, repository, name string) (in
 	for _, p := range page.Promotions {
 		where = append(where, fmt.Sprintf("%d in %s", p.ID, p.Repository))
 	}
-	return 0, fmt.Errorf("several repositories have a pull request %s: promotion %s; give the promotion's number or --repository", name, strings.Join(where, ", "))
+	return 0, fmt.Errorf("several repositories have a pull request %s: promotion %s; give the promotion's number or --repository", name,
+		strings.Join(where, ", "))
 }
 
 func (c *Client) sendCommand(ctx context.Context, body any, path ...string) (string, error) {
@@ -219,5 +221,6 @@ func (c *Client) refusalFromResponse(res *http.Response, raw []byte) error {
 	if to := res.Header.Get("Location"); to != "" {
 		return &Refused{res.StatusCode, fmt.Sprintf("%s sends us on to %.200s; give that address if it is Liftlock's", c.base.Host, to)}
 	}
-	return &Refused{res.StatusCode, fmt.Sprintf("%s answers %s, but not as Liftlock does; is it the server's address?", c.base.Host, res.Status)}
+	return &Refused{res.StatusCode, fmt.Sprintf("%s answers %s, but not as Liftlock does; is it the server's address?", c.base.Host,
+		res.Status)}
 }

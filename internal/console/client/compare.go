@@ -16,7 +16,8 @@ import (
 // Compare says what one environment of a component has that another hasn't. The repository may
 // be empty where the pipeline's name says enough.
 func (c *Client) Compare(ctx context.Context, repository, pipeline, component, from, to string) (*api.Comparison, error) {
-	return getJSON[api.Comparison](ctx, c, url.Values{"repository": {repository}, "component": {component}, "from": {from}, "to": {to}}, "pipelines", pipeline, "compare")
+	return getJSON[api.Comparison](ctx, c, url.Values{"repository": {repository}, "component": {component}, "from": {from}, "to": {to}},
+		"pipelines", pipeline, "compare")
 }
 
 // Diff is what a promotion's pull request changes of rendered manifests.

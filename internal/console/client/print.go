@@ -21,7 +21,8 @@ func PrintTroubles(w io.Writer, all []api.Trouble) {
 // PrintPipeline writes a pipeline as a table, components × environments.
 func PrintPipeline(w io.Writer, p *api.Pipeline) error {
 	fmt.Fprintf(w, "%s (%s): %s, %d moving, %d waiting, %s\n",
-		replaceUnprintable(p.Name), replaceUnprintable(p.Repository), wording.Count(p.Counts.Components, "component"), p.Counts.Moving, p.Counts.Waiting,
+		replaceUnprintable(p.Name), replaceUnprintable(p.Repository), wording.Count(p.Counts.Components, "component"), p.Counts.Moving,
+		p.Counts.Waiting,
 		wording.Plural(p.Counts.Attention, "needs a look", "need a look"))
 	t := tabwriter.NewWriter(w, 0, 8, 3, ' ', 0)
 	fmt.Fprint(t, "COMPONENT")

@@ -95,7 +95,8 @@ func (c *Client) Environment(ctx context.Context, repository, pipeline, componen
 				return e, nil
 			}
 		}
-		return nil, &Refused{http.StatusNotFound, fmt.Sprintf("%s has no environment %q; it has %s", pipeline, environment, strings.Join(p.Environments, ", "))}
+		return nil, &Refused{http.StatusNotFound, fmt.Sprintf("%s has no environment %q; it has %s", pipeline, environment,
+			strings.Join(p.Environments, ", "))}
 	}
 	return nil, &Refused{http.StatusNotFound, fmt.Sprintf("%s has no component %q", pipeline, component)}
 }
@@ -137,13 +138,17 @@ func progressOf(e *api.Environment, release string) (text string, done bool, err
 		return fmt.Sprintf("%s is %s in %s", replaceUnprintable(e.Name), e.State, e.Environment), true,
 			fmt.Errorf("%w: %s", ErrNotVerified, replaceUnprintable(e.Reason))
 	case e.Release == release:
-		return fmt.Sprintf("%s is in %s, %s: %s", replaceUnprintable(e.Name), e.Environment, e.State, replaceUnprintable(e.Reason)), false, nil
+		return fmt.Sprintf("%s is in %s, %s: %s", replaceUnprintable(e.Name), e.Environment, e.State, replaceUnprintable(e.Reason)), false,
+			nil
 	case e.Incoming == nil:
-		return "the release isn't on its way any more", true, fmt.Errorf("%w: nothing is on its way into %s; see liftlock why", ErrNotVerified, e.Environment)
+		return "the release isn't on its way any more", true, fmt.Errorf("%w: nothing is on its way into %s; see liftlock why",
+			ErrNotVerified, e.Environment)
 	case e.Incoming.Release != release:
-		return fmt.Sprintf("%s comes instead", replaceUnprintable(e.Incoming.Name)), true, fmt.Errorf("%w: a newer release took its place; wait for that one", ErrNotVerified)
+		return fmt.Sprintf("%s comes instead", replaceUnprintable(e.Incoming.Name)), true,
+			fmt.Errorf("%w: a newer release took its place; wait for that one", ErrNotVerified)
 	case slices.Contains(blockedStates, e.Incoming.State):
-		return fmt.Sprintf("%s is %s", replaceUnprintable(e.Incoming.Name), e.Incoming.State), true, fmt.Errorf("%w: its pull request is %s", ErrNotVerified, e.Incoming.State)
+		return fmt.Sprintf("%s is %s", replaceUnprintable(e.Incoming.Name), e.Incoming.State), true,
+			fmt.Errorf("%w: its pull request is %s", ErrNotVerified, e.Incoming.State)
 	}
 	text = fmt.Sprintf("%s %s", replaceUnprintable(e.Incoming.Name), e.Incoming.State)
 	if e.Incoming.Pull != nil {

@@ -91,7 +91,10 @@ func (p *Provider) OpenAttempt(text string) (*Attempt, error) {
 	if !ok || len(text) > maxAttempt {
 		return nil, newRefusal("the login's cookie is none of this server's. Log in again")
 	}
-	signed := slices.ContainsFunc(p.attemptKeys, func(key []byte) bool { return hmac.Equal([]byte(signature), []byte(signAttempt(key, body))) })
+	signed := slices.ContainsFunc(p.attemptKeys, func(key []byte) bool {
+		return hmac.Equal([]byte(signature),
+			[]byte(signAttempt(key, body)))
+	})
 	if !signed {
 		return nil, newRefusal("the login's cookie is none of this server's. Log in again")
 	}

@@ -133,7 +133,8 @@ func (p *Provider) listAccounts(claims map[string]json.RawMessage) (map[string]s
 			continue
 		}
 		text, ok := textClaim(claims, claim)
-		if !ok || len(text) > maxAccount || strings.ContainsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
+		if !ok || len(text) > maxAccount || strings.ContainsFunc(text,
+			func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
 			return nil, newRefusal("the claim %s is no login on the forge %s: %.80s", claim, forge, raw)
 		}
 		if out == nil {
@@ -152,22 +153,27 @@ func (p *Provider) explainExchange(err error) error {
 	}
 	switch answered.ErrorCode {
 	case "invalid_grant":
-		return newRefusal("%s doesn't take the code: it was used before, is too old, or belongs to another login. Log in again", p.opts.Issuer)
+		return newRefusal("%s doesn't take the code: it was used before, is too old, or belongs to another login. Log in again",
+			p.opts.Issuer)
 	case "invalid_client", "unauthorized_client":
-		return newRefusal("%s doesn't know this server: oidc.clientID or oidc.clientSecret in the server's file is wrong (%s)", p.opts.Issuer, oneLine(answered.ErrorCode+" "+answered.ErrorDescription, 200))
+		return newRefusal("%s doesn't know this server: oidc.clientID or oidc.clientSecret in the server's file is wrong (%s)",
+			p.opts.Issuer, oneLine(answered.ErrorCode+" "+answered.ErrorDescription, 200))
 	}
-	return newRefusal("%s doesn't redeem the code: %s", p.opts.Issuer, oneLine(fmt.Sprintf("%d %s %s", answered.Response.StatusCode, answered.ErrorCode, answered.ErrorDescription), 200))
+	return newRefusal("%s doesn't redeem the code: %s", p.opts.Issuer,
+		oneLine(fmt.Sprintf("%d %s %s", answered.Response.StatusCode, answered.ErrorCode, answered.ErrorDescription), 200))
 }
 
 // addUserInfo adds what the userinfo endpoint says to claims that the ID token hasn't:
 // some providers name groups only there.
-func (p *Provider) addUserInfo(ctx context.Context, m *metadata, token *oauth2.Token, subject string, claims map[string]json.RawMessage) error {
+func (p *Provider) addUserInfo(ctx context.Context, m *metadata, token *oauth2.Token, subject string,
+	claims map[string]json.RawMessage) error {
 	if m.provider.UserInfoEndpoint() == "" {
 		return nil
 	}
 	info, err := m.provider.UserInfo(ctx, oauth2.StaticTokenSource(token))
 	if err != nil {
-		return p.noteUnreachable("the ID token lacks a claim that the server's file names, and "+p.opts.Issuer+" can't be asked for it", err)
+		return p.noteUnreachable("the ID token lacks a claim that the server's file names, and "+p.opts.Issuer+
+			" can't be asked for it", err)
 	}
 	if info.Subject != subject { // OpenID Connect Core 1.0, "Successful UserInfo Response"
 		return newRefusal("%s speaks of somebody else at its userinfo endpoint", p.opts.Issuer)
@@ -197,7 +203,8 @@ func listGroups(claims map[string]json.RawMessage, name string) ([]string, error
 		return nil, newRefusal("the claim %s is no list of groups: %.80s", name, raw)
 	}
 	if len(groups) > maxGroups {
-		return nil, newRefusal("the claim %s has %d groups; at most %d are taken: let the provider send only those that matter here", name, len(groups), maxGroups)
+		return nil, newRefusal("the claim %s has %d groups; at most %d are taken: let the provider send only those that matter here", name,
+			len(groups), maxGroups)
 	}
 	slices.Sort(groups)
 	return slices.Compact(groups), nil

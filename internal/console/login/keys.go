@@ -9,7 +9,8 @@ import (
 
 // publicKeyAlgorithms are the algorithms with a public key that go-oidc knows: whatever a
 // provider says, its ID tokens are signed by one of them.
-var publicKeyAlgorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA}
+var publicKeyAlgorithms = []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.PS256, oidc.PS384,
+	oidc.PS512, oidc.EdDSA}
 
 // keySet are a provider's keys for one ID token. Its verifier says of a signature only that it
 // isn't good; this remembers whether that was as the keys couldn't be fetched.

@@ -93,7 +93,8 @@ type failure struct {
 
 // New makes a provider; nothing is called yet.
 func New(o Options) (*Provider, error) {
-	for what, value := range map[string]string{"an issuer": o.Issuer, "a client ID": o.ClientID, "a redirect URL": o.RedirectURL, "a groups claim": o.GroupsClaim} {
+	for what, value := range map[string]string{"an issuer": o.Issuer, "a client ID": o.ClientID, "a redirect URL": o.RedirectURL,
+		"a groups claim": o.GroupsClaim} {
 		if value == "" {
 			return nil, fmt.Errorf("log in by OpenID Connect: %s is required", what)
 		}
@@ -116,7 +117,8 @@ func New(o Options) (*Provider, error) {
 	}
 	return &Provider{opts: o, attemptKeys: keys, turn: make(chan struct{}, 1), client: &http.Client{
 		Transport: limitedTransport{o.Transport}, Timeout: callTimeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // secrets go where the server's file says
+		// secrets go where the server's file says
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
 
@@ -234,7 +236,8 @@ func (p *Provider) with(ctx context.Context) context.Context {
 }
 
 func (p *Provider) oauth(m *metadata) *oauth2.Config {
-	return &oauth2.Config{ClientID: p.opts.ClientID, ClientSecret: p.opts.ClientSecret, Endpoint: m.provider.Endpoint(), RedirectURL: p.opts.RedirectURL, Scopes: p.opts.Scopes}
+	return &oauth2.Config{ClientID: p.opts.ClientID, ClientSecret: p.opts.ClientSecret, Endpoint: m.provider.Endpoint(),
+		RedirectURL: p.opts.RedirectURL, Scopes: p.opts.Scopes}
 }
 
 // AuthURL is where a browser goes to log in. The error is ErrUnreachable.

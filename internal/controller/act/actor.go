@@ -242,7 +242,8 @@ func (a *Actor) recordVerification(ctx context.Context, c *facts.ComponentEvalua
 				pull = env.Landed.Value.Pull
 			}
 			ev := newEvent(c, x.Environment, pull, kind, fmt.Sprintf("%s %s in %s%s", h.Name, verb, x.Environment, cause))
-			ev.IdempotencyKey = fmt.Sprintf("%s|%s|%s|%s|%d", kind, wake.UnitName(c.Facts.Unit), x.Environment, x.Commit, row.VerifiedAt.UnixMicro()+row.DegradedAt.UnixMicro())
+			ev.IdempotencyKey = fmt.Sprintf("%s|%s|%s|%s|%d", kind, wake.UnitName(c.Facts.Unit), x.Environment, x.Commit,
+				row.VerifiedAt.UnixMicro()+row.DegradedAt.UnixMicro())
 			if kind == "verified" {
 				ev.Data = runsOf(env)
 			}
@@ -291,7 +292,8 @@ func degradedCause(env *promotion.Env) string {
 
 // updatePromotion keeps the row of one promotion's life; without a pull request
 // there is none.
-func (a *Actor) updatePromotion(ctx context.Context, tx *store.Tx, c *facts.ComponentEvaluation, env string, pull int, release, state string) error {
+func (a *Actor) updatePromotion(ctx context.Context, tx *store.Tx, c *facts.ComponentEvaluation, env string, pull int, release,
+	state string) error {
 	if pull == 0 {
 		return nil
 	}
@@ -308,7 +310,8 @@ func (a *Actor) updatePromotion(ctx context.Context, tx *store.Tx, c *facts.Comp
 	return a.putPromotionRow(ctx, tx, c, env, pull, kind, release, state)
 }
 
-func (a *Actor) putPromotionRow(ctx context.Context, tx *store.Tx, c *facts.ComponentEvaluation, env string, pull int, kind, release, state string) error {
+func (a *Actor) putPromotionRow(ctx context.Context, tx *store.Tx, c *facts.ComponentEvaluation, env string, pull int, kind, release,
+	state string) error {
 	u := c.Facts.Unit
 	_, err := tx.PutPromotion(ctx, store.Promotion{Unit: wake.UnitName(u), Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component,
 		Environment: env, Kind: kind, Release: release, Pull: pull, State: state, UpdatedAt: c.Facts.Now})
@@ -345,7 +348,8 @@ func (a *Actor) syncTarget(ctx context.Context, c *facts.ComponentEvaluation, x 
 		return err
 	}
 	env := c.Env(x.Environment)
-	request := verification.SyncRequest{Prune: verification.Prune(env.Spec.Verify.Prune), Reason: fmt.Sprintf("Liftlock: %s of %s in %s", env.Release.Value.Name, c.Facts.Unit.Component, env.Name)}
+	request := verification.SyncRequest{Prune: verification.Prune(env.Spec.Verify.Prune), Reason: fmt.Sprintf("Liftlock: %s of %s in %s",
+		env.Release.Value.Name, c.Facts.Unit.Component, env.Name)}
 	request.Revisions = revisionsOnBranch(t, env.Branch, x.Tip)
 	return w.Sync(ctx, t.Namespace, t.Name, request)
 }
@@ -398,7 +402,8 @@ func (a *Actor) restartVerification(ctx context.Context, c *facts.ComponentEvalu
 }
 
 // forgetTarget has a target judged anew, and another sync of it asked for where its name is among resync.
-func (a *Actor) forgetTarget(ctx context.Context, tx *store.Tx, c *facts.ComponentEvaluation, env *promotion.Env, t *appset.Target, resync []string) error {
+func (a *Actor) forgetTarget(ctx context.Context, tx *store.Tx, c *facts.ComponentEvaluation, env *promotion.Env, t *appset.Target,
+	resync []string) error {
 	unit, name := wake.UnitName(c.Facts.Unit), a.opts.Gatherer.TargetName(t)
 	at := slices.IndexFunc(env.Targets, func(out promotion.Target) bool { return out.ID == name })
 	var memory *verification.Memory
@@ -497,7 +502,8 @@ func (a *Actor) finishCommand(ctx context.Context, c *facts.ComponentEvaluation,
 			if err := tx.FinishPendingCommand(ctx, x.ID, x.Outcome); err != nil {
 				return err
 			}
-			_, err := tx.AddEvents(ctx, newEvent(c, k.Environment, 0, "command", fmt.Sprintf("%s's %s %s: %s", k.By, k.Verb, k.Environment, x.Outcome)))
+			_, err := tx.AddEvents(ctx, newEvent(c, k.Environment, 0, "command", fmt.Sprintf("%s's %s %s: %s", k.By, k.Verb, k.Environment,
+				x.Outcome)))
 			return err
 		})
 	}

@@ -37,7 +37,8 @@ func (a *Actor) replyForMember(ctx context.Context, r *facts.Repository, source,
 }
 
 // replyOnce answers unless the same was answered since.
-func (a *Actor) replyOnce(ctx context.Context, r *facts.Repository, source string, since time.Time, to, command, text string, same func(answer string) bool) error {
+func (a *Actor) replyOnce(ctx context.Context, r *facts.Repository, source string, since time.Time, to, command, text string,
+	same func(answer string) bool) error {
 	number, id, ok := parseSource(source)
 	if !ok {
 		return nil

@@ -57,7 +57,8 @@ func (a *Actor) setDeployment(ctx context.Context, ev *facts.Evaluation, x promo
 		needsLook = true
 		known.Refused, known.RefusedAt = wording.ClipLine(refusalWords(err), maxRefusalText), a.opts.Now()
 		if _, again := a.refusals.Swap(r.ID, Refusal{Reason: known.Refused, Since: known.RefusedAt}); !again {
-			a.opts.Log.Warn("the forge takes no deployments", zap.String("repository", r.ID), zap.String("environment", x.Environment), zap.String("reason", known.Refused))
+			a.opts.Log.Warn("the forge takes no deployments", zap.String("repository", r.ID), zap.String("environment", x.Environment),
+				zap.String("reason", known.Refused))
 		}
 	default:
 		return false, err
@@ -89,7 +90,8 @@ func (a *Actor) DeploymentRefusals() map[string]Refusal {
 
 // ensureDeployment finds the deployment of what landed, or creates it. Where nothing is known
 // of the environment, those before it are noted, to be shown as inactive when it is time.
-func (a *Actor) ensureDeployment(ctx context.Context, ev *facts.Evaluation, x promotion.SetDeployment, stored *facts.StoredDeployments) (int64, error) {
+func (a *Actor) ensureDeployment(ctx context.Context, ev *facts.Evaluation, x promotion.SetDeployment,
+	stored *facts.StoredDeployments) (int64, error) {
 	r, task := ev.Snapshot.Repo, promotion.DeploymentTask(ev.Unit)
 	list, err := r.Forge.Deployments(ctx, r.Name, x.Environment, task)
 	if err != nil {
@@ -113,7 +115,8 @@ func (a *Actor) ensureDeployment(ctx context.Context, ev *facts.Evaluation, x pr
 	u := ev.Unit
 	return r.Forge.CreateDeployment(ctx, r.Name, forge.Deployment{Environment: x.Environment, Task: task, Commit: x.Commit,
 		Description: fmt.Sprintf("%s (#%d)", name, x.Pull),
-		Payload: map[string]string{"pipeline": u.Pipeline, "component": u.Component, "environment": x.Environment, "release": release, "pull": strconv.Itoa(x.Pull),
+		Payload: map[string]string{"pipeline": u.Pipeline, "component": u.Component, "environment": x.Environment, "release": release,
+			"pull": strconv.Itoa(x.Pull),
 			"kind": deploymentKind(x.Revert)}})
 }
 
@@ -134,7 +137,8 @@ func deploymentName(members []promotion.Member) (name, release string) {
 
 // putDeploymentState says it on the forge. One of which it isn't known how it stands only
 // becomes inactive where it isn't over in some other way.
-func (a *Actor) putDeploymentState(ctx context.Context, r *facts.Repository, known facts.StoredDeployment, x promotion.SetDeployment, logURL string) error {
+func (a *Actor) putDeploymentState(ctx context.Context, r *facts.Repository, known facts.StoredDeployment, x promotion.SetDeployment,
+	logURL string) error {
 	if x.State == promotion.DeploymentInactive && known.State == "" {
 		state, err := r.Forge.DeploymentState(ctx, r.Name, known.ID)
 		if err != nil {
@@ -144,5 +148,6 @@ func (a *Actor) putDeploymentState(ctx context.Context, r *facts.Repository, kno
 			return nil
 		}
 	}
-	return r.Forge.SetDeploymentStatus(ctx, r.Name, known.ID, forge.DeploymentStatus{State: forge.DeploymentState(x.State), Description: x.Reason, LogURL: logURL})
+	return r.Forge.SetDeploymentStatus(ctx, r.Name, known.ID, forge.DeploymentStatus{State: forge.DeploymentState(x.State),
+		Description: x.Reason, LogURL: logURL})
 }

@@ -30,7 +30,8 @@ func (a *Actor) differenceURL(s *subject, kind, release string) string {
 	if s.batch && len(s.members) > 0 { // any of them has it all
 		u.Component, release = s.members[0].Component, s.members[0].Release
 	}
-	q := url.Values{"repository": {u.Repo}, "pipeline": {u.Pipeline}, "component": {u.Component}, "environment": {s.env}, "kind": {kind}, "release": {release}}
+	q := url.Values{"repository": {u.Repo}, "pipeline": {u.Pipeline}, "component": {u.Component}, "environment": {s.env}, "kind": {kind},
+		"release": {release}}
 	return a.opts.Console + "/diff?" + q.Encode()
 }
 
@@ -83,7 +84,8 @@ func (a *Actor) describeEdits(ctx context.Context, s *subject, in *prtext.Input,
 			if s.batch {
 				owner = s.ev.FieldOwner(s.env, s.members, e.File, ch.Path)
 			}
-			in.Changes = append(in.Changes, prtext.Change{Component: owner, File: ch.File, Path: ch.Path, Old: ch.Old, New: ch.New, Line: ch.Line})
+			in.Changes = append(in.Changes, prtext.Change{Component: owner, File: ch.File, Path: ch.Path, Old: ch.Old, New: ch.New,
+				Line: ch.Line})
 		}
 	}
 	kind := promotion.KindPromotion
@@ -98,7 +100,8 @@ func (a *Actor) describeEdits(ctx context.Context, s *subject, in *prtext.Input,
 	branch := s.ev.Snapshot.BranchFor(s.ev.Pipeline.Pipeline, in.Environment).Branch
 	proven := false // asked for only where another target reads these files
 	for _, t := range reached {
-		at := prtext.Target{Name: t.Name, Component: t.Component, Environment: t.Environment, Cluster: a.opts.Gatherer.ClusterOf(&t.Target), Follows: t.OtherRevision(branch, files), CreatedOnly: t.IsCreatedOnly(files)}
+		at := prtext.Target{Name: t.Name, Component: t.Component, Environment: t.Environment, Cluster: a.opts.Gatherer.ClusterOf(&t.Target),
+			Follows: t.OtherRevision(branch, files), CreatedOnly: t.IsCreatedOnly(files)}
 		for _, f := range t.Fields {
 			at.Fields = append(at.Fields, f.Path)
 		}
@@ -165,7 +168,8 @@ func applicationCommits(f forge.Forge, found facts.ApplicationCommits) prtext.Re
 	if found.Image != "" {
 		return prtext.ReleaseCommits{Image: found.Image, Err: found.Err.Error()}
 	}
-	out := prtext.ReleaseCommits{Repository: found.Repository.String(), From: shortCommit(found.From), To: shortCommit(found.To), More: found.More, Commits: listCommits(f, found.Repository, found.Commits)}
+	out := prtext.ReleaseCommits{Repository: found.Repository.String(), From: shortCommit(found.From), To: shortCommit(found.To),
+		More: found.More, Commits: listCommits(f, found.Repository, found.Commits)}
 	switch {
 	case errors.Is(found.Err, forge.ErrNotFound):
 		out.Err = "there are no such revisions, or Liftlock's account may not read that repository"
@@ -205,7 +209,8 @@ const presentPatience = 2 * time.Second
 
 // renderEffects fills in what an edit does to the manifests. That it can't be told
 // keeps nobody from reading the rest.
-func (a *Actor) renderEffects(ctx context.Context, s *subject, in *prtext.Input, commits facts.Commits, edits []fieldedit.Edit, patience time.Duration) {
+func (a *Actor) renderEffects(ctx context.Context, s *subject, in *prtext.Input, commits facts.Commits, edits []fieldedit.Edit,
+	patience time.Duration) {
 	effects, pending, err := a.opts.Gatherer.ShownEffects(ctx, s.ev, s.components(), in.Environment, commits, edits, patience)
 	s.rendering = pending
 	if err != nil {
@@ -222,7 +227,8 @@ func (a *Actor) renderEffects(ctx context.Context, s *subject, in *prtext.Input,
 }
 
 func (a *Actor) putEvidence(ctx context.Context, tx *store.Tx, repo string, pull int, x promotion.OpenRevert) error {
-	return stored.RevertReasons.Put(ctx, tx, record.OfPull(repo, pull), stored.RevertReason{Evidence: x.Evidence, By: x.By, Reason: x.Reason})
+	return stored.RevertReasons.Put(ctx, tx, record.OfPull(repo, pull), stored.RevertReason{Evidence: x.Evidence, By: x.By,
+		Reason: x.Reason})
 }
 
 // readEvidence fills in why a revert was opened; false evidence is never made up: when

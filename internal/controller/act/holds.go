@@ -81,7 +81,8 @@ func holdFile(u promotion.Unit, scope, environment string) (string, error) {
 
 // ListHolds lists the holds on something that stand, as its file had them when the state
 // branch was there last, as far as is known here; none when there are none.
-func (a *Actor) ListHolds(ctx context.Context, r *facts.Repository, u promotion.Unit, scope, environment string) ([]promotion.Holding, error) {
+func (a *Actor) ListHolds(ctx context.Context, r *facts.Repository, u promotion.Unit, scope,
+	environment string) ([]promotion.Holding, error) {
 	file, err := holdFile(u, scope, environment)
 	if err != nil {
 		return nil, nil // there can't be one
@@ -113,7 +114,8 @@ func (a *Actor) writeHold(ctx context.Context, r *facts.Repository, file string,
 	next := h.Lift.Of(promotion.ListActive(all, now))
 	if h.Set {
 		verb = "Hold"
-		next = promotion.AddHold(promotion.ListActive(all, now), promotion.Holding{ByID: h.ByID, Via: h.Via, Subject: h.Subject, Hold: promotion.Hold{By: h.By, Reason: h.Reason, At: cmp.Or(h.Given, now), Reverts: h.Reverts, Until: h.Until}})
+		next = promotion.AddHold(promotion.ListActive(all, now), promotion.Holding{ByID: h.ByID, Via: h.Via, Subject: h.Subject,
+			Hold: promotion.Hold{By: h.By, Reason: h.Reason, At: cmp.Or(h.Given, now), Reverts: h.Reverts, Until: h.Until}})
 	}
 	strongest, held := promotion.FindStrongest(next)
 	active = strongest.Hold
@@ -191,11 +193,13 @@ func (a *Actor) rememberState(ctx context.Context, r *facts.Repository, own stri
 // restoreBranch pushes the state branch again that somebody deleted.
 func (a *Actor) restoreBranch(ctx context.Context, r *facts.Repository, own string) error {
 	if err := r.Mirror.Push(ctx, git.PushSpec{Branch: history.StateBranch, New: own}); err != nil {
-		return fmt.Errorf("%s: the branch %s, which has the holds, was deleted, and %s can't be pushed there again; until it is, nothing is merged: %w", r.ID, history.StateBranch, own, err)
+		return fmt.Errorf("%s: the branch %s, which has the holds, was deleted, and %s can't be pushed there again; until it is, nothing "+
+			"is merged: %w", r.ID, history.StateBranch, own, err)
 	}
 	a.opts.Log.Warn("the branch with the holds was deleted, and was put back; let only Liftlock's account push to it",
 		zap.String("repository", r.ID), zap.String("branch", history.StateBranch), zap.String("commit", own))
-	return a.recordRestored(ctx, r, "deleted after "+own, fmt.Sprintf("somebody deleted the branch %s, which has the holds, at %s", history.StateBranch, wording.Short(own)))
+	return a.recordRestored(ctx, r, "deleted after "+own, fmt.Sprintf("somebody deleted the branch %s, which has the holds, at %s",
+		history.StateBranch, wording.Short(own)))
 }
 
 // restoreRemoved puts the holds back that somebody else's pushes to the state branch took off or made weaker.
@@ -233,9 +237,12 @@ func (a *Actor) restoreRemoved(ctx context.Context, r *facts.Repository) error {
 	if err := a.pushState(ctx, r, head, spec); err != nil {
 		return err
 	}
-	a.opts.Log.Warn("holds were taken off by a push, and were put back; let only Liftlock's account push to the branch", zap.String("repository", r.ID),
-		zap.String("branch", history.StateBranch), zap.Strings("holds", names), zap.String("commit", head), zap.String("author", pushed.Author.Name))
-	why := fmt.Sprintf("%s was pushed to %s, which took off or changed the holds on %s; its author is given as %s", wording.Short(head), history.StateBranch, strings.Join(names, ", "), pushed.Author.Name)
+	a.opts.Log.Warn("holds were taken off by a push, and were put back; let only Liftlock's account push to the branch",
+		zap.String("repository", r.ID),
+		zap.String("branch", history.StateBranch), zap.Strings("holds", names), zap.String("commit", head),
+		zap.String("author", pushed.Author.Name))
+	why := fmt.Sprintf("%s was pushed to %s, which took off or changed the holds on %s; its author is given as %s", wording.Short(head),
+		history.StateBranch, strings.Join(names, ", "), pushed.Author.Name)
 	return a.recordRestored(ctx, r, head, why)
 }
 
@@ -272,7 +279,9 @@ func restoreFile(before, now fs.FS, file string, at time.Time) (*git.FileWrite, 
 // recordRestored puts on record that somebody's push would have lifted holds.
 func (a *Actor) recordRestored(ctx context.Context, r *facts.Repository, source, why string) error {
 	return a.opts.Store.Tx(ctx, "holdsRestored", func(tx *store.Tx) error {
-		return tx.AddAudit(ctx, store.Audit{At: a.opts.Now(), Actor: "somebody", Via: promotion.AuditViaForge, Verb: "unhold", Subject: r.ID + " " + history.StateBranch,
-			Reason: why, Outcome: "refused: Liftlock put them back; /liftlock unhold lifts a hold", Source: "state-branch|" + r.ID + "|" + source})
+		return tx.AddAudit(ctx, store.Audit{At: a.opts.Now(), Actor: "somebody", Via: promotion.AuditViaForge, Verb: "unhold",
+			Subject: r.ID + " " + history.StateBranch,
+			Reason:  why, Outcome: "refused: Liftlock put them back; /liftlock unhold lifts a hold", Source: "state-branch|" + r.ID +
+				"|" + source})
 	})
 }

@@ -42,7 +42,8 @@ func (a *Actor) DeleteLeftovers(ctx context.Context, ev *facts.Evaluation) error
 		case errors.Is(err, git.ErrLeaseLost): // somebody pushed to it: no longer left over
 		case errors.Is(err, git.ErrRejected):
 			a.undeletable.Store(l, true)
-			a.opts.Log.Warn("a branch of ours can't be deleted; the next promotion takes it over", zap.String("branch", l.Branch), zap.Error(err))
+			a.opts.Log.Warn("a branch of ours can't be deleted; the next promotion takes it over", zap.String("branch", l.Branch),
+				zap.Error(err))
 		case err != nil:
 			return err
 		}
@@ -58,7 +59,8 @@ func (a *Actor) DeleteLeftovers(ctx context.Context, ev *facts.Evaluation) error
 func (a *Actor) deleteOver(ctx context.Context, r *facts.Repository, pr *forge.PullRequest) {
 	err := a.deleteBranch(ctx, r, pr.Branch, pr.Head)
 	if err != nil && !errors.Is(err, git.ErrLeaseLost) { // gone, or somebody pushed to it
-		a.opts.Log.Warn("a branch of ours could not be deleted; it is tried again, and the next promotion takes it over", zap.String("branch", pr.Branch), zap.Error(err))
+		a.opts.Log.Warn("a branch of ours could not be deleted; it is tried again, and the next promotion takes it over",
+			zap.String("branch", pr.Branch), zap.Error(err))
 	}
 }
 

@@ -37,7 +37,8 @@ func (a *Actor) mergePull(ctx context.Context, s *subject, x promotion.Merge) er
 	title, message := prtext.MergeMessage(in)
 	title, message = r.Words(title), r.Words(message)
 	landed, err := a.sendMerge(ctx, s, x, title, message)
-	if errors.Is(err, ErrStale) || errors.Is(err, forge.ErrNotMergeable) { // where a person has it join the forge's queue that isn't our doing
+	// where a person has it join the forge's queue that isn't our doing
+	if errors.Is(err, ErrStale) || errors.Is(err, forge.ErrNotMergeable) {
 		if forget := a.opts.Store.Tx(ctx, "unmerged", func(tx *store.Tx) error { return s.forgetMerging(ctx, tx) }); forget != nil {
 			return errors.Join(err, forget)
 		}
@@ -106,17 +107,20 @@ func (a *Actor) sendMerge(ctx context.Context, s *subject, x promotion.Merge, ti
 	}
 	// To judge takes a while: what was open when that began may have closed.
 	if now := a.opts.Now(); !x.Until.IsZero() && !now.Before(x.Until) {
-		return "", fmt.Errorf("%w: a gate of #%d passed until %s only, which came while it was judged", ErrStale, x.Pull, x.Until.UTC().Format(time.RFC3339))
+		return "", fmt.Errorf("%w: a gate of #%d passed until %s only, which came while it was judged", ErrStale, x.Pull,
+			x.Until.UTC().Format(time.RFC3339))
 	}
 	if x.Attempt {
 		switch changed, err := a.opts.Gatherer.RulesChanged(ctx, r, s.pull); {
 		case err != nil:
 			return "", fmt.Errorf("read what the forge demands of merges into %s before #%d is tried: %w", s.pull.PR.Base, x.Pull, err)
 		case changed:
-			return "", fmt.Errorf("%w: what the forge demands of merges into %s changed since #%d was judged", ErrStale, s.pull.PR.Base, x.Pull)
+			return "", fmt.Errorf("%w: what the forge demands of merges into %s changed since #%d was judged", ErrStale,
+				s.pull.PR.Base, x.Pull)
 		}
 	}
-	return r.Forge.Merge(ctx, r.Name, forge.MergeRequest{Number: x.Pull, Head: x.Head, Method: s.ev.Pipeline.Spec.Merge.Method, Title: title, Message: message})
+	return r.Forge.Merge(ctx, r.Name, forge.MergeRequest{Number: x.Pull, Head: x.Head, Method: s.ev.Pipeline.Spec.Merge.Method,
+		Title: title, Message: message})
 }
 
 // recordLanded writes down that the pull request is merged. Where what landed doesn't say what
@@ -166,7 +170,8 @@ func whyUnjudged(number int, landed *git.CommitInfo, tip string) string {
 	if len(landed.Parents) == 0 || landed.Parents[0] == tip {
 		return ""
 	}
-	return fmt.Sprintf("#%d landed on %s and was judged on %s: somebody pushed in the same moment; look at what came between", number, wording.Short(landed.Parents[0]), wording.Short(tip))
+	return fmt.Sprintf("#%d landed on %s and was judged on %s: somebody pushed in the same moment; look at what came between", number,
+		wording.Short(landed.Parents[0]), wording.Short(tip))
 }
 
 // recordMerged writes down that it was merged, by what it was judged, and what is wrong with
@@ -196,7 +201,8 @@ func (a *Actor) recordMerged(ctx context.Context, s *subject, x mergeDone) error
 			if err := a.putPromotionRow(ctx, tx, c, s.env, s.number, kind, m.Release, "merged"); err != nil {
 				return err
 			}
-			ev := newEvent(c, s.env, s.number, "merged", fmt.Sprintf("#%d merged into %s as %s", s.number, x.branch, wording.Short(x.landed)))
+			ev := newEvent(c, s.env, s.number, "merged", fmt.Sprintf("#%d merged into %s as %s", s.number, x.branch,
+				wording.Short(x.landed)))
 			ev.IdempotencyKey = facts.MergedEventKey(u, s.number)
 			events := []store.Event{ev}
 			if x.unjudged != "" {

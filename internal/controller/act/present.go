@@ -96,7 +96,8 @@ func (a *Actor) presentOpen(ctx context.Context, s *subject) (time.Time, error) 
 	page := renderPage(r, in)
 	passes := forge.StatusState(page.Status.State) == forge.StatusSuccess
 	if !passes { // first: where the forge requires it, a green one that is over lets anybody merge
-		if _, err := a.putStatus(forge.WithPriority(ctx, forge.PriorityNormal), r, p.Number, p.Head, page.Status, a.consoleURL(s)); err != nil {
+		if _, err := a.putStatus(forge.WithPriority(ctx, forge.PriorityNormal), r, p.Number, p.Head, page.Status,
+			a.consoleURL(s)); err != nil {
 			return time.Time{}, err
 		}
 	}
@@ -150,7 +151,8 @@ func (a *Actor) putPage(ctx context.Context, s *subject, in *prtext.Input, page 
 		return time.Time{}, nil
 	}
 	if p.PR.Title != page.Title || p.PR.Body != page.Body {
-		if err := r.Forge.UpdatePullRequest(forge.WithPriority(ctx, forge.PriorityComment), r.Name, p.Number, forge.PullRequestUpdate{Title: &page.Title, Body: &page.Body}); err != nil {
+		if err := r.Forge.UpdatePullRequest(forge.WithPriority(ctx, forge.PriorityComment), r.Name, p.Number,
+			forge.PullRequestUpdate{Title: &page.Title, Body: &page.Body}); err != nil {
 			return putOff(err)
 		}
 	}

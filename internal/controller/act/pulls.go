@@ -62,7 +62,8 @@ func (s *subject) promotionBranch() string {
 // openings are there from before a pull request is opened until it is recorded.
 var openings = record.Declare[record.InUnit, string](record.Declaration{
 	Name: "opening", Owner: "controller/act", Lifetime: record.UntilDropped,
-	Doc: "A pull request is being opened for an environment, with which head and by which process. Where it stays, the forge's list is read.",
+	Doc: "A pull request is being opened for an environment, with which head and by which process. Where it stays, the forge's list is " +
+		"read.",
 })
 
 // opening is that of the subject's pull request.
@@ -93,7 +94,8 @@ func (a *Actor) forgetOpening(ctx context.Context, s *subject, opening string) e
 }
 
 // openPull describes edits, pushes them as head and opens their pull request.
-func (a *Actor) openPull(ctx context.Context, s *subject, in *prtext.Input, branch, tip string, edits []fieldedit.Edit) (pr *forge.PullRequest, head string, err error) {
+func (a *Actor) openPull(ctx context.Context, s *subject, in *prtext.Input, branch, tip string,
+	edits []fieldedit.Edit) (pr *forge.PullRequest, head string, err error) {
 	if err := s.ev.Snapshot.Repo.Forge.MayOpen(forge.WithPriority(ctx, priorityOf(in)), s.ev.Snapshot.Repo.Name); err != nil {
 		return nil, "", err // hundreds that wait for the forge's limits needn't each compose what they would open
 	}
@@ -121,7 +123,8 @@ func (a *Actor) openPull(ctx context.Context, s *subject, in *prtext.Input, bran
 
 // recordOpened writes down that a pull request moves a component, and which command
 // that fulfils.
-func (a *Actor) recordOpened(ctx context.Context, tx *store.Tx, c *facts.ComponentEvaluation, env string, number int, kind string, m promotion.Member) error {
+func (a *Actor) recordOpened(ctx context.Context, tx *store.Tx, c *facts.ComponentEvaluation, env string, number int, kind string,
+	m promotion.Member) error {
 	if m.CommandID != 0 {
 		if err := tx.BindPendingCommand(ctx, m.CommandID, m.Release); err != nil {
 			return err
@@ -244,11 +247,13 @@ func (a *Actor) refreshPushed(ctx context.Context, s *subject) (*forge.PullReque
 
 // createPullRequest opens the pull request of a pushed branch, or finds the one that an
 // interrupted run opened. opened is that it is there, also with an error.
-func (a *Actor) createPullRequest(ctx context.Context, s *subject, in prtext.Input, branch, head string) (pr *forge.PullRequest, opened bool, err error) {
+func (a *Actor) createPullRequest(ctx context.Context, s *subject, in prtext.Input, branch, head string) (pr *forge.PullRequest,
+	opened bool, err error) {
 	ctx = forge.WithPriority(ctx, priorityOf(&in))
 	r := s.ev.Snapshot.Repo
 	page := renderPage(r, in)
-	pr, created, err := r.Forge.CreatePullRequest(ctx, r.Name, forge.NewPullRequest{Title: page.Title, Body: page.Body, Branch: branch, Base: s.ev.Environment(s.env).Branch, Labels: page.Labels})
+	pr, created, err := r.Forge.CreatePullRequest(ctx, r.Name, forge.NewPullRequest{Title: page.Title, Body: page.Body, Branch: branch,
+		Base: s.ev.Environment(s.env).Branch, Labels: page.Labels})
 	if err != nil {
 		return nil, false, err
 	}
@@ -342,7 +347,8 @@ func putReplaced(ctx context.Context, tx *store.Tx, s *subject, pr *forge.PullRe
 
 // pushPromotion moves an open promotion's branch to edits of a newer commit, and says so in its
 // title and body.
-func (a *Actor) pushPromotion(ctx context.Context, s *subject, in prtext.Input, tip string, edits []fieldedit.Edit) (head string, err error) {
+func (a *Actor) pushPromotion(ctx context.Context, s *subject, in prtext.Input, tip string, edits []fieldedit.Edit) (head string,
+	err error) {
 	r := s.ev.Snapshot.Repo
 	a.describeEdits(ctx, s, &in, facts.Commits{Base: tip}, edits)
 	a.renderEffects(ctx, s, &in, facts.Commits{Base: tip}, edits, 0)
@@ -385,7 +391,8 @@ func (a *Actor) closePull(ctx context.Context, s *subject, x promotion.Close) er
 	if err := r.Forge.AddLabels(ctx, r.Name, x.Pull, promotion.LabelSuperseded); err != nil {
 		return err
 	}
-	if _, err := a.putComment(ctx, r, x.Pull, commentText{body: prtext.ClosedComment(a.newTextInput(s, x.Revert), x.Why), last: true}); err != nil {
+	if _, err := a.putComment(ctx, r, x.Pull, commentText{body: prtext.ClosedComment(a.newTextInput(s, x.Revert), x.Why),
+		last: true}); err != nil {
 		return err
 	}
 	// A command in it may be about more than the pull request, and its webhook lost: when it is closed,
@@ -476,7 +483,8 @@ func (a *Actor) openRevert(ctx context.Context, s *subject, x promotion.OpenReve
 			if err := a.updatePromotion(ctx, tx, c, s.env, x.Pull, m.Release, promotion.Reverting); err != nil {
 				return err
 			}
-			ev := newEvent(c, s.env, pr.Number, "revert-opened", fmt.Sprintf("#%d opened: takes #%d back from %s", pr.Number, x.Pull, s.env))
+			ev := newEvent(c, s.env, pr.Number, "revert-opened", fmt.Sprintf("#%d opened: takes #%d back from %s", pr.Number,
+				x.Pull, s.env))
 			ev.IdempotencyKey = facts.OpenedEventKey(c.Facts.Unit, pr.Number)
 			_, err := tx.AddEvents(ctx, ev)
 			return err

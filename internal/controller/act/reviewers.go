@@ -31,7 +31,8 @@ func (a *Actor) requestReviewers(ctx context.Context, c *facts.ComponentEvaluati
 		return err
 	}
 	for _, f := range refused {
-		a.opts.Log.Warn("the forge takes no request for a review from one whom an approvals gate names", zap.String("pull", r.Name.Number(x.Pull)), zap.String("reviewer", f.Name), zap.String("reason", f.Reason))
+		a.opts.Log.Warn("the forge takes no request for a review from one whom an approvals gate names",
+			zap.String("pull", r.Name.Number(x.Pull)), zap.String("reviewer", f.Name), zap.String("reason", f.Reason))
 	}
 	return facts.PutReviewRequests(ctx, a.opts.Store, r.ID, x, refused)
 }

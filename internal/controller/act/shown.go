@@ -98,7 +98,8 @@ func (a *Actor) putComment(ctx context.Context, r *facts.Repository, number int,
 	if errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrInvalid) {
 		// As where somebody has locked the conversation. What is only said must not keep a
 		// merge or a revert back: with the next run it is tried again.
-		a.opts.Log.Warn("the comment on a pull request can't be written; everything else goes on", zap.String("repository", r.ID), zap.Int("number", number), zap.Error(err))
+		a.opts.Log.Warn("the comment on a pull request can't be written; everything else goes on", zap.String("repository", r.ID),
+			zap.Int("number", number), zap.Error(err))
 		return time.Time{}, nil
 	}
 	if errors.Is(err, forge.ErrRateLimited) && isFirst { // it isn't there: nobody has to look
@@ -173,7 +174,8 @@ func (a *Actor) findComment(ctx context.Context, r *facts.Repository, number int
 
 // putStatus sets the commit status liftlock where it isn't so already, with the context's priority;
 // set says that it did.
-func (a *Actor) putStatus(ctx context.Context, r *facts.Repository, number int, commit string, st prtext.Status, target string) (set bool, err error) {
+func (a *Actor) putStatus(ctx context.Context, r *facts.Repository, number int, commit string, st prtext.Status, target string) (set bool,
+	err error) {
 	s, err := a.readShown(ctx, r, number)
 	if err != nil {
 		return false, err
@@ -191,12 +193,14 @@ func (a *Actor) putStatus(ctx context.Context, r *facts.Repository, number int, 
 	if s.Status == want {
 		return false, nil
 	}
-	err = r.Forge.SetStatus(ctx, r.Name, commit, forge.Status{Context: StatusContext, State: forge.StatusState(st.State), Description: st.Description, TargetURL: target, Pipeline: pipeline})
+	err = r.Forge.SetStatus(ctx, r.Name, commit, forge.Status{Context: StatusContext, State: forge.StatusState(st.State),
+		Description: st.Description, TargetURL: target, Pipeline: pipeline})
 	if errors.Is(err, forge.ErrInvalid) {
 		// GitHub takes a thousand statuses of a context for a commit, and refuses one of a commit
 		// that it doesn't know yet. The pull request says the same in its comment, so nothing
 		// waits for it; the next run tries again.
-		a.opts.Log.Warn("the commit status can't be set; everything else goes on", zap.String("repository", r.ID), zap.String("commit", commit), zap.Error(err))
+		a.opts.Log.Warn("the commit status can't be set; everything else goes on", zap.String("repository", r.ID),
+			zap.String("commit", commit), zap.Error(err))
 		return false, nil
 	}
 	if err != nil {

@@ -43,7 +43,8 @@ func (a *Actor) takeRevertSlot(ctx context.Context, s *subject) (func(), error) 
 		return nil, err
 	}
 	now, err := a.opts.Gatherer.CountUsedLimits(ctx, c)
-	if err == nil && (!maps.Equal(now.RevertsByEnv, c.Facts.Limits.RevertsByEnv) || !maps.Equal(now.RevertsByCluster, c.Facts.Limits.RevertsByCluster)) {
+	if err == nil && (!maps.Equal(now.RevertsByEnv, c.Facts.Limits.RevertsByEnv) || !maps.Equal(now.RevertsByCluster,
+		c.Facts.Limits.RevertsByCluster)) {
 		err = fmt.Errorf("%w: another revert was opened meanwhile", ErrStale)
 	}
 	if err != nil {

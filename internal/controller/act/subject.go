@@ -84,7 +84,8 @@ func (s *subject) name() string {
 
 // newTextInput starts what a pull request's texts are made from.
 func (a *Actor) newTextInput(s *subject, revert bool) prtext.Input {
-	in := prtext.Input{Batch: s.batch, Actions: s.pullActions(), Environment: s.env, Revert: revert, Number: s.number, ConsoleURL: a.consoleURL(s),
+	in := prtext.Input{Batch: s.batch, Actions: s.pullActions(), Environment: s.env, Revert: revert, Number: s.number,
+		ConsoleURL:   a.consoleURL(s),
 		BareCommands: s.ev.Pipeline.Spec.Commands == "bare", Now: s.ev.Now}
 	if s.pull != nil {
 		in.Release, in.Name = s.pull.Release, s.pull.Name
@@ -138,5 +139,6 @@ func unitFields(u promotion.Unit) []zap.Field {
 // newEvent starts an event about a component.
 func newEvent(c *facts.ComponentEvaluation, env string, pull int, kind, message string) store.Event {
 	u := c.Facts.Unit
-	return store.Event{At: c.Facts.Now, Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Environment: env, Pull: pull, Kind: kind, Message: message}
+	return store.Event{At: c.Facts.Now, Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Environment: env, Pull: pull,
+		Kind: kind, Message: message}
 }

@@ -105,7 +105,8 @@ func New(o Options) (*Fetcher, error) {
 		for _, also := range h.Hosts {
 			guarded.hosts[strings.ToLower(also)] = true
 		}
-		f.hosts = append(f.hosts, &host{Host: h, address: address, isOCI: isOCI, client: &http.Client{Transport: guarded, Timeout: fetchTimeout}})
+		f.hosts = append(f.hosts, &host{Host: h, address: address, isOCI: isOCI,
+			client: &http.Client{Transport: guarded, Timeout: fetchTimeout}})
 	}
 	return f, nil
 }

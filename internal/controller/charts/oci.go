@@ -18,7 +18,8 @@ import (
 const chartLayer = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 
 func (h *host) options(ctx context.Context) []remote.Option {
-	return []remote.Option{remote.WithContext(ctx), remote.WithTransport(h.client.Transport), remote.WithAuth(h.auth()), remote.WithUserAgent("liftlock"),
+	return []remote.Option{remote.WithContext(ctx), remote.WithTransport(h.client.Transport), remote.WithAuth(h.auth()),
+		remote.WithUserAgent("liftlock"),
 		remote.WithRetryBackoff(remote.Backoff{Steps: 1}), remote.WithRetryStatusCodes()}
 }
 
@@ -90,7 +91,8 @@ func (f *Fetcher) fetchListedArtifact(ctx context.Context, e render.External, v 
 	}
 	h := f.findHost(ociScheme + repository)
 	if h == nil || !h.isOCI {
-		return nil, fmt.Errorf("its index leads to %s%s, which isn't listed: list it under charts in the server's file", ociScheme, repository)
+		return nil, fmt.Errorf("its index leads to %s%s, which isn't listed: list it under charts in the server's file",
+			ociScheme, repository)
 	}
 	return h.pull(ctx, repository, tag)
 }

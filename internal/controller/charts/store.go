@@ -90,7 +90,8 @@ func (s *store) write(key string, data []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if was, is := s.records[key]; is && was.SHA256 != now.SHA256 {
-		return fmt.Errorf("%s is another chart than it was: it had the checksum %s since %s, and has %s now", key, was.SHA256, was.Since.Format(time.DateOnly), now.SHA256)
+		return fmt.Errorf("%s is another chart than it was: it had the checksum %s since %s, and has %s now", key, was.SHA256,
+			was.Since.Format(time.DateOnly), now.SHA256)
 	}
 	if err := writeFile(s.path(now.SHA256), data); err != nil {
 		return fmt.Errorf("keep the chart %s: %w", key, err)

@@ -40,7 +40,8 @@ type accountStore interface {
 }
 
 // RememberAccount notes which account the server has for a repository now, and gives those that it had before.
-func RememberAccount(ctx context.Context, s accountStore, repo string, me policies.Account, now time.Time) (former []FormerAccount, err error) {
+func RememberAccount(ctx context.Context, s accountStore, repo string, me policies.Account, now time.Time) (former []FormerAccount,
+	err error) {
 	err = s.Tx(ctx, "account", func(tx *store.Tx) error {
 		known, _, err := accounts.Get(ctx, tx, record.Repository(repo))
 		if err != nil {

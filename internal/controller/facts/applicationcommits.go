@@ -58,7 +58,8 @@ func (ag *authorGatherer) ApplicationCommits(ctx context.Context, c *ComponentEv
 	r := c.Snapshot.Repo
 	repository := forge.Repo{Owner: owner, Name: name}
 	if !strings.EqualFold(owner, r.Name.Owner) {
-		return []ApplicationCommits{{Repository: repository, Err: fmt.Errorf("spec.source: only repositories of %s are read, the owner of this one", r.Name.Owner)}}
+		return []ApplicationCommits{{Repository: repository, Err: fmt.Errorf("spec.source: only repositories of %s are read, the owner "+
+			"of this one", r.Name.Owner)}}
 	}
 	var out, missing []ApplicationCommits
 	for _, values := range c.changedValues(env, release) {
@@ -107,7 +108,8 @@ func (c *ComponentEvaluation) changedValues(env, release string) [][2]string {
 
 // compareApplication asks the forge for what one revision has and another hasn't. What it
 // said is remembered: what a tag stands for doesn't change.
-func (ag *authorGatherer) compareApplication(ctx context.Context, r *Repository, repository forge.Repo, from, to string) ApplicationCommits {
+func (ag *authorGatherer) compareApplication(ctx context.Context, r *Repository, repository forge.Repo, from,
+	to string) ApplicationCommits {
 	key := strings.Join([]string{r.ForgeRef, repository.String(), from, to}, "|")
 	last, known := ag.applications.Get(key)
 	now := ag.now()

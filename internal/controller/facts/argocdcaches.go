@@ -29,7 +29,8 @@ type applicationCache struct {
 }
 
 func newApplicationCache(group *cache.Group) applicationCache {
-	return applicationCache{cache.New(group, cache.Options[string, listedApplications]{Name: "applications", Entries: maxQueries, Bytes: maxListedBytes,
+	return applicationCache{cache.New(group, cache.Options[string, listedApplications]{Name: "applications", Entries: maxQueries,
+		Bytes: maxListedBytes,
 		Size: func(_ string, v listedApplications) int64 {
 			size := int64(0)
 			for _, raw := range v.objects {

@@ -102,14 +102,16 @@ type remoteResult struct {
 func newArgoCDRenderer(argocds *argoCDs, now func() time.Time, group *cache.Group) *argocdRenderer {
 	return &argocdRenderer{argocds: argocds, now: now, running: map[remoteKey]*remoteJob{},
 		begun: cache.New(group, cache.Options[remoteKey, remoteBegun]{Name: "argocd_renderings_begun", Entries: 20_000}),
-		results: cache.New(group, cache.Options[remoteKey, remoteResult]{Name: "argocd_renderings", Entries: 10_000, Bytes: maxRemoteChanges,
-			Size: func(_ remoteKey, r remoteResult) int64 { return int64(200 + len(r.why) + r.size) }})}
+		results: cache.New(group, cache.Options[remoteKey, remoteResult]{Name: "argocd_renderings", Entries: 10_000,
+			Bytes: maxRemoteChanges,
+			Size:  func(_ remoteKey, r remoteResult) int64 { return int64(200 + len(r.why) + r.size) }})}
 }
 
 // ShownEffects are Effects for people: where the server's file says so, as Argo CD renders
 // the commits, which is waited for up to patience. pending says that some of it isn't there
 // yet; the evaluation is then looked at again soon. What is decided goes by Effects.
-func (eg *effectGatherer) ShownEffects(ctx context.Context, c *Evaluation, components []string, env string, at Commits, edits []fieldedit.Edit, patience time.Duration) (effects []isolation.Effect, pending bool, err error) {
+func (eg *effectGatherer) ShownEffects(ctx context.Context, c *Evaluation, components []string, env string, at Commits,
+	edits []fieldedit.Edit, patience time.Duration) (effects []isolation.Effect, pending bool, err error) {
 	if effects, err = eg.Effects(ctx, c, components, env, at.Base, edits); err != nil {
 		return nil, false, err
 	}
@@ -124,7 +126,8 @@ func (eg *effectGatherer) ShownEffects(ctx context.Context, c *Evaluation, compo
 }
 
 // disagreements are the targets of effects that their Argo CDs render otherwise, as far as they have by now.
-func (eg *effectGatherer) disagreements(ctx context.Context, c *Evaluation, effects []isolation.Effect, at Commits) []promotion.Disagreement {
+func (eg *effectGatherer) disagreements(ctx context.Context, c *Evaluation, effects []isolation.Effect,
+	at Commits) []promotion.Disagreement {
 	var out []promotion.Disagreement
 	if at.Base == "" || at.Head == "" {
 		return nil
@@ -162,7 +165,8 @@ type remoteRendering struct {
 
 // replaceEffects are effects as the Argo CDs of their targets render them, where they are to.
 // The retries say when to look again.
-func (a *argocdRenderer) replaceEffects(ctx context.Context, effects []isolation.Effect, at Commits, patience time.Duration) (out []isolation.Effect, retries []retryState) {
+func (a *argocdRenderer) replaceEffects(ctx context.Context, effects []isolation.Effect, at Commits,
+	patience time.Duration) (out []isolation.Effect, retries []retryState) {
 	out = slices.Clone(effects)
 	var all []*remoteRendering
 	requested := map[string]int{}
@@ -256,7 +260,8 @@ func (a *argocdRenderer) newRendering(e *isolation.Effect, argo ArgoCD, at Commi
 			p.sets[i] = append(p.sets[i], revision)
 		}
 	}
-	raw, err := json.Marshal([]any{app.ArgoCD, app.Namespace, app.Name, app.UID, app.Project, app.Destination, app.Sources, app.SourceList, p.sets, at, p.plain})
+	raw, err := json.Marshal([]any{app.ArgoCD, app.Namespace, app.Name, app.UID, app.Project, app.Destination, app.Sources, app.SourceList,
+		p.sets, at, p.plain})
 	if err != nil {
 		return nil, err.Error()
 	}
@@ -295,7 +300,8 @@ func describeOtherSources(want []appset.Source, has []verification.Source) strin
 	}
 	for i, s := range want {
 		h := has[i]
-		if s.RepoURL != h.RepoURL || s.Path != h.Path || s.Chart != h.Chart || s.Ref != h.Ref || !s.Here && s.TargetRevision != h.TargetRevision {
+		if s.RepoURL != h.RepoURL || s.Path != h.Path || s.Chart != h.Chart || s.Ref != h.Ref || !s.Here &&
+			s.TargetRevision != h.TargetRevision {
 			return explanation
 		}
 	}

@@ -46,8 +46,11 @@ type authorGatherer struct {
 	applications *cache.Cache[string, rememberedCommits]
 }
 
-func newAuthorGatherer(releases *releaseReader, states record.Reader, now func() time.Time, ignoreUnlinked bool, group *cache.Group) *authorGatherer {
-	return &authorGatherer{releases: releases, states: states, now: now, ignoreUnlinked: ignoreUnlinked, landings: newCache[string, makers](group, "commit_authors", 10_000), made: newCommitsCache(group, "release_commits", func(m ReleaseCommits) []ReleaseCommit { return m.Commits }),
+func newAuthorGatherer(releases *releaseReader, states record.Reader,
+	now func() time.Time, ignoreUnlinked bool, group *cache.Group) *authorGatherer {
+	return &authorGatherer{releases: releases, states: states, now: now, ignoreUnlinked: ignoreUnlinked,
+		landings: newCache[string, makers](group, "commit_authors", 10_000), made: newCommitsCache(group, "release_commits",
+			func(m ReleaseCommits) []ReleaseCommit { return m.Commits }),
 		heads:        newCache[string, string](group, "release_heads", 10_000),
 		applications: newCommitsCache(group, "application_commits", func(m rememberedCommits) []ReleaseCommit { return m.commits })}
 }
@@ -92,14 +95,16 @@ func (m *makers) addContributor(r *Repository, commit string, p forge.Contributo
 	if p.User == (forge.User{}) && strings.EqualFold(p.Email, r.Mirror.Committer().Email) {
 		p.User = forge.User{ID: r.BotID, Login: r.BotLogin} // Liftlock's own commits
 	}
-	m.addUser(p.User, fmt.Sprintf("%s <%s>, whom the commit %s names, belongs to no account", wording.ClipLine(p.Name, 60), wording.ClipLine(p.Email, 100), wording.Short(commit)))
+	m.addUser(p.User, fmt.Sprintf("%s <%s>, whom the commit %s names, belongs to no account", wording.ClipLine(p.Name, 60),
+		wording.ClipLine(p.Email, 100), wording.Short(commit)))
 }
 
 // authorFacts fills in who made what a pull request moves and who gave the command to
 // promote it, where a gate of the environment or a skip, which takes a second person, asks.
 func (ag *authorGatherer) authorFacts(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, p *promotion.Pull) error {
 	release, f := p.Release, &p.Review
-	if !slices.ContainsFunc(env.Gates, func(g policies.Gate) bool { return g.RequiresAuthors() }) && !slices.ContainsFunc(p.Skips, func(s promotion.Skip) bool { _, known := s.Giver(); return known }) {
+	if !slices.ContainsFunc(env.Gates, func(g policies.Gate) bool { return g.RequiresAuthors() }) && !slices.ContainsFunc(p.Skips,
+		func(s promotion.Skip) bool { _, known := s.Giver(); return known }) {
 		return nil
 	}
 	authors, err := ag.ReleaseAuthors(ctx, c, env.Name, release)

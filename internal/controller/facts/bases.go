@@ -40,7 +40,8 @@ func readBases(ctx context.Context, s *Snapshot, at *ResolvedPipeline, last *Sna
 				known = nil // the commit before may be gone
 			}
 		}
-		if out.of[head.Branch], err = history.ReadBases(ctx, s.Repo.Mirror.Tree(head.Commit), folders, known, pathsOf(changes)); err != nil {
+		if out.of[head.Branch], err = history.ReadBases(ctx, s.Repo.Mirror.Tree(head.Commit), folders, known,
+			pathsOf(changes)); err != nil {
 			return out, err
 		}
 	}

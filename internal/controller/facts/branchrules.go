@@ -143,7 +143,8 @@ func (rg *ruleGatherer) readRules(ctx context.Context, r *Repository, branch str
 
 // isStopped says that the forge keeps a pull request from being merged by rules of its own.
 func isStopped(pr *forge.PullRequest) bool {
-	return pr.State == forge.Open && pr.Queue == forge.NotQueued && !pr.Draft && (pr.Mergeable == forge.MergeableBlocked || pr.Mergeable == forge.MergeableBehind)
+	return pr.State == forge.Open && pr.Queue == forge.NotQueued && !pr.Draft &&
+		(pr.Mergeable == forge.MergeableBlocked || pr.Mergeable == forge.MergeableBehind)
 }
 
 // addRules fills in which of the forge's own rules keep a pull request from being merged, where
@@ -267,7 +268,8 @@ func listUnknown(set *forge.RuleSet) []string {
 	}{
 		{set.CodeOwners, "code owners approve"}, {set.TeamReviews, "the teams that it names approve"},
 		{set.LastPushApproval, "somebody else than who pushed last approves"}, {set.Threads, "all conversations are resolved"},
-		{set.Signatures, "all commits are signed"}, {set.SignedMerges, "the forge itself signs the merge"}, {set.LinearHistory, "no merge commits"},
+		{set.Signatures, "all commits are signed"}, {set.SignedMerges, "the forge itself signs the merge"},
+		{set.LinearHistory, "no merge commits"},
 		{len(set.Deployments) > 0, "it was deployed to " + strings.Join(set.Deployments, ", ")},
 		{len(set.Mergers) > 0, "merged by " + strings.Join(set.Mergers, ", ")},
 	} {

@@ -40,7 +40,8 @@ func (ag *authorGatherer) findBringingCommits(ctx context.Context, c *ComponentE
 // as Liftlock's revert doesn't count, it made no release. What a commit says of itself
 // leaves nobody out: anybody can write Liftlock's trailers and its address, and Liftlock
 // reverts nothing in a source environment.
-func (ag *authorGatherer) findArrivals(ctx context.Context, c *ComponentEvaluation, source string, at *ResolvedEnv, release string) ([]string, error) {
+func (ag *authorGatherer) findArrivals(ctx context.Context, c *ComponentEvaluation, source string, at *ResolvedEnv,
+	release string) ([]string, error) {
 	var found []string
 	if env := c.Env(source); env != nil {
 		for _, a := range env.History {
@@ -87,7 +88,8 @@ func (ag *authorGatherer) brings(ctx context.Context, c *ComponentEvaluation, at
 
 // sourceLog lists the commits of a source environment's branch that touched its files,
 // newest first, from a commit or the branch's head on; all says that there are no more.
-func (ag *authorGatherer) sourceLog(ctx context.Context, c *ComponentEvaluation, source string, at *ResolvedEnv, from string) (log []git.CommitInfo, all bool, err error) {
+func (ag *authorGatherer) sourceLog(ctx context.Context, c *ComponentEvaluation, source string, at *ResolvedEnv,
+	from string) (log []git.CommitInfo, all bool, err error) {
 	scope, err := fieldedit.NewScope(at.Overlay(c.Pipeline.Pipeline))
 	if err != nil {
 		return nil, false, err
@@ -104,7 +106,8 @@ func (ag *authorGatherer) sourceLog(ctx context.Context, c *ComponentEvaluation,
 // brought some of its values: two fields may have been changed one after the other, and
 // a file again and again. Values that the release's next environment has already were
 // judged when they came there.
-func (ag *authorGatherer) findEarlierParts(ctx context.Context, c *ComponentEvaluation, at *ResolvedEnv, env, newest string) ([]string, error) {
+func (ag *authorGatherer) findEarlierParts(ctx context.Context, c *ComponentEvaluation, at *ResolvedEnv, env,
+	newest string) ([]string, error) {
 	r := c.Snapshot.Repo
 	now, err := ag.releases.readRelease(r, newest, c.Pipeline, at)
 	if err != nil {
@@ -160,7 +163,8 @@ func (ag *authorGatherer) findEarlierParts(ctx context.Context, c *ComponentEval
 
 // closeFields takes out of the open fields those that have their value since a commit,
 // and says whether there are any. A whole file stays open until it is as it is there.
-func (ag *authorGatherer) closeFields(ctx context.Context, c *ComponentEvaluation, at *ResolvedEnv, commit string, open map[string]fieldedit.Field, there map[string]string) (changed bool, err error) {
+func (ag *authorGatherer) closeFields(ctx context.Context, c *ComponentEvaluation, at *ResolvedEnv, commit string,
+	open map[string]fieldedit.Field, there map[string]string) (changed bool, err error) {
 	r := c.Snapshot.Repo
 	info, err := r.Mirror.Commit(ctx, commit)
 	if err != nil {

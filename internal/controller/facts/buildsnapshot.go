@@ -44,7 +44,9 @@ type targetGatherer struct {
 }
 
 func newTargetGatherer(o *Options, argocds *argoCDs, releases *releaseReader) *targetGatherer {
-	return &targetGatherer{argocds: argocds, releases: releases, resolver: o.Resolver, generators: o.Generators, build: evaluate.NewManifestBuilder(newBuildMemo(o)), repos: trackedRepositories{list: o.Repos}, knownInputs: o.KnownInputs, resolving: o.Resolving, now: o.Now, log: o.Log,
+	return &targetGatherer{argocds: argocds, releases: releases, resolver: o.Resolver, generators: o.Generators,
+		build: evaluate.NewManifestBuilder(newBuildMemo(o)), repos: trackedRepositories{list: o.Repos}, knownInputs: o.KnownInputs,
+		resolving: o.Resolving, now: o.Now, log: o.Log,
 		// Room for all: Snapshot.Generation goes on from the snapshot before.
 		snapshots:    newCache[string, *Snapshot](o.Caches, "snapshots", maxRepositories),
 		clusterFiles: newCache[string, clusterFile](o.Caches, "cluster_files", max(1, len(o.ArgoCDs))),
@@ -163,7 +165,8 @@ func loadPipelines(ctx context.Context, m *git.Mirror, tip string, last *Snapsho
 // findBaseline is that of the snapshot before where the pipeline files are older.
 func (tg *targetGatherer) findBaseline(ctx context.Context, s *Snapshot, p *pipeline.Pipeline, last *Snapshot) (string, error) {
 	m, before := s.Repo.Mirror, last.pipelineBefore(p.Name())
-	if before.TargetSet != nil && before.Baseline != last.PipelineCommit && reflect.DeepEqual(before.Spec.Carry, p.Spec.Carry) && history.SameRules(ctx, m, last.PipelineCommit, s.PipelineCommit) {
+	if before.TargetSet != nil && before.Baseline != last.PipelineCommit && reflect.DeepEqual(before.Spec.Carry, p.Spec.Carry) &&
+		history.SameRules(ctx, m, last.PipelineCommit, s.PipelineCommit) {
 		return before.Baseline, nil
 	}
 	return history.Baseline(ctx, m, p, s.PipelineCommit)
@@ -171,7 +174,8 @@ func (tg *targetGatherer) findBaseline(ctx context.Context, s *Snapshot, p *pipe
 
 // resolvePipeline resolves a pipeline at a commit and puts the last good targets in
 // force where it can't be.
-func (tg *targetGatherer) resolvePipeline(ctx context.Context, sur *inputCollector, p *pipeline.Pipeline, tip string, last *Snapshot) (*ResolvedPipeline, error) {
+func (tg *targetGatherer) resolvePipeline(ctx context.Context, sur *inputCollector, p *pipeline.Pipeline, tip string,
+	last *Snapshot) (*ResolvedPipeline, error) {
 	fl, err := tg.resolveTargets(ctx, sur, p, tip)
 	if err != nil {
 		return nil, err
@@ -202,7 +206,8 @@ const lastTargetsDepth = 20
 // lastGoodTargets finds the targets that are to stay in force for what can't be
 // resolved at tip: those of the snapshot before or, after a start, of the newest
 // commit at which the same could be. Empty: there are none that anybody knows of.
-func (tg *targetGatherer) lastGoodTargets(ctx context.Context, sur *inputCollector, p *pipeline.Pipeline, problems []appset.Problem, tip string, last *Snapshot) (*appset.TargetSet, error) {
+func (tg *targetGatherer) lastGoodTargets(ctx context.Context, sur *inputCollector, p *pipeline.Pipeline, problems []appset.Problem,
+	tip string, last *Snapshot) (*appset.TargetSet, error) {
 	if before := last.pipelineBefore(p.Name()); before.TargetSet != nil && reflect.DeepEqual(before.Spec, p.Spec) {
 		return before.TargetSet, nil
 	}
@@ -247,7 +252,8 @@ func sameTargets(a, b *Snapshot) bool {
 
 // resolveTargets resolves the ApplicationSets to a pipeline's targets. What can't be
 // resolved is among the set's problems, and no error of the run.
-func (tg *targetGatherer) resolveTargets(ctx context.Context, sur *inputCollector, p *pipeline.Pipeline, commit string) (*appset.TargetSet, error) {
+func (tg *targetGatherer) resolveTargets(ctx context.Context, sur *inputCollector, p *pipeline.Pipeline,
+	commit string) (*appset.TargetSet, error) {
 	var fl *appset.TargetSet
 	in, err := sur.collectInput(ctx, p, commit)
 	if err == nil {
@@ -257,7 +263,8 @@ func (tg *targetGatherer) resolveTargets(ctx context.Context, sur *inputCollecto
 		return nil, fmt.Errorf("resolve %s at %s: %w", p.Name(), commit, err)
 	}
 	if err != nil {
-		tg.log.Warn("the targets can't be resolved", zap.String("repository", sur.repo.ID), zap.String("pipeline", p.Name()), zap.Error(err))
+		tg.log.Warn("the targets can't be resolved", zap.String("repository", sur.repo.ID), zap.String("pipeline", p.Name()),
+			zap.Error(err))
 		fl = &appset.TargetSet{Problems: []appset.Problem{{File: p.File, Message: err.Error()}}}
 	}
 	return fl, nil
@@ -304,7 +311,8 @@ func newUnits(r *Repository, p *pipeline.Pipeline, fl *appset.TargetSet, bases m
 func reservedNameProblem(p *pipeline.Pipeline, fl *appset.TargetSet) []appset.Problem {
 	for i := range fl.Targets {
 		if t := &fl.Targets[i]; p.Spec.BatchesByEnvironment() && t.Component == promotion.BatchName {
-			return []appset.Problem{{File: p.File, Message: fmt.Sprintf("spec.component gives %s the component %q, which with batch: environment stands for all of them: call it something else", t.Name, promotion.BatchName)}}
+			return []appset.Problem{{File: p.File, Message: fmt.Sprintf("spec.component gives %s the component %q, which with batch: "+
+				"environment stands for all of them: call it something else", t.Name, promotion.BatchName)}}
 		}
 	}
 	return nil
@@ -312,7 +320,8 @@ func reservedNameProblem(p *pipeline.Pipeline, fl *appset.TargetSet) []appset.Pr
 
 // readBranchTips are the heads of the branches that pipelines' environments live on,
 // but the tracked one's; empty for a branch that isn't there.
-func readBranchTips[P interface{ EnvironmentBranches() []string }](ctx context.Context, r *Repository, pipes []P) (map[string]string, error) {
+func readBranchTips[P interface{ EnvironmentBranches() []string }](ctx context.Context, r *Repository,
+	pipes []P) (map[string]string, error) {
 	tips := map[string]string{}
 	for _, p := range pipes {
 		for _, branch := range p.EnvironmentBranches() {

@@ -26,7 +26,8 @@ func (eg *effectGatherer) answerChangedObjects(ctx context.Context, c *Component
 	for i := range env.Targets {
 		t, judged := &env.Targets[i], c.targetAt(env, at, i)
 		if judged == nil || c.findChild(env.Name, t.Name) != nil {
-			t.ChangedObjects = promotion.Unsure[[]promotion.Object]("it is an Application of an app of apps, whose manifests aren't compared")
+			t.ChangedObjects = promotion.Unsure[[]promotion.Object](
+				"it is an Application of an app of apps, whose manifests aren't compared")
 			continue
 		}
 		if err != nil {
@@ -56,7 +57,8 @@ func broughtImages(e *isolation.Effect, t *promotion.Target) []string {
 
 // commitEffects says what a commit did to the targets of an environment, by the
 // rules of today: nobody has changed what they read since, or it isn't requested.
-func (eg *effectGatherer) commitEffects(ctx context.Context, c *Evaluation, components []string, env, parent, commit string) ([]isolation.Effect, error) {
+func (eg *effectGatherer) commitEffects(ctx context.Context, c *Evaluation, components []string, env, parent,
+	commit string) ([]isolation.Effect, error) {
 	if parent == "" {
 		return nil, errors.New("there is no commit before it")
 	}

@@ -15,7 +15,8 @@ import (
 // targets or rules are others, whose targets read what changed, and who shares files
 // with those that read others than before. all says that it may be every unit.
 func (tg *targetGatherer) ChangedUnits(ctx context.Context, last, s *Snapshot) (units map[promotion.Unit]bool, all bool, err error) {
-	if last.PipelineErr != s.PipelineErr || last.NoPipelines != s.NoPipelines || len(last.Pipelines) != len(s.Pipelines) || len(last.BranchTips) != len(s.BranchTips) {
+	if last.PipelineErr != s.PipelineErr || last.NoPipelines != s.NoPipelines || len(last.Pipelines) != len(s.Pipelines) ||
+		len(last.BranchTips) != len(s.BranchTips) {
 		return nil, true, nil
 	}
 	units = map[promotion.Unit]bool{}
@@ -60,7 +61,8 @@ func compareTargets(before, p *ResolvedPipeline, units map[promotion.Unit]bool) 
 		return
 	}
 	for component, u := range p.Units {
-		if was := before.Units[component]; was == nil || !maps.EqualFunc(was.Envs, u.Envs, func(a, b *ResolvedEnv) bool { return a == b || reflect.DeepEqual(a, b) }) {
+		if was := before.Units[component]; was == nil || !maps.EqualFunc(was.Envs, u.Envs,
+			func(a, b *ResolvedEnv) bool { return a == b || reflect.DeepEqual(a, b) }) {
 			units[u.Unit] = true
 		}
 	}

@@ -24,7 +24,8 @@ const maxChildren = 200
 // findChildren finds the Applications that an environment's targets have among their
 // resources, and those that these have. overflown are the targets of which not all
 // could be taken.
-func (ag *argocdGatherer) findChildren(c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv) (children []childTarget, overflown []string) {
+func (ag *argocdGatherer) findChildren(c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv) (children []childTarget,
+	overflown []string) {
 	type parent struct {
 		target *appset.Target
 		label  string
@@ -75,8 +76,10 @@ func (a *argoCDs) deploysHere(t *appset.Target, app *verification.App) bool {
 
 // newChildTarget describes an Application by how it runs. Only what it has from the
 // environment's own branch can be told to be of a commit: the rest it has from its parent.
-func (ag *argocdGatherer) newChildTarget(c *ComponentEvaluation, env *promotion.Env, parent *appset.Target, app *verification.App, ref verification.ChildRef) appset.Target {
-	t := appset.Target{Name: ref.Name, Namespace: cmp.Or(ref.Namespace, app.Destination.Namespace, app.Namespace), ArgoCD: ag.argocds.ArgoCDOf(parent),
+func (ag *argocdGatherer) newChildTarget(c *ComponentEvaluation, env *promotion.Env, parent *appset.Target, app *verification.App,
+	ref verification.ChildRef) appset.Target {
+	t := appset.Target{Name: ref.Name, Namespace: cmp.Or(ref.Namespace, app.Destination.Namespace, app.Namespace),
+		ArgoCD:    ag.argocds.ArgoCDOf(parent),
 		Component: parent.Component, Environment: parent.Environment, Live: true}
 	live, err := ag.argocds.findApp(&t)
 	if err != nil || live == nil {
@@ -90,7 +93,8 @@ func (ag *argocdGatherer) newChildTarget(c *ComponentEvaluation, env *promotion.
 	for _, s := range live.Sources {
 		here := s.Chart == "" && slices.Contains([]string{"", "HEAD", env.Branch, "refs/heads/" + env.Branch}, s.TargetRevision) &&
 			slices.ContainsFunc(c.Snapshot.Repo.URLs, func(url string) bool { return appset.SameRepository(url, s.RepoURL) })
-		t.Sources = append(t.Sources, appset.Source{RepoURL: s.RepoURL, Path: s.Path, Chart: s.Chart, TargetRevision: s.TargetRevision, Ref: s.Ref, Here: here})
+		t.Sources = append(t.Sources, appset.Source{RepoURL: s.RepoURL, Path: s.Path, Chart: s.Chart, TargetRevision: s.TargetRevision,
+			Ref: s.Ref, Here: here})
 	}
 	return t
 }
@@ -102,7 +106,8 @@ func (ag *argocdGatherer) judgeChildren(l *targetLook, at *ResolvedEnv, isDone m
 	children, overflown := ag.findChildren(l.c, l.env, at)
 	for i := range l.env.Targets {
 		if t := &l.env.Targets[i]; slices.Contains(overflown, t.Name) {
-			t.Verdict = unjudged(verification.Unclear, fmt.Sprintf("there are more than %d Applications below it, and not all of them can be looked at", maxChildren))
+			t.Verdict = unjudged(verification.Unclear, fmt.Sprintf("there are more than %d Applications below it, and not all of them "+
+				"can be looked at", maxChildren))
 		}
 	}
 	l.c.children[l.env.Name] = children

@@ -24,7 +24,8 @@ import (
 func (ga *Gatherer) answerComposition(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, l promotion.FactRequest) error {
 	component := c.Facts.Unit.Component
 	out := promotion.Composition{Tip: env.Tip}
-	edits, refused := ga.composeMembers(ctx, c.Evaluation, env.Name, env.Tip, []promotion.Member{{Component: component, Release: l.Release}})
+	edits, refused := ga.composeMembers(ctx, c.Evaluation, env.Name, env.Tip,
+		[]promotion.Member{{Component: component, Release: l.Release}})
 	switch {
 	case refused[component] != "":
 		out.Refuse(refused[component])
@@ -83,7 +84,8 @@ func (ga *Gatherer) answerBatchRequest(ctx context.Context, ev *Evaluation, l pr
 
 // blameMembers finds the components whose own part reaches a target that
 // doesn't come along.
-func (ga *Gatherer) blameMembers(ctx context.Context, ev *Evaluation, env *promotion.Env, members []promotion.Member) (map[string]string, error) {
+func (ga *Gatherer) blameMembers(ctx context.Context, ev *Evaluation, env *promotion.Env,
+	members []promotion.Member) (map[string]string, error) {
 	out := map[string]string{}
 	for _, m := range members {
 		part, refused := ga.composeMembers(ctx, ev, env.Name, env.Tip, []promotion.Member{m})
@@ -103,7 +105,8 @@ func (ga *Gatherer) blameMembers(ctx context.Context, ev *Evaluation, env *promo
 
 // composeMembers composes the releases of components on a commit, one after the other.
 // refused says why a component's own part can't be made.
-func (ga *Gatherer) composeMembers(ctx context.Context, ev *Evaluation, env, base string, members []promotion.Member) (edits []fieldedit.Edit, refused map[string]string) {
+func (ga *Gatherer) composeMembers(ctx context.Context, ev *Evaluation, env, base string,
+	members []promotion.Member) (edits []fieldedit.Edit, refused map[string]string) {
 	m := ev.Snapshot.Repo.Mirror
 	tree := m.Tree(base)
 	refused = map[string]string{}
@@ -120,7 +123,8 @@ func (ga *Gatherer) composeMembers(ctx context.Context, ev *Evaluation, env, bas
 		}
 		part, err := ga.composePart(ctx, ev, at, base, p.Release)
 		if err == nil && slices.ContainsFunc(part, func(e fieldedit.Edit) bool { return edited[e.File] }) {
-			part, err = composeOnto(fieldedit.Apply(tree, edits), at.Overlay(ev.Pipeline.Pipeline), ev.contents[p.Release], wholeFileReader(ctx, m, base))
+			part, err = composeOnto(fieldedit.Apply(tree, edits), at.Overlay(ev.Pipeline.Pipeline), ev.contents[p.Release],
+				wholeFileReader(ctx, m, base))
 		}
 		if err != nil {
 			refused[p.Component] = err.Error()
@@ -140,13 +144,14 @@ func (ga *Gatherer) composeMembers(ctx context.Context, ev *Evaluation, env, bas
 // newComposedParts makes an empty cache of what releases change on commits. Every look at an open
 // promotion compares its head with that.
 func newComposedParts(group *cache.Group) *cache.Cache[string, []fieldedit.Edit] {
-	return cache.New(group, cache.Options[string, []fieldedit.Edit]{Name: "compositions", Entries: maxEnvironments, Bytes: maxComposedBytes, Size: func(key string, edits []fieldedit.Edit) int64 {
-		size := len(key)
-		for i := range edits {
-			size += len(edits[i].Before) + len(edits[i].After)
-		}
-		return int64(size)
-	}})
+	return cache.New(group, cache.Options[string, []fieldedit.Edit]{Name: "compositions", Entries: maxEnvironments, Bytes: maxComposedBytes,
+		Size: func(key string, edits []fieldedit.Edit) int64 {
+			size := len(key)
+			for i := range edits {
+				size += len(edits[i].Before) + len(edits[i].After)
+			}
+			return int64(size)
+		}})
 }
 
 // maxComposedBytes bounds the files before and after that are remembered.
@@ -158,7 +163,8 @@ func (ga *Gatherer) composePart(ctx context.Context, ev *Evaluation, at *Resolve
 	r := ev.Snapshot.Repo
 	key := strings.Join([]string{r.ID, base, release, ev.Pipeline.locationOf(at).key}, "|")
 	return ga.composed.GetOrLoad(key, func() ([]fieldedit.Edit, error) {
-		return composeOnto(r.Mirror.Tree(base), at.Overlay(ev.Pipeline.Pipeline), ev.contents[release], wholeFileReader(ctx, r.Mirror, base))
+		return composeOnto(r.Mirror.Tree(base), at.Overlay(ev.Pipeline.Pipeline), ev.contents[release],
+			wholeFileReader(ctx, r.Mirror, base))
 	})
 }
 
@@ -243,7 +249,8 @@ func (ga *Gatherer) answerRestore(ctx context.Context, c *ComponentEvaluation, e
 }
 
 // composeRevert composes onto a base what takes back what landed with a commit.
-func (ga *Gatherer) composeRevert(ctx context.Context, ev *Evaluation, env string, members []promotion.Member, commit, base string) ([]fieldedit.Edit, error) {
+func (ga *Gatherer) composeRevert(ctx context.Context, ev *Evaluation, env string, members []promotion.Member, commit,
+	base string) ([]fieldedit.Edit, error) {
 	m := ev.Snapshot.Repo.Mirror
 	info, err := m.Commit(ctx, commit)
 	if err != nil {
@@ -301,7 +308,8 @@ func (ga *Gatherer) answerBlame(ctx context.Context, c *ComponentEvaluation, env
 // addChangesOn adds the commits of one branch. On the environment's own they are
 // those after what landed; on another, which what landed isn't on, those that
 // are no older.
-func (ga *Gatherer) addChangesOn(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, l BranchHead, ix *lazyIndex, changed map[string][]string) error {
+func (ga *Gatherer) addChangesOn(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, l BranchHead, ix *lazyIndex,
+	changed map[string][]string) error {
 	m, landed, at := c.Snapshot.Repo.Mirror, env.Landed.Value, c.Unit.Envs[env.Name]
 	own := l.Branch == env.Branch
 	q := git.LogQuery{From: l.Commit, FirstParent: true, Limit: originDepth}
@@ -360,7 +368,8 @@ type ReachedTarget struct {
 
 // Reach says which targets edits on a commit of an environment's branch reach and which of the
 // pipeline's other targets they don't; for the pull request's body. components are those that move.
-func (ga *Gatherer) Reach(ctx context.Context, c *Evaluation, components []string, env, base string, edits []fieldedit.Edit) (reached []ReachedTarget, unaffected []appset.Target, err error) {
+func (ga *Gatherer) Reach(ctx context.Context, c *Evaluation, components []string, env, base string,
+	edits []fieldedit.Edit) (reached []ReachedTarget, unaffected []appset.Target, err error) {
 	readers, err := c.Pipeline.AffectedReaders(ctx, c.Snapshot.BranchFor(c.Pipeline.Pipeline, env).Branch, editedFiles(edits))
 	if err != nil {
 		return nil, nil, err

@@ -33,7 +33,8 @@ import (
 // What was merged before there were such records stays as it was found then, as long as the store has that.
 func (ga *Gatherer) isComposedLanding(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, own *pullRecord) (bool, error) {
 	if slices.ContainsFunc(env.History, func(a promotion.Arrival) bool {
-		return a.Commit == own.PR.MergeCommit && a.Release == env.Release.Value.ID && (a.By == promotion.ByPromotion || a.By == promotion.ByRevert)
+		return a.Commit == own.PR.MergeCommit && a.Release == env.Release.Value.ID &&
+			(a.By == promotion.ByPromotion || a.By == promotion.ByRevert)
 	}) {
 		return true, nil
 	}

@@ -67,7 +67,8 @@ func (t *targetLook) noteTreeError(err error) {
 
 // unhealthyAtFirst is what is known of a target's unhealthy resources before anybody asks
 // for them, which only a decision about a degraded one does.
-func (ag *argocdGatherer) unhealthyAtFirst(t *appset.Target, app *verification.App, v *verification.Verdict) promotion.Known[[]verification.Resource] {
+func (ag *argocdGatherer) unhealthyAtFirst(t *appset.Target, app *verification.App,
+	v *verification.Verdict) promotion.Known[[]verification.Resource] {
 	switch {
 	case app != nil && v.State == verification.Degraded && ag.argocds.byName[ag.argocds.ArgoCDOf(t)].Trees != nil:
 		return promotion.Known[[]verification.Resource]{}
@@ -82,7 +83,8 @@ func (ag *argocdGatherer) unhealthyAtFirst(t *appset.Target, app *verification.A
 // lookForAbsent finds out whether a target that was done with what landed, or has drifted,
 // lacks a resource, where its Application doesn't say so; nil when it doesn't, or that
 // can't be told.
-func (ag *argocdGatherer) lookForAbsent(l *targetLook, t *appset.Target, app *verification.App, v *verification.Verdict, mem *verification.Memory) *verification.App {
+func (ag *argocdGatherer) lookForAbsent(l *targetLook, t *appset.Target, app *verification.App, v *verification.Verdict,
+	mem *verification.Memory) *verification.App {
 	trees := ag.argocds.byName[ag.argocds.ArgoCDOf(t)].Trees
 	if app == nil || trees == nil || mem.Done.IsZero() && v.Drift == nil || !app.MayLackResource() {
 		return nil
@@ -98,9 +100,11 @@ func (ag *argocdGatherer) lookForAbsent(l *targetLook, t *appset.Target, app *ve
 // lookForInconclusive finds out whether an analysis without a result is what a target waits
 // for, where its Application doesn't say so; nil when it isn't, or that can't be told. Before a
 // target is done with what landed, an Unknown one waits for that, whatever its analyses say.
-func (ag *argocdGatherer) lookForInconclusive(l *targetLook, t *appset.Target, app *verification.App, v *verification.Verdict, mem *verification.Memory) *verification.App {
+func (ag *argocdGatherer) lookForInconclusive(l *targetLook, t *appset.Target, app *verification.App, v *verification.Verdict,
+	mem *verification.Memory) *verification.App {
 	trees := ag.argocds.byName[ag.argocds.ArgoCDOf(t)].Trees
-	if app == nil || trees == nil || v.State != verification.Suspended && (v.State != verification.Unclear || mem.Done.IsZero()) || !app.MayBeInconclusive() {
+	if app == nil || trees == nil || v.State != verification.Suspended && (v.State != verification.Unclear || mem.Done.IsZero()) ||
+		!app.MayBeInconclusive() {
 		return nil
 	}
 	list, err := trees.UnhealthyResources(l.treesContext(), app)
@@ -114,9 +118,11 @@ func (ag *argocdGatherer) lookForInconclusive(l *targetLook, t *appset.Target, a
 // lookForUnchecked finds out which resources of a target have no health check, where its
 // environment asks for them, its Application doesn't say it, and nothing else keeps it from
 // being verified; nil where it isn't asked or nobody can tell.
-func (ag *argocdGatherer) lookForUnchecked(l *targetLook, t *appset.Target, app *verification.App, e *verification.Expect, v *verification.Verdict) *verification.App {
+func (ag *argocdGatherer) lookForUnchecked(l *targetLook, t *appset.Target, app *verification.App, e *verification.Expect,
+	v *verification.Verdict) *verification.App {
 	trees := ag.argocds.byName[ag.argocds.ArgoCDOf(t)].Trees
-	if app == nil || trees == nil || !e.Limits.RequireHealthChecks || !app.HealthInTree || app.UncheckedKnown || v.State != verification.Failed || !verification.WasHealthy(app) {
+	if app == nil || trees == nil || !e.Limits.RequireHealthChecks || !app.HealthInTree || app.UncheckedKnown ||
+		v.State != verification.Failed || !verification.WasHealthy(app) {
 		return nil
 	}
 	unchecked, err := trees.UncheckedResources(l.treesContext(), app)

@@ -23,8 +23,9 @@ type decodedRows[V any] struct {
 
 // newDecodedRows makes an empty one; complete works out what depends on nothing but the row.
 func newDecodedRows[V any](group *cache.Group, name string, complete func(*V)) decodedRows[V] {
-	return decodedRows[V]{complete: complete, known: cache.New(group, cache.Options[string, V]{Name: name, Entries: maxDecodedRows, Bytes: maxDecodedBytes,
-		Size: func(data string, _ V) int64 { return 2 * int64(len(data)) }})}
+	return decodedRows[V]{complete: complete, known: cache.New(group, cache.Options[string, V]{Name: name, Entries: maxDecodedRows,
+		Bytes: maxDecodedBytes,
+		Size:  func(data string, _ V) int64 { return 2 * int64(len(data)) }})}
 }
 
 func (d decodedRows[V]) decode(data []byte) (V, error) {

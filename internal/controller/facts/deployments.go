@@ -42,7 +42,8 @@ func (s *StoredDeployments) Put(env string, changed StoredDeployment, keep func(
 	all := slices.DeleteFunc((*s)[env], func(k StoredDeployment) bool { return k.Commit == changed.Commit })
 	all = append(all, changed)
 	(*s)[env] = slices.DeleteFunc(all, func(k StoredDeployment) bool {
-		over := k.State == promotion.DeploymentFailure || k.State == promotion.DeploymentError || k.State == promotion.DeploymentInactive || k.Refused != ""
+		over := k.State == promotion.DeploymentFailure || k.State == promotion.DeploymentError || k.State == promotion.DeploymentInactive ||
+			k.Refused != ""
 		return over && !keep(k.Commit)
 	})
 }

@@ -70,7 +70,8 @@ func (eg *effectGatherer) Difference(ctx context.Context, r *Repository, u promo
 	}
 	p, ua := s.Unit(u)
 	if ua == nil || ua.Envs[env] == nil {
-		return nil, newNoDifference("the pipeline %s has no component %s in %s any more, so its manifests can't be rendered", u.Pipeline, u.Component, env)
+		return nil, newNoDifference("the pipeline %s has no component %s in %s any more, so its manifests can't be rendered", u.Pipeline,
+			u.Component, env)
 	}
 	e, err := eg.pulls.findCachedPull(ctx, r, pull)
 	if err != nil {
@@ -94,7 +95,8 @@ func (eg *effectGatherer) Difference(ctx context.Context, r *Repository, u promo
 }
 
 // openDifference compares an open pull request's head with its base.
-func (eg *effectGatherer) openDifference(ctx context.Context, c *Evaluation, components []string, env string, pr *forge.PullRequest) (*Difference, error) {
+func (eg *effectGatherer) openDifference(ctx context.Context, c *Evaluation, components []string, env string,
+	pr *forge.PullRequest) (*Difference, error) {
 	r := c.Snapshot.Repo
 	seen, ok := eg.inspectedHeads.Get(detailKey(r, pr.Number))
 	switch {
@@ -150,7 +152,8 @@ func editedFiles(edits []fieldedit.Edit) []string {
 // before. Both are of the environment's branch's history. They are resolved with the
 // rules, the live objects and the other repositories of today: those of then
 // are not in Git.
-func (eg *effectGatherer) landedDifference(ctx context.Context, c *Evaluation, components []string, env string, pr *forge.PullRequest) (*Difference, error) {
+func (eg *effectGatherer) landedDifference(ctx context.Context, c *Evaluation, components []string, env string,
+	pr *forge.PullRequest) (*Difference, error) {
 	m, commit := c.Snapshot.Repo.Mirror, pr.MergeCommit
 	line := c.Snapshot.BranchFor(c.Pipeline.Pipeline, env)
 	on := false
@@ -161,7 +164,8 @@ func (eg *effectGatherer) landedDifference(ctx context.Context, c *Evaluation, c
 		}
 	}
 	if !on {
-		return nil, newNoDifference("#%d was merged as %s, which is not on %s: it was rewritten, or has not been fetched yet", pr.Number, describeCommit(commit), line.Branch)
+		return nil, newNoDifference("#%d was merged as %s, which is not on %s: it was rewritten, or has not been fetched yet", pr.Number,
+			describeCommit(commit), line.Branch)
 	}
 	info, err := m.Commit(ctx, commit)
 	if err != nil {
@@ -175,7 +179,8 @@ func (eg *effectGatherer) landedDifference(ctx context.Context, c *Evaluation, c
 		return nil, err
 	}
 	if len(out.Files) > maxComparedFiles {
-		return nil, newNoDifference("%s changes %d files; at most %d are compared", describeCommit(commit), len(out.Files), maxComparedFiles)
+		return nil, newNoDifference("%s changes %d files; at most %d are compared", describeCommit(commit), len(out.Files),
+			maxComparedFiles)
 	}
 	limited, cancel := eg.withEditTimeout(ctx)
 	defer cancel()

@@ -110,34 +110,39 @@ func ranOutOfTime(ctx context.Context, err error) bool {
 // WhyNotIsolated says why edits on a commit, for an environment of some
 // components, must not be made: which targets outside it they change. "" is the
 // proof that there are none.
-func (eg *effectGatherer) WhyNotIsolated(ctx context.Context, c *Evaluation, components []string, env, base string, edits []fieldedit.Edit) (string, error) {
+func (eg *effectGatherer) WhyNotIsolated(ctx context.Context, c *Evaluation, components []string, env, base string,
+	edits []fieldedit.Edit) (string, error) {
 	for _, e := range edits {
 		if pipeline.IsPipelinePath(e.File) {
 			return fmt.Sprintf("%s is the pipeline's own file: a promotion never changes the rules", e.File), nil
 		}
 	}
-	late := fmt.Sprintf("that no target outside %s depends on it could not be shown within %s; it is tried again, within the hour at the latest", env, editTimeout)
-	j, err := eg.judgeEdit(ctx, c, components, env, base, edits, late, func(ctx context.Context, edit *isolation.Edit) (j judgement, err error) {
-		if j.why, err = eg.renderer.WhyNotIsolated(ctx, edit); j.why != "" {
-			j.why += "; a promotion may only edit what no target outside " + env + " depends on"
-		}
-		return j, err
-	})
+	late := fmt.Sprintf("that no target outside %s depends on it could not be shown within %s; it is tried again, within the hour at the "+
+		"latest", env, editTimeout)
+	j, err := eg.judgeEdit(ctx, c, components, env, base, edits, late,
+		func(ctx context.Context, edit *isolation.Edit) (j judgement, err error) {
+			if j.why, err = eg.renderer.WhyNotIsolated(ctx, edit); j.why != "" {
+				j.why += "; a promotion may only edit what no target outside " + env + " depends on"
+			}
+			return j, err
+		})
 	return j.why, err
 }
 
 // Effects says what edits on a commit do to the targets of an environment of
 // the components. An error says for people why that isn't known; then and only
 // then there are no effects.
-func (eg *effectGatherer) Effects(ctx context.Context, c *Evaluation, components []string, env, base string, edits []fieldedit.Edit) ([]isolation.Effect, error) {
+func (eg *effectGatherer) Effects(ctx context.Context, c *Evaluation, components []string, env, base string,
+	edits []fieldedit.Edit) ([]isolation.Effect, error) {
 	if len(edits) == 0 || base == "" {
 		return nil, errors.New("its head is not what Liftlock composed")
 	}
 	const late = "rendering took longer than %s; it is tried again, within the hour at the latest"
-	j, err := eg.judgeEdit(ctx, c, components, env, base, edits, fmt.Sprintf(late, editTimeout), func(ctx context.Context, edit *isolation.Edit) (j judgement, err error) {
-		j.effects, err = eg.renderer.Effects(ctx, edit)
-		return j, err
-	})
+	j, err := eg.judgeEdit(ctx, c, components, env, base, edits, fmt.Sprintf(late, editTimeout),
+		func(ctx context.Context, edit *isolation.Edit) (j judgement, err error) {
+			j.effects, err = eg.renderer.Effects(ctx, edit)
+			return j, err
+		})
 	if err == nil && j.why != "" {
 		err = errors.New(j.why)
 	}
@@ -147,7 +152,8 @@ func (eg *effectGatherer) Effects(ctx context.Context, c *Evaluation, components
 // regenerated are the targets of an environment of the components whose Applications edits on a commit
 // change: no reading of files tells, as an ApplicationSet is nobody's. An error says for people why that
 // isn't known.
-func (eg *effectGatherer) regenerated(ctx context.Context, c *Evaluation, components []string, env, base string, edits []fieldedit.Edit) ([]isolation.Regenerated, error) {
+func (eg *effectGatherer) regenerated(ctx context.Context, c *Evaluation, components []string, env, base string,
+	edits []fieldedit.Edit) ([]isolation.Regenerated, error) {
 	var files []string
 	created := false
 	for _, e := range edits {
@@ -161,7 +167,8 @@ func (eg *effectGatherer) regenerated(ctx context.Context, c *Evaluation, compon
 	if !changes || base == "" || len(edits) == 0 {
 		return nil, nil
 	}
-	late := fmt.Sprintf("whose Applications it changes could not be worked out within %s; it is tried again, within the hour at the latest", editTimeout)
+	late := fmt.Sprintf("whose Applications it changes could not be worked out within %s; it is tried again, within the hour at the latest",
+		editTimeout)
 	j, err := eg.judgeEdit(ctx, c, components, env, base, edits, late, func(_ context.Context, edit *isolation.Edit) (judgement, error) {
 		return judgement{regenerated: edit.ListRegenerated()}, nil
 	})
@@ -173,7 +180,8 @@ func (eg *effectGatherer) regenerated(ctx context.Context, c *Evaluation, compon
 
 // judgeEdit gives what is known of an edit, or finds it out. Errors are not kept, but
 // running out of time is, for a while: late says so.
-func (eg *effectGatherer) judgeEdit(ctx context.Context, c *Evaluation, components []string, env, base string, edits []fieldedit.Edit, late string,
+func (eg *effectGatherer) judgeEdit(ctx context.Context, c *Evaluation, components []string, env, base string, edits []fieldedit.Edit,
+	late string,
 	judge func(context.Context, *isolation.Edit) (judgement, error)) (judgement, error) {
 	question := fmt.Sprintf("%s %d", late, eg.externals.currentVersion(ctx))
 	key, err := hashJudgementInputs(ctx, c, components, env, base, edits, question)
@@ -204,7 +212,8 @@ func (eg *effectGatherer) judgeEdit(ctx context.Context, c *Evaluation, componen
 
 // hashJudgementInputs writes down what an edit's effect depends on: the files, not the
 // commit that has them; the rules; and what of the world isn't in Git.
-func hashJudgementInputs(ctx context.Context, c *Evaluation, components []string, env, base string, edits []fieldedit.Edit, question string) (judgementKey, error) {
+func hashJudgementInputs(ctx context.Context, c *Evaluation, components []string, env, base string, edits []fieldedit.Edit,
+	question string) (judgementKey, error) {
 	tree, err := c.Snapshot.Repo.Mirror.TreeHash(ctx, base, "")
 	if err != nil {
 		return judgementKey{}, err
@@ -213,7 +222,8 @@ func hashJudgementInputs(ctx context.Context, c *Evaluation, components []string
 	for _, p := range c.Snapshot.Pipelines {
 		rules = append(rules, p.Pipeline)
 	}
-	raw, err := json.Marshal([]any{question, c.Unit.Repo, c.Unit.Pipeline, components, env, tree, c.Snapshot.Generation, rules, c.Snapshot.otherBranches(c.Snapshot.BranchFor(c.Pipeline.Pipeline, env))})
+	raw, err := json.Marshal([]any{question, c.Unit.Repo, c.Unit.Pipeline, components, env, tree, c.Snapshot.Generation, rules,
+		c.Snapshot.otherBranches(c.Snapshot.BranchFor(c.Pipeline.Pipeline, env))})
 	if err != nil {
 		return judgementKey{}, fmt.Errorf("write down what an edit is judged by: %w", err)
 	}
@@ -228,7 +238,8 @@ func hashJudgementInputs(ctx context.Context, c *Evaluation, components []string
 
 // buildEdit gathers what an edit is judged by: the tree and the targets without it
 // and with it. why says for people that it can't be.
-func (eg *effectGatherer) buildEdit(ctx context.Context, c *Evaluation, components []string, env, base string, edits []fieldedit.Edit) (out *isolation.Edit, why string, err error) {
+func (eg *effectGatherer) buildEdit(ctx context.Context, c *Evaluation, components []string, env, base string,
+	edits []fieldedit.Edit) (out *isolation.Edit, why string, err error) {
 	m, line := c.Snapshot.Repo.Mirror, c.Snapshot.BranchFor(c.Pipeline.Pipeline, env)
 	after, err := CommitEdits(ctx, m, base, edits, "What an edit would change. No branch ever has this commit.")
 	if err != nil {
@@ -279,7 +290,8 @@ func (eg *effectGatherer) buildEdit(ctx context.Context, c *Evaluation, componen
 // manifests only when they are needed: then the resolver keeps none of them.
 // Where it isn't the tracked branch, the ApplicationSets are the tracked one's.
 // The IDs of those that belong to the environment of the components go into mine.
-func (eg *effectGatherer) resolveAt(ctx context.Context, c *Evaluation, components []string, env string, at BranchHead, whole bool, mine map[string]bool) (isolation.Resolution, error) {
+func (eg *effectGatherer) resolveAt(ctx context.Context, c *Evaluation, components []string, env string, at BranchHead, whole bool,
+	mine map[string]bool) (isolation.Resolution, error) {
 	w := isolation.ResolutionAt(c.Snapshot.Repo.Mirror.Tree, at.Commit, c.Snapshot.otherCommits(at))
 	sur := eg.targets.newInputCollector(c.Snapshot.Repo)
 	for _, p := range c.Snapshot.Pipelines {

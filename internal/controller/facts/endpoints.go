@@ -27,7 +27,8 @@ const (
 // EndpointSource asks endpoints by their names; Endpoints of internal/controller/gateclient
 // is one, and says what the results mean.
 type EndpointSource interface {
-	Call(ctx context.Context, name, path string, every, timeout time.Duration, r policies.EndpointRequest) (a policies.EndpointAnswer, again time.Time, err error)
+	Call(ctx context.Context, name, path string, every, timeout time.Duration, r policies.EndpointRequest) (a policies.EndpointAnswer,
+		again time.Time, err error)
 }
 
 // endpointState is what is kept of one request, which may be sent many times: in the store
@@ -70,7 +71,8 @@ var endpointRequests = record.Declare[record.InPull, bool](record.Declaration{
 
 // endpointID names a request: the same for the same release, environment and head.
 func endpointID(u promotion.Unit, env string, p *promotion.Pull, h *policies.HTTP) string {
-	sum := sha256.Sum256([]byte(strings.Join([]string{u.Repo, u.Pipeline, u.Component, env, fmt.Sprint(p.Number), p.Release, p.Head, h.Endpoint, h.Path}, "\x00")))
+	sum := sha256.Sum256([]byte(strings.Join([]string{u.Repo, u.Pipeline, u.Component, env, fmt.Sprint(p.Number), p.Release, p.Head,
+		h.Endpoint, h.Path}, "\x00")))
 	return hex.EncodeToString(sum[:16])
 }
 
@@ -120,7 +122,8 @@ func (e *endpointState) forgetFuture(now time.Time) {
 var (
 	ErrNoRequest     = errors.New("no open promotion waits for an answer to this request; it may not be known yet, or not any more")
 	ErrStaleCallback = errors.New("something newer is known: sign an answer anew, at a later second")
-	ErrFinal         = errors.New("it has failed, which is final for this head of the pull request; a new head is a new request, and /liftlock retry asks again")
+	ErrFinal         = errors.New("it has failed, which is final for this head of the pull request; a new head is a new request, and " +
+		"/liftlock retry asks again")
 )
 
 // applyCallback takes in a callback that was signed at a.At. The same one again changes
@@ -215,14 +218,16 @@ func (ga *Gatherer) endpointFacts(ctx context.Context, c *ComponentEvaluation, e
 		if err := ga.callEndpoint(ctx, c, env, p, g.HTTP, &s, &reading); err != nil {
 			return err
 		}
-		reading.Answered, reading.Outcome, reading.Reason, reading.At, reading.Until = !s.CalledAt.IsZero(), s.Outcome, s.Reason, s.At, s.Until
+		reading.Answered, reading.Outcome, reading.Reason, reading.At, reading.Until = !s.CalledAt.IsZero(), s.Outcome, s.Reason,
+			s.At, s.Until
 		p.Review.Endpoints = append(p.Review.Endpoints, reading)
 	}
 	return nil
 }
 
 // callEndpoint asks where it is time, and takes the answer in. The error is the context's.
-func (ga *Gatherer) callEndpoint(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, p *promotion.Pull, h *policies.HTTP, s *endpointState, r *policies.EndpointReading) error {
+func (ga *Gatherer) callEndpoint(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, p *promotion.Pull, h *policies.HTTP,
+	s *endpointState, r *policies.EndpointReading) error {
 	now := c.Facts.Now
 	r.NextAt = s.NextAt
 	expired := s.Outcome == policies.Pass && !now.Before(s.At.Add(h.MaxAge)) && s.CalledAt.Before(s.At.Add(h.MaxAge))
@@ -246,11 +251,14 @@ func (ga *Gatherer) callEndpoint(ctx context.Context, c *ComponentEvaluation, en
 		return nil
 	}
 	c.endpointCalls++
-	request := policies.EndpointRequest{ID: s.ID, Repository: c.Facts.Unit.Repo, Pipeline: c.Facts.Unit.Pipeline, Environment: env.Name, Component: c.Facts.Unit.Component,
-		Release: p.Review.Promotion.Release, Pull: int64(p.Number), PullURL: p.URL, Head: p.Head, Targets: []policies.Target{}, Attempt: s.Attempts + 1}
+	request := policies.EndpointRequest{ID: s.ID, Repository: c.Facts.Unit.Repo, Pipeline: c.Facts.Unit.Pipeline, Environment: env.Name,
+		Component: c.Facts.Unit.Component,
+		Release:   p.Review.Promotion.Release, Pull: int64(p.Number), PullURL: p.URL, Head: p.Head, Targets: []policies.Target{},
+		Attempt: s.Attempts + 1}
 	if at := c.Unit.Envs[env.Name]; at != nil {
 		for i := range at.Targets {
-			request.Targets = append(request.Targets, policies.Target{Name: at.Targets[i].Name, Cluster: ga.ClusterOf(&at.Targets[i]), Namespace: at.Targets[i].DestNS})
+			request.Targets = append(request.Targets, policies.Target{Name: at.Targets[i].Name, Cluster: ga.ClusterOf(&at.Targets[i]),
+				Namespace: at.Targets[i].DestNS})
 		}
 	}
 	record := EndpointRecord{state: *s, pull: record.OfPull(c.Facts.Unit.Repo, p.Number)}

@@ -49,13 +49,14 @@ type ComponentEvaluation struct {
 	Facts promotion.ComponentFacts
 	Unit  *ResolvedUnit
 
-	Observations       []store.Observation          // verification memories that changed, to be written with the run
-	Soaks              []store.Arrival              // arrivals whose soak went on, likewise
-	Metrics            []MetricRecord               // what Prometheus servers answered, likewise
-	Endpoints          []EndpointRecord             // what endpoints said, likewise
-	Ungated            []UngatedMerge               // promotions that were merged by hand past their gates, likewise
-	Merges             []store.Audit                // that were just seen and are not on record yet
-	FetchRequests      map[string][]string          // by the repository's ID: what Argo CD reports and Git doesn't know yet, mostly revisions
+	Observations []store.Observation // verification memories that changed, to be written with the run
+	Soaks        []store.Arrival     // arrivals whose soak went on, likewise
+	Metrics      []MetricRecord      // what Prometheus servers answered, likewise
+	Endpoints    []EndpointRecord    // what endpoints said, likewise
+	Ungated      []UngatedMerge      // promotions that were merged by hand past their gates, likewise
+	Merges       []store.Audit       // that were just seen and are not on record yet
+	// by the repository's ID: what Argo CD reports and Git doesn't know yet, mostly revisions
+	FetchRequests      map[string][]string
 	UnreachableArgoCDs []string                     // the Argo CDs that can't be asked about targets of the component
 	TargetLabels       map[string]map[string]string // of the targets' Applications as they were seen last, by the targets' ID
 	restored           map[string][]fieldedit.Edit  // what reverts what landed, by environment
@@ -259,11 +260,14 @@ func (ga *Gatherer) MovedBranches(ctx context.Context, ev *Evaluation, env strin
 // newEvaluation has of the facts only what a snapshot says of the pipeline's
 // environments.
 func (ga *Gatherer) newEvaluation(s *Snapshot, p *ResolvedPipeline, u promotion.Unit) *Evaluation {
-	ev := &Evaluation{Unit: u, Snapshot: s, Pipeline: p, Now: ga.opts.Now(), OpenPulls: map[int]*OpenPull{}, branchHeads: map[string]string{},
-		contents: map[string]fieldedit.Release{}, compositions: map[string]map[string]promotion.Composition{}, edits: map[editKey][]fieldedit.Edit{}, fieldOwners: map[fieldKey]string{}}
+	ev := &Evaluation{Unit: u, Snapshot: s, Pipeline: p, Now: ga.opts.Now(), OpenPulls: map[int]*OpenPull{},
+		branchHeads: map[string]string{},
+		contents:    map[string]fieldedit.Release{}, compositions: map[string]map[string]promotion.Composition{},
+		edits: map[editKey][]fieldedit.Edit{}, fieldOwners: map[fieldKey]string{}}
 	for _, spec := range p.TopologicalOrder() {
 		line := s.BranchFor(p.Pipeline, spec.Name)
-		ev.envs = append(ev.envs, promotion.Env{Name: spec.Name, Branch: line.Branch, Tip: line.Commit, Spec: *spec, Gates: ga.Gates(spec), Floor: ga.opts.Floor(spec.Name, nil)})
+		ev.envs = append(ev.envs, promotion.Env{Name: spec.Name, Branch: line.Branch, Tip: line.Commit, Spec: *spec, Gates: ga.Gates(spec),
+			Floor: ga.opts.Floor(spec.Name, nil)})
 	}
 	components := []string{u.Component}
 	if s.IsBatch(u) {
@@ -271,7 +275,8 @@ func (ga *Gatherer) newEvaluation(s *Snapshot, p *ResolvedPipeline, u promotion.
 	}
 	for _, component := range components {
 		unit := p.Units[component]
-		c := &ComponentEvaluation{Evaluation: ev, Unit: unit, restored: map[string][]fieldedit.Edit{}, children: map[string][]childTarget{}, Facts: ev.newComponentFacts(unit.Unit)}
+		c := &ComponentEvaluation{Evaluation: ev, Unit: unit, restored: map[string][]fieldedit.Edit{}, children: map[string][]childTarget{},
+			Facts: ev.newComponentFacts(unit.Unit)}
 		c.Facts.Problems = p.ProblemsOf(component)
 		for i := range c.Facts.Envs {
 			c.Facts.Envs[i].Compositions = map[string]promotion.Composition{}
@@ -282,7 +287,8 @@ func (ga *Gatherer) newEvaluation(s *Snapshot, p *ResolvedPipeline, u promotion.
 }
 
 func (ev *Evaluation) newComponentFacts(u promotion.Unit) promotion.ComponentFacts {
-	return promotion.ComponentFacts{Now: ev.Now, Unit: u, Pipeline: ev.Pipeline.Pipeline, PipelineErr: ev.Snapshot.PipelineErr, Tip: ev.Snapshot.Commit, Envs: slices.Clone(ev.envs)}
+	return promotion.ComponentFacts{Now: ev.Now, Unit: u, Pipeline: ev.Pipeline.Pipeline, PipelineErr: ev.Snapshot.PipelineErr,
+		Tip: ev.Snapshot.Commit, Envs: slices.Clone(ev.envs)}
 }
 
 // IsBatch says that the unit is all components of its pipeline.

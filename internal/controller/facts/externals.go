@@ -82,7 +82,8 @@ const (
 // NewExternalFiles makes it. charts gives charts; nil: there are none.
 func NewExternalFiles(sources []ReadOnlySource, charts render.OpenExternal, now func() time.Time) *ExternalFiles {
 	return &ExternalFiles{sources: sources, charts: charts, now: now, tracked: func() []*Repository { return nil },
-		fetched: map[string]fetchedSource{}, fetching: map[string]*sync.Mutex{}, tags: map[render.External]foundTag{}, opened: map[render.External]openedExternal{}}
+		fetched: map[string]fetchedSource{}, fetching: map[string]*sync.Mutex{}, tags: map[render.External]foundTag{},
+		opened: map[render.External]openedExternal{}}
 }
 
 // GivenExternalFiles has renderings read what a function gives, and nothing else.

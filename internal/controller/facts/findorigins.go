@@ -50,7 +50,8 @@ func (g *gitGatherer) FindOrigins(ctx context.Context, s *Snapshot) (order map[s
 }
 
 // findOriginsOn finds those of one pipeline's environments that live on a branch.
-func (g *gitGatherer) findOriginsOn(ctx context.Context, s *Snapshot, p *ResolvedPipeline, at BranchHead, ours map[promotion.Member][]git.CommitInfo, order map[string]int64) error {
+func (g *gitGatherer) findOriginsOn(ctx context.Context, s *Snapshot, p *ResolvedPipeline, at BranchHead,
+	ours map[promotion.Member][]git.CommitInfo, order map[string]int64) error {
 	log, err := s.Repo.Mirror.Log(ctx, git.LogQuery{From: at.Commit, Until: p.Baseline, FirstParent: true})
 	if err != nil {
 		return err
@@ -75,7 +76,8 @@ func (g *gitGatherer) findOriginsOn(ctx context.Context, s *Snapshot, p *Resolve
 		u := promotion.Unit{Repo: s.Repo.ID, Pipeline: p.Name(), Component: f.env.Component}
 		key := wake.UnitName(u) + "|" + f.env.Name
 		g.origins.Put(key+"|"+p.locationOf(f.env).key, f.memo)
-		g.reverted.Put(key+"|"+f.memo.origin.Commit.SHA, history.RevertedReleases(ours[promotion.Member{Component: u.Component, Name: f.env.Name}], u, f.env.Name))
+		g.reverted.Put(key+"|"+f.memo.origin.Commit.SHA, history.RevertedReleases(ours[promotion.Member{Component: u.Component,
+			Name: f.env.Name}], u, f.env.Name))
 	}
 	return nil
 }

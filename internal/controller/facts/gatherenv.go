@@ -110,7 +110,8 @@ func (ga *Gatherer) gatherRelease(ctx context.Context, c *ComponentEvaluation, e
 }
 
 // gatherComponentEnv fills in what hangs on the release and on the pull requests.
-func (ga *Gatherer) gatherComponentEnv(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv, origin originMemo, observations []store.Observation) error {
+func (ga *Gatherer) gatherComponentEnv(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv, origin originMemo,
+	observations []store.Observation) error {
 	if env.Tip == "" {
 		ga.judgeTargets(ctx, c, env, at, observations)
 		return nil
@@ -206,7 +207,8 @@ func (ga *Gatherer) recordArrival(ctx context.Context, c *ComponentEvaluation, e
 	if i >= 0 && env.History[i].By == l.By && env.History[i].WithdrawnAt.IsZero() {
 		return nil
 	}
-	a := promotion.Arrival{Release: id, Name: env.Release.Value.Name, Commit: l.Commit, By: l.By, Author: l.Author, Pull: l.Pull, At: c.Facts.Now}
+	a := promotion.Arrival{Release: id, Name: env.Release.Value.Name, Commit: l.Commit, By: l.By, Author: l.Author, Pull: l.Pull,
+		At: c.Facts.Now}
 	if i >= 0 {
 		a = env.History[i]
 		a.By, a.Author, a.Pull = l.By, l.Author, l.Pull
@@ -252,7 +254,8 @@ func (ga *Gatherer) recordArrival(ctx context.Context, c *ComponentEvaluation, e
 	}
 	history[max(i, 0)] = a
 	for k := range history {
-		if h := &history[k]; h.WithdrawnAt.IsZero() && slices.ContainsFunc(back, func(s seqRange) bool { return h.Seq > s.above && h.Seq < min(s.below, a.Seq) }) {
+		if h := &history[k]; h.WithdrawnAt.IsZero() && slices.ContainsFunc(back,
+			func(s seqRange) bool { return h.Seq > s.above && h.Seq < min(s.below, a.Seq) }) {
 			h.WithdrawnAt = c.Facts.Now
 		}
 	}
@@ -263,7 +266,8 @@ func (ga *Gatherer) recordArrival(ctx context.Context, c *ComponentEvaluation, e
 
 // ArrivalRow is the store's row of an arrival.
 func (c *ComponentEvaluation) ArrivalRow(env string, a *promotion.Arrival) (store.Arrival, error) {
-	data, err := json.Marshal(arrivalData{Arrival: stored.Arrival{Content: c.contents[a.Release], By: a.By, Author: a.Author, Pull: a.Pull, Soak: a.Soak}})
+	data, err := json.Marshal(arrivalData{Arrival: stored.Arrival{Content: c.contents[a.Release], By: a.By, Author: a.Author, Pull: a.Pull,
+		Soak: a.Soak}})
 	if err != nil {
 		return store.Arrival{}, fmt.Errorf("write down what arrived in %s: %w", env, err)
 	}
@@ -274,7 +278,8 @@ func (c *ComponentEvaluation) ArrivalRow(env string, a *promotion.Arrival) (stor
 // landedEvent tells that a release is in an environment now, however it came.
 func landedEvent(c *ComponentEvaluation, env *promotion.Env) store.Event {
 	u, l := c.Facts.Unit, env.Landed.Value
-	ev := store.Event{At: c.Facts.Now, Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Environment: env.Name, Pull: l.Pull, Kind: "landed",
+	ev := store.Event{At: c.Facts.Now, Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Environment: env.Name, Pull: l.Pull,
+		Kind:           "landed",
 		Message:        fmt.Sprintf("%s is in %s (%s, %s)", env.Release.Value, env.Name, l.By, wording.Short(l.Commit)),
 		IdempotencyKey: fmt.Sprintf("landed|%s|%s|%s|%s", wake.UnitName(u), env.Name, l.Commit, l.By)}
 	if l.Pull != 0 {
@@ -293,7 +298,8 @@ func (ga *Gatherer) readPendingCommands(ctx context.Context, u promotion.Unit) (
 	}
 	out := make([]promotion.PendingCommand, 0, len(rows))
 	for _, a := range rows {
-		out = append(out, promotion.PendingCommand{ID: a.ID, Verb: a.Verb, Environment: a.Environment, Release: a.Release, By: a.By, ByID: a.ByID, Reason: a.Reason, At: a.At})
+		out = append(out, promotion.PendingCommand{ID: a.ID, Verb: a.Verb, Environment: a.Environment, Release: a.Release, By: a.By,
+			ByID: a.ByID, Reason: a.Reason, At: a.At})
 	}
 	return out, nil
 }

@@ -25,7 +25,8 @@ func generatedSpec(at *ResolvedEnv, t *appset.Target, rel fieldedit.Release, app
 		g.File = t.ApplicationSetFile
 	}
 	for i, s := range t.Sources {
-		want := verification.Source{RepoURL: s.RepoURL, Path: s.Path, Chart: s.Chart, TargetRevision: s.TargetRevision, Ref: s.Ref, Options: argocd.OptionsOf(s.Options)}
+		want := verification.Source{RepoURL: s.RepoURL, Path: s.Path, Chart: s.Chart, TargetRevision: s.TargetRevision, Ref: s.Ref,
+			Options: argocd.OptionsOf(s.Options)}
 		if app != nil && i < len(app.Sources) && appset.SameRepository(want.RepoURL, app.Sources[i].RepoURL) {
 			want.RepoURL = app.Sources[i].RepoURL // spelled otherwise
 		}

@@ -31,12 +31,14 @@ func whyValuesMissing(written *render.Manifests, release fieldedit.Release, cann
 			continue
 		}
 		if !hasValue(objects, f.Value) {
-			return fmt.Sprintf("its source can't be rendered here (%s), and the hydrated manifests don't have %s of %s", cannot, f.Value, f.Path)
+			return fmt.Sprintf("its source can't be rendered here (%s), and the hydrated manifests don't have %s of %s", cannot,
+				f.Value, f.Path)
 		}
 		found++
 	}
 	if found == 0 {
-		return fmt.Sprintf("its source can't be rendered here (%s), so it can't be told whether the hydrated manifests have the release", cannot)
+		return fmt.Sprintf("its source can't be rendered here (%s), so it can't be told whether the hydrated manifests have the release",
+			cannot)
 	}
 	return ""
 }

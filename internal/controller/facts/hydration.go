@@ -37,10 +37,12 @@ var commitName = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 // hydratedRelation says how a commit that the source hydrator wrote stands to what landed: as
 // the commit that it was made from does, where its manifests show it. why says, of one that
 // isn't known to have what landed, what is missing; empty where nobody knows more.
-func (ag *argocdGatherer) hydratedRelation(l *targetLook, at *ResolvedEnv, t *appset.Target, app *verification.App, hydrated string, isChild bool) (rel verification.Relation, why string) {
+func (ag *argocdGatherer) hydratedRelation(l *targetLook, at *ResolvedEnv, t *appset.Target, app *verification.App, hydrated string,
+	isChild bool) (rel verification.Relation, why string) {
 	into := ag.hydratedRepository(l.c.Snapshot.Repo, app)
 	if into == nil {
-		return verification.Unresolved, fmt.Sprintf("it is hydrated into %s, which is none of the repositories in the server's file: add it to repositories there", app.HydratedRepo)
+		return verification.Unresolved, fmt.Sprintf("it is hydrated into %s, which is none of the repositories in the server's file: add "+
+			"it to repositories there", app.HydratedRepo)
 	}
 	if ok, err := into.Mirror.Has(l.ctx, hydrated); err != nil || !ok {
 		l.c.requestFetch(into, hydrated)
@@ -162,7 +164,8 @@ func decodeHydratorFile(raw []byte, urls []string) string {
 
 // whyNotHydrated says why the manifests of a hydrated commit aren't known to have what landed,
 // though they are said to be made from a commit that has it; empty when they are.
-func (ag *argocdGatherer) whyNotHydrated(l *targetLook, t *appset.Target, app *verification.App, into *Repository, hydrated, dry string) string {
+func (ag *argocdGatherer) whyNotHydrated(l *targetLook, t *appset.Target, app *verification.App, into *Repository, hydrated,
+	dry string) string {
 	if l.env.Landed.Value.By == promotion.ByBaseline {
 		return "" // nothing hangs on it
 	}
@@ -185,13 +188,15 @@ func (ag *argocdGatherer) whyNotHydrated(l *targetLook, t *appset.Target, app *v
 }
 
 // hashHydration writes down what it depends on whether hydrated manifests have a release.
-func hashHydration(l *targetLook, t *appset.Target, app *verification.App, into *Repository, hydrated, dry string) ([sha256.Size]byte, error) {
+func hashHydration(l *targetLook, t *appset.Target, app *verification.App, into *Repository, hydrated,
+	dry string) ([sha256.Size]byte, error) {
 	landed, options := l.env.Landed.Value, []json.RawMessage{}
 	for i := range t.Sources {
 		options = append(options, t.Sources[i].Options)
 	}
 	branches := l.c.Snapshot.otherBranches(BranchHead{l.env.Branch, landed.Commit})
-	raw, err := json.Marshal([]any{l.c.Snapshot.Repo.ID, into.ID, hydrated, app.HydratedPath, dry, landed.Parent, landed.Commit, l.env.Release.Value.ID, t.ID(), t.DestNS, t.Sources, options, branches})
+	raw, err := json.Marshal([]any{l.c.Snapshot.Repo.ID, into.ID, hydrated, app.HydratedPath, dry, landed.Parent, landed.Commit,
+		l.env.Release.Value.ID, t.ID(), t.DestNS, t.Sources, options, branches})
 	if err != nil {
 		return [sha256.Size]byte{}, fmt.Errorf("write down what hydrated manifests are compared by: %w", err)
 	}
@@ -201,9 +206,11 @@ func hashHydration(l *targetLook, t *appset.Target, app *verification.App, into 
 // compareHydrated renders what the hydrator should have, and looks whether what landed changed
 // anything in which its manifests differ from that. Where it can't be rendered here, the
 // release's values have to be in them. The error is for a context that ended.
-func (ag *argocdGatherer) compareHydrated(ctx context.Context, l *targetLook, t *appset.Target, app *verification.App, into *Repository, hydrated, dry string) (string, error) {
+func (ag *argocdGatherer) compareHydrated(ctx context.Context, l *targetLook, t *appset.Target, app *verification.App, into *Repository,
+	hydrated, dry string) (string, error) {
 	own, landed := l.c.Snapshot.Repo, l.env.Landed.Value
-	written, why, err := ag.renderer.RenderTarget(ctx, l.treeAt(into, hydrated), &appset.Target{Name: t.Name, DestNS: t.DestNS, Sources: []appset.Source{{Path: app.HydratedPath, Here: true}}}, hydrated)
+	written, why, err := ag.renderer.RenderTarget(ctx, l.treeAt(into, hydrated), &appset.Target{Name: t.Name, DestNS: t.DestNS,
+		Sources: []appset.Source{{Path: app.HydratedPath, Here: true}}}, hydrated)
 	if err != nil || why != "" {
 		return prefixed("the hydrated manifests can't be read: ", why), err
 	}
@@ -223,14 +230,16 @@ func (ag *argocdGatherer) compareHydrated(ctx context.Context, l *targetLook, t 
 		return "", err
 	}
 	if at := differs.FirstShared(brought); at != "" {
-		return fmt.Sprintf("the hydrated manifests at %s don't have what %s renders to: %s differs", wording.Short(hydrated), wording.Short(dry), at), nil
+		return fmt.Sprintf("the hydrated manifests at %s don't have what %s renders to: %s differs", wording.Short(hydrated),
+			wording.Short(dry), at), nil
 	}
 	return "", nil
 }
 
 // renderLanded is what a commit that landed changed in a target's manifests; nil where that
 // can't be told, so that it may be anything.
-func (ag *argocdGatherer) renderLanded(ctx context.Context, l *targetLook, t *appset.Target, landed promotion.Landed) (*render.Changes, error) {
+func (ag *argocdGatherer) renderLanded(ctx context.Context, l *targetLook, t *appset.Target,
+	landed promotion.Landed) (*render.Changes, error) {
 	before, after, err := ag.renderBeforeAndAfter(ctx, l, t, landed)
 	if err != nil || after == nil {
 		return nil, err

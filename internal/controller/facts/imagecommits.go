@@ -43,7 +43,8 @@ func (ag *authorGatherer) imageCommits(ctx context.Context, c *ComponentEvaluati
 			out = append(out, ApplicationCommits{Image: pair[1], Err: err})
 			continue
 		}
-		if from.commit == "" || to.commit == "" || !strings.EqualFold(from.repository.Name, to.repository.Name) || from.commit == to.commit {
+		if from.commit == "" || to.commit == "" || !strings.EqualFold(from.repository.Name, to.repository.Name) ||
+			from.commit == to.commit {
 			continue
 		}
 		if key := from.commit + to.commit; !seen[key] { // several images are built from one commit

@@ -34,13 +34,14 @@ type movedRef struct {
 // newMovedRefs makes an empty cache of what releases' commits changed: an open promotion asks at every look.
 func newMovedRefs(group *cache.Group) *cache.Cache[string, []movedRef] {
 	const maxBytes, each = 8 << 20, 200
-	return cache.New(group, cache.Options[string, []movedRef]{Name: "moved_refs", Entries: maxEnvironments, Bytes: maxBytes, Size: func(key string, all []movedRef) int64 {
-		size := len(key)
-		for i := range all {
-			size += each + len(all[i].Address) + len(all[i].Ref) + len(all[i].file)
-		}
-		return int64(size)
-	}})
+	return cache.New(group, cache.Options[string, []movedRef]{Name: "moved_refs", Entries: maxEnvironments, Bytes: maxBytes,
+		Size: func(key string, all []movedRef) int64 {
+			size := len(key)
+			for i := range all {
+				size += each + len(all[i].Address) + len(all[i].Ref) + len(all[i].file)
+			}
+			return int64(size)
+		}})
 }
 
 // whyIncomplete says which refs of remote bases the commits that made a release in its source
@@ -56,7 +57,8 @@ func (ga *Gatherer) whyIncomplete(ctx context.Context, c *ComponentEvaluation, e
 		return "", err
 	}
 	for _, m := range made {
-		key := strings.Join([]string{c.Snapshot.Repo.ID, env.Name, c.Pipeline.locationOf(c.Unit.Envs[m.Source]).key, env.Release.Value.ID, m.Head, release}, "|")
+		key := strings.Join([]string{c.Snapshot.Repo.ID, env.Name, c.Pipeline.locationOf(c.Unit.Envs[m.Source]).key, env.Release.Value.ID,
+			m.Head, release}, "|")
 		moved, err := ga.moved.GetOrLoad(key, func() ([]movedRef, error) { return ga.findMovedRefs(ctx, c, &m) })
 		if errors.Is(err, git.ErrTooLarge) {
 			return fmt.Sprintf("whether what made it in %s changed the ref of a remote base as well can't be told: %v", m.Source, err), nil
@@ -94,7 +96,8 @@ func (ga *Gatherer) findMovedRefs(ctx context.Context, c *ComponentEvaluation, m
 			if !below {
 				continue
 			}
-			was, is, whole := refsAt(m, overlay, file, info.Parents[0]), refsAt(m, overlay, file, k.SHA), refsAt(m, overlay, file, made.Head)
+			was, is, whole := refsAt(m, overlay, file, info.Parents[0]), refsAt(m, overlay, file, k.SHA),
+				refsAt(m, overlay, file, made.Head)
 			for _, r := range is {
 				old, had := findRef(was, r)
 				now, has := findRef(whole, r)
@@ -152,14 +155,16 @@ func explainLeftOut(c *ComponentEvaluation, env *promotion.Env, source string, m
 		for _, root := range slices.Concat(at.Roots, at.Bases) {
 			refs, err := fieldedit.UncarriedRefs(tree, overlay, path.Join(root, m.file))
 			if err != nil {
-				return fmt.Sprintf("%s changed the ref of %s in %s together with what is carried, and what %s has can't be told: %s", wording.Short(m.commit), m.Address, source, env.Name, err)
+				return fmt.Sprintf("%s changed the ref of %s in %s together with what is carried, and what %s has can't be told: %s",
+					wording.Short(m.commit), m.Address, source, env.Name, err)
 			}
 			there, known := m.findCounterpart(refs)
 			if !known || there.Ref == m.Ref {
 				continue
 			}
 			commit = cmp.Or(commit, m.commit)
-			left = append(left, fmt.Sprintf("%s (%s, in %s %s)", m.Address, wording.ClipLine(m.Ref, maxRefShown), env.Name, wording.ClipLine(there.Ref, maxRefShown)))
+			left = append(left, fmt.Sprintf("%s (%s, in %s %s)", m.Address, wording.ClipLine(m.Ref, maxRefShown), env.Name,
+				wording.ClipLine(there.Ref, maxRefShown)))
 			if there.Address == m.Address && !strings.Contains(m.file, "/") && carry == "" {
 				carry = fmt.Sprintf("carry it (kustomizeRefs: [%q]) or ", m.Address)
 			}

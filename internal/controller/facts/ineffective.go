@@ -19,7 +19,8 @@ import (
 
 // findIneffective says what of an open promotion doesn't show in the rendered manifests of a component's
 // targets, and of which that isn't known.
-func (ga *Gatherer) findIneffective(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, open *OpenPull, v *promotion.Pull) error {
+func (ga *Gatherer) findIneffective(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, open *OpenPull,
+	v *promotion.Pull) error {
 	if !env.Spec.RequiresEffect() || open.HeadState == promotion.HeadModified || open.Stale || len(open.Edits) == 0 {
 		return nil
 	}
@@ -40,7 +41,8 @@ func (ga *Gatherer) findIneffective(ctx context.Context, c *ComponentEvaluation,
 // ListIneffective lists what of edits on a commit doesn't show in the manifests of a component's targets
 // although it must, and the targets of which that isn't known. members are all that move by the edits. The error is
 // that of a context that ended.
-func (eg *effectGatherer) ListIneffective(ctx context.Context, ev *Evaluation, env, base string, members []promotion.Member, edits []fieldedit.Edit, component string) (
+func (eg *effectGatherer) ListIneffective(ctx context.Context, ev *Evaluation, env, base string, members []promotion.Member,
+	edits []fieldedit.Edit, component string) (
 	out promotion.EffectFacts, err error) {
 	components := componentNames(members)
 	effects, err := eg.Effects(ctx, ev, components, env, base, edits)
@@ -64,7 +66,8 @@ func (eg *effectGatherer) ListIneffective(ctx context.Context, ev *Evaluation, e
 	}
 	trees := ev.overrideTrees(env, base)
 	for _, f := range isolation.ListIneffective(trees, effects, changes, without) {
-		out.Ineffective = append(out.Ineffective, promotion.IneffectiveField{Target: f.Target, Field: f.Change.Path, File: f.Change.File, Line: f.Change.Line, OverriddenBy: f.Override.String()})
+		out.Ineffective = append(out.Ineffective, promotion.IneffectiveField{Target: f.Target, Field: f.Change.Path, File: f.Change.File,
+			Line: f.Change.Line, OverriddenBy: f.Override.String()})
 	}
 	for _, e := range isolation.Unrendered(effects, changes) {
 		out.Unrendered = append(out.Unrendered, promotion.UnrenderedTarget{Target: e.Target.Name, Why: e.Why})
@@ -80,7 +83,8 @@ func (eg *effectGatherer) ListIneffective(ctx context.Context, ev *Evaluation, e
 			by = isolation.LocateIgnored(trees, &e.Target).String()
 		}
 		for _, f := range e.Ignored.Fields {
-			out.Ignored = append(out.Ignored, promotion.IgnoredField{Target: e.Target.Name, Object: f.Object, Path: f.Path, Managers: f.Managers, By: by})
+			out.Ignored = append(out.Ignored, promotion.IgnoredField{Target: e.Target.Name, Object: f.Object, Path: f.Path,
+				Managers: f.Managers, By: by})
 		}
 	}
 	return out, ctx.Err()
@@ -127,7 +131,8 @@ func withoutChange(edits []fieldedit.Edit, c *fieldedit.Change) ([]fieldedit.Edi
 // addLiveEffects adds what edits do to targets as their Applications run, where those have other options than in
 // Git: somebody wrote them, or Image Updater, and the ApplicationSet leaves them. It gives those whose Applications
 // can't be read.
-func (eg *effectGatherer) addLiveEffects(ctx context.Context, ev *Evaluation, components []string, env, base string, edits []fieldedit.Edit, effects []isolation.Effect) []promotion.UnrenderedTarget {
+func (eg *effectGatherer) addLiveEffects(ctx context.Context, ev *Evaluation, components []string, env, base string, edits []fieldedit.Edit,
+	effects []isolation.Effect) []promotion.UnrenderedTarget {
 	run, digest := map[string]isolation.RunningTarget{}, sha256.New()
 	var unread []promotion.UnrenderedTarget
 	for i := range effects {
@@ -153,11 +158,13 @@ func (eg *effectGatherer) addLiveEffects(ctx context.Context, ev *Evaluation, co
 	if len(run) == 0 {
 		return unread
 	}
-	late := fmt.Sprintf("rendering as the Applications run (%x) took longer than %s; it is tried again, within the hour at the latest", digest.Sum(nil)[:6], editTimeout)
-	j, err := eg.judgeEdit(ctx, ev, components, env, base, edits, late, func(ctx context.Context, edit *isolation.Edit) (j judgement, err error) {
-		j.effects, err = eg.renderer.EffectsAsRun(ctx, edit, run)
-		return j, err
-	})
+	late := fmt.Sprintf("rendering as the Applications run (%x) took longer than %s; it is tried again, within the hour at the latest",
+		digest.Sum(nil)[:6], editTimeout)
+	j, err := eg.judgeEdit(ctx, ev, components, env, base, edits, late,
+		func(ctx context.Context, edit *isolation.Edit) (j judgement, err error) {
+			j.effects, err = eg.renderer.EffectsAsRun(ctx, edit, run)
+			return j, err
+		})
 	if err == nil && j.why != "" {
 		err = errors.New(j.why)
 	}
@@ -171,7 +178,8 @@ func (eg *effectGatherer) addLiveEffects(ctx context.Context, ev *Evaluation, co
 		case err != nil:
 			unread = append(unread, promotion.UnrenderedTarget{Target: e.Target.Name, Why: err.Error()})
 		case at >= 0 && j.effects[at].Why != "":
-			unread = append(unread, promotion.UnrenderedTarget{Target: e.Target.Name, Why: "as its live Application is: " + j.effects[at].Why})
+			unread = append(unread, promotion.UnrenderedTarget{Target: e.Target.Name, Why: "as its live Application is: " +
+				j.effects[at].Why})
 		case at >= 0:
 			e.Run = &j.effects[at]
 		}
@@ -180,7 +188,8 @@ func (eg *effectGatherer) addLiveEffects(ctx context.Context, ev *Evaluation, co
 }
 
 // addIgnored adds what of the effects Argo CD ignores. It gives the targets of which that can't be told.
-func (eg *effectGatherer) addIgnored(ctx context.Context, ev *Evaluation, components []string, env, base string, edits []fieldedit.Edit, effects []isolation.Effect) []promotion.UnrenderedTarget {
+func (eg *effectGatherer) addIgnored(ctx context.Context, ev *Evaluation, components []string, env, base string, edits []fieldedit.Edit,
+	effects []isolation.Effect) []promotion.UnrenderedTarget {
 	rules, digest := map[string]*appset.IgnoreRules{}, sha256.New()
 	respected := map[string]bool{}
 	var unread []promotion.UnrenderedTarget
@@ -204,13 +213,15 @@ func (eg *effectGatherer) addIgnored(ctx context.Context, ev *Evaluation, compon
 	if len(rules) == 0 {
 		return unread
 	}
-	late := fmt.Sprintf("what Argo CD ignores (%x) was looked for longer than %s; it is tried again, within the hour at the latest", digest.Sum(nil)[:6], editTimeout)
-	j, err := eg.judgeEdit(ctx, ev, components, env, base, edits, late, func(ctx context.Context, edit *isolation.Edit) (j judgement, err error) {
-		if j.ignored, err = eg.renderer.ListIgnored(ctx, edit, rules); err != nil && ctx.Err() == nil {
-			j.why, err = err.Error(), nil
-		}
-		return j, err
-	})
+	late := fmt.Sprintf("what Argo CD ignores (%x) was looked for longer than %s; it is tried again, within the hour at the latest",
+		digest.Sum(nil)[:6], editTimeout)
+	j, err := eg.judgeEdit(ctx, ev, components, env, base, edits, late,
+		func(ctx context.Context, edit *isolation.Edit) (j judgement, err error) {
+			if j.ignored, err = eg.renderer.ListIgnored(ctx, edit, rules); err != nil && ctx.Err() == nil {
+				j.why, err = err.Error(), nil
+			}
+			return j, err
+		})
 	if err == nil && j.why != "" {
 		err = errors.New(j.why)
 	}
@@ -290,7 +301,8 @@ func (eg *effectGatherer) readLiveOptions(ctx context.Context, e *isolation.Effe
 
 // MayBeOverridden says that something is known to override what edits on a commit change for a component of
 // members in a target that reads some files.
-func (ev *Evaluation) MayBeOverridden(env, base string, members []promotion.Member, edits []fieldedit.Edit, t *appset.Target, files []string) bool {
+func (ev *Evaluation) MayBeOverridden(env, base string, members []promotion.Member, edits []fieldedit.Edit, t *appset.Target,
+	files []string) bool {
 	return isolation.MayBeOverridden(ev.overrideTrees(env, base), t, files, ev.changesOf(env, members, edits, t.Component))
 }
 

@@ -49,7 +49,8 @@ const maxParsed = 2 << 20
 
 // findOrigin walks back to the commit that brought an environment's carried fields
 // to what they are at the tip.
-func (g *gitGatherer) findOrigin(ctx context.Context, r *Repository, tip, key string, p *ResolvedPipeline, e *ResolvedEnv, now fieldedit.Release) (originMemo, error) {
+func (g *gitGatherer) findOrigin(ctx context.Context, r *Repository, tip, key string, p *ResolvedPipeline, e *ResolvedEnv,
+	now fieldedit.Release) (originMemo, error) {
 	at := p.locationOf(e)
 	key += "|" + at.key
 	memo, ok := g.origins.Get(key)
@@ -86,7 +87,8 @@ func (g *gitGatherer) findOrigin(ctx context.Context, r *Repository, tip, key st
 // searchOrigin looks for the origin of a release among the commits of its files between
 // until (empty: the first one) and the memo's tip, at most depth; all says that
 // there were no more.
-func (g *gitGatherer) searchOrigin(ctx context.Context, r *Repository, m originMemo, until string, depth int, p *ResolvedPipeline, e *ResolvedEnv, now fieldedit.Release) (origin history.Origin, all bool, err error) {
+func (g *gitGatherer) searchOrigin(ctx context.Context, r *Repository, m originMemo, until string, depth int, p *ResolvedPipeline,
+	e *ResolvedEnv, now fieldedit.Release) (origin history.Origin, all bool, err error) {
 	log, err := r.Mirror.Log(ctx, git.LogQuery{From: m.tip, Until: until, FirstParent: true, Paths: m.scope.Paths(), Limit: depth})
 	if err != nil {
 		return history.Origin{}, false, err
@@ -101,7 +103,8 @@ func (g *gitGatherer) searchOrigin(ctx context.Context, r *Repository, m originM
 // came since has to be looked at: in a file that many share most commits are
 // others', and walking it all after each would never end. What it finds is what a
 // walk from the start finds: replicas look at different tips and have to agree.
-func (g *gitGatherer) extendOrigin(ctx context.Context, r *Repository, m *originMemo, tip string, p *ResolvedPipeline, e *ResolvedEnv, now fieldedit.Release) (bool, error) {
+func (g *gitGatherer) extendOrigin(ctx context.Context, r *Repository, m *originMemo, tip string, p *ResolvedPipeline, e *ResolvedEnv,
+	now fieldedit.Release) (bool, error) {
 	before := m.tip
 	line, follows, err := lineSince(ctx, r, before, tip)
 	if err != nil || !follows {
@@ -145,7 +148,8 @@ func lineSince(ctx context.Context, r *Repository, from, tip string) (line []git
 
 // isLineUnrelated says that no commit of a line changed a file that counts: one that is
 // alike at both ends may have been changed and put back.
-func (g *gitGatherer) isLineUnrelated(ctx context.Context, r *Repository, line []git.CommitInfo, counts func(file string) bool) (bool, error) {
+func (g *gitGatherer) isLineUnrelated(ctx context.Context, r *Repository, line []git.CommitInfo,
+	counts func(file string) bool) (bool, error) {
 	for _, c := range line {
 		if unchanged, err := g.isAlike(ctx, r, c.Parents[0], c.SHA, counts); err != nil || !unchanged {
 			return false, err
@@ -190,7 +194,8 @@ func (g *gitGatherer) isAlike(ctx context.Context, r *Repository, from, to strin
 }
 
 // describeLanded joins what Git knows with our pull requests: who brought it.
-func (ga *Gatherer) describeLanded(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, m originMemo, ours []*pullRecord) (promotion.Landed, error) {
+func (ga *Gatherer) describeLanded(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, m originMemo,
+	ours []*pullRecord) (promotion.Landed, error) {
 	r, commit := c.Snapshot.Repo, m.origin.Commit
 	l := promotion.Landed{Commit: commit.SHA, At: commit.CommitTime, By: promotion.ByPerson, Author: commit.Author.Name}
 	if len(commit.Parents) > 0 {
@@ -276,7 +281,8 @@ func (g *gitGatherer) fillRevertedReleases(ctx context.Context, c *ComponentEval
 	if paths != nil {
 		paths = slices.Concat(at.Roots, at.Bases, paths) // what was carried when it was reverted may not be carried any more
 	}
-	log, err := c.Snapshot.Repo.Mirror.Log(ctx, git.LogQuery{From: env.Tip, Paths: paths, Grep: promotion.TrailerKind + ": ", Limit: maxWalkDepth(scope)})
+	log, err := c.Snapshot.Repo.Mirror.Log(ctx, git.LogQuery{From: env.Tip, Paths: paths, Grep: promotion.TrailerKind + ": ",
+		Limit: maxWalkDepth(scope)})
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,8 @@ import (
 
 // landedImages are the images that what landed brought to a target, as rendered, where they decide about its
 // first verdict; nil where they don't, or can't be told: of the Applications below a target nothing is rendered.
-func (ag *argocdGatherer) landedImages(l *targetLook, t *appset.Target, label string, app *verification.App, v *verification.Verdict, mem *verification.Memory) []verification.LandedImage {
+func (ag *argocdGatherer) landedImages(l *targetLook, t *appset.Target, label string, app *verification.App, v *verification.Verdict,
+	mem *verification.Memory) []verification.LandedImage {
 	if l.env.Spec.Verify.Runs.Images == pipeline.RunsOff || app == nil || len(app.Images) == 0 || !mem.VerifiedAt.IsZero() {
 		return nil
 	}
@@ -46,7 +47,8 @@ const (
 
 // runningImages are the images of a target's pods once it is verified, for the record alone; nil where they are on
 // record already, or can't be told now.
-func (ag *argocdGatherer) runningImages(l *targetLook, t *appset.Target, app *verification.App, v *verification.Verdict, mem *verification.Memory, now time.Time) []verification.RunningImage {
+func (ag *argocdGatherer) runningImages(l *targetLook, t *appset.Target, app *verification.App, v *verification.Verdict,
+	mem *verification.Memory, now time.Time) []verification.RunningImage {
 	trees := ag.argocds.byName[ag.argocds.ArgoCDOf(t)].Trees
 	if app == nil || trees == nil || l.env.Spec.Verify.Runs.Images == pipeline.RunsOff || v.State != verification.Verified || v.Lapsed {
 		return nil
@@ -64,7 +66,8 @@ func (ag *argocdGatherer) runningImages(l *targetLook, t *appset.Target, app *ve
 }
 
 // renderBeforeAndAfter is a target's manifests before a commit that landed and with it; none where they can't be told.
-func (ag *argocdGatherer) renderBeforeAndAfter(ctx context.Context, l *targetLook, t *appset.Target, landed promotion.Landed) (before, after *render.Manifests, err error) {
+func (ag *argocdGatherer) renderBeforeAndAfter(ctx context.Context, l *targetLook, t *appset.Target, landed promotion.Landed) (before,
+	after *render.Manifests, err error) {
 	if landed.Parent == "" {
 		return nil, nil, nil
 	}

@@ -67,7 +67,8 @@ func landedOn(ctx context.Context, ev *Evaluation, p *pullRecord) (bool, error) 
 // findSuperseded says for which components a pull request that is no longer open is no veto: Liftlock
 // closed it itself, or a command took the veto back. The label that shows that is anybody's to set, so
 // it is believed only with the store's record, or with the mark that the server signed when it closed it.
-func (ga *Gatherer) findSuperseded(ctx context.Context, r *Repository, pr *forge.PullRequest) (components map[string]bool, all bool, err error) {
+func (ga *Gatherer) findSuperseded(ctx context.Context, r *Repository, pr *forge.PullRequest) (components map[string]bool, all bool,
+	err error) {
 	if !pr.HasLabel(promotion.LabelSuperseded) {
 		return nil, false, nil
 	}

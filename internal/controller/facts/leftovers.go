@@ -135,7 +135,8 @@ func (ga *Gatherer) inspectLeftovers(ctx context.Context, ev *Evaluation) error 
 			return err
 		}
 		ev.branchHeads[branch] = head
-		known := slices.ContainsFunc(ev.pulls[ev.Unit.Component][env.Name], func(p *pullRecord) bool { return p.PR.Branch == branch && p.isOpen() })
+		known := slices.ContainsFunc(ev.pulls[ev.Unit.Component][env.Name],
+			func(p *pullRecord) bool { return p.PR.Branch == branch && p.isOpen() })
 		if ok && !known {
 			pr, err := ga.findPullAt(ctx, r, branch, head)
 			if err != nil {
@@ -154,7 +155,8 @@ func (ga *Gatherer) inspectLeftovers(ctx context.Context, ev *Evaluation) error 
 			continue
 		}
 		for _, c := range ev.Components {
-			c.Facts.Envs[i].MarkUnmanaged(fmt.Sprintf("the branch %s exists with a commit by %s that is not Liftlock's (%s); delete or rename it", branch, author, why))
+			c.Facts.Envs[i].MarkUnmanaged(fmt.Sprintf("the branch %s exists with a commit by %s that is not Liftlock's (%s); delete or "+
+				"rename it", branch, author, why))
 		}
 	}
 	return nil
@@ -168,7 +170,8 @@ func (ev *Evaluation) JudgedHead(branch string) (head string, known bool) {
 }
 
 // inspectLeftoverHead says why a head isn't ours, and who made it.
-func (ga *Gatherer) inspectLeftoverHead(ctx context.Context, ev *Evaluation, env *promotion.Env, head string) (why, author string, err error) {
+func (ga *Gatherer) inspectLeftoverHead(ctx context.Context, ev *Evaluation, env *promotion.Env, head string) (why, author string,
+	err error) {
 	r := ev.Snapshot.Repo
 	info, err := r.Mirror.Commit(ctx, head)
 	if err != nil {

@@ -28,11 +28,13 @@ func (rg *recordGatherer) gatherLimits(ctx context.Context, c *ComponentEvaluati
 // CountUsedLimits counts what is open and what was opened and merged lately, as the
 // store's copy of the pull requests says now.
 func (rg *recordGatherer) CountUsedLimits(ctx context.Context, c *ComponentEvaluation) (promotion.Limits, error) {
-	l := promotion.Limits{OpenByOthers: map[string]int{}, QueuedAhead: map[string]int{}, RevertsByEnv: map[string]int{}, RevertsByCluster: map[string]int{}}
+	l := promotion.Limits{OpenByOthers: map[string]int{}, QueuedAhead: map[string]int{}, RevertsByEnv: map[string]int{},
+		RevertsByCluster: map[string]int{}}
 	u, now := c.Facts.Unit, c.Facts.Now
 	open := map[string]int{}
 	for _, login := range c.Snapshot.Repo.logins() {
-		used, err := rg.store.PullUsage(ctx, u.Repo, u.Pipeline, login, u.Component, promotion.BranchPrefix+u.Pipeline+"/", now.Add(-time.Hour))
+		used, err := rg.store.PullUsage(ctx, u.Repo, u.Pipeline, login, u.Component, promotion.BranchPrefix+u.Pipeline+"/",
+			now.Add(-time.Hour))
 		if err != nil {
 			return l, err
 		}

@@ -26,7 +26,8 @@ import (
 // when the commit itself is gone from Git. Anybody who may write can edit a body: what
 // a mark says may restrain, and it loosens only where its signature shows that the
 // server wrote it for the very head.
-var markerPattern = regexp.MustCompile(`<!-- liftlock:(promotion|revert) release=([0-9a-f]{64})(?: of=(\d+))?(?: with=([a-z0-9:,-]+))?(?: sig=([0-9a-f]{64}))? -->`)
+var markerPattern = regexp.MustCompile(
+	`<!-- liftlock:(promotion|revert) release=([0-9a-f]{64})(?: of=(\d+))?(?: with=([a-z0-9:,-]+))?(?: sig=([0-9a-f]{64}))? -->`)
 
 // Marker is what a mark says.
 type Marker struct {
@@ -168,7 +169,8 @@ func (ms MarkSigner) MarkClosed(repo string, pr *forge.PullRequest, at time.Time
 		return body
 	}
 	text := closingText(pr.Number, at.Unix())
-	return fmt.Sprintf("%s\n<!-- liftlock:closed at=%d sig=%s -->", strings.TrimRight(body, "\n"), at.Unix(), hex.EncodeToString(signText(ms.keys[0], repo, pr.Branch, pr.Head, text)))
+	return fmt.Sprintf("%s\n<!-- liftlock:closed at=%d sig=%s -->", strings.TrimRight(body, "\n"), at.Unix(),
+		hex.EncodeToString(signText(ms.keys[0], repo, pr.Branch, pr.Head, text)))
 }
 
 // maxMarkedBody bounds the bodies that get a closing mark: forges take 64 KiB.
@@ -238,7 +240,8 @@ type PushedHead struct {
 // PushedHeads are what Liftlock pushed, by branch.
 var PushedHeads = record.Declare[record.InRepository, Pushed](record.Declaration{
 	Name: "pushed-heads", Owner: "controller/act", Lifetime: record.UntilDropped, Strict: true,
-	Doc: "The heads that Liftlock put onto one of its branches, and the releases that each moves. Without it, marks that the server signed prove them.",
+	Doc: "The heads that Liftlock put onto one of its branches, and the releases that each moves. Without it, marks that the server " +
+		"signed prove them.",
 })
 
 // find finds what was pushed as one of these heads; nil when none of them was.

@@ -35,7 +35,8 @@ func (g *gitGatherer) ensureMergeFetched(ctx context.Context, c *ComponentEvalua
 	var newest *forge.PullRequest
 	for _, p := range pulls {
 		pr := &p.PR
-		if pr.State == forge.Merged && pr.MergeCommit != "" && p.isOurs(r) && pr.Base == env.Branch && (newest == nil || pr.MergedAt.After(newest.MergedAt)) {
+		if pr.State == forge.Merged && pr.MergeCommit != "" && p.isOurs(r) && pr.Base == env.Branch &&
+			(newest == nil || pr.MergedAt.After(newest.MergedAt)) {
 			newest = pr
 		}
 	}
@@ -68,7 +69,8 @@ func (g *gitGatherer) ensureMergeFetched(ctx context.Context, c *ComponentEvalua
 	seen.fetched = ok || isLongAgo || seen.tries >= maxMergeTries
 	g.merges.Put(key, seen)
 	if !seen.fetched {
-		return fmt.Errorf("%w: #%d was merged as %s, which is not on %s yet", forge.ErrRetryable, newest.Number, wording.Short(newest.MergeCommit), env.Branch)
+		return fmt.Errorf("%w: #%d was merged as %s, which is not on %s yet", forge.ErrRetryable, newest.Number,
+			wording.Short(newest.MergeCommit), env.Branch)
 	}
 	return nil
 }

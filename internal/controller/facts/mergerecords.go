@@ -36,7 +36,8 @@ func MergeAudit(c *ComponentEvaluation, env string, pull int, by, via string, r 
 		return store.Audit{}, fmt.Errorf("write down by what #%d was judged: %w", pull, err)
 	}
 	unit := wake.UnitName(c.Facts.Unit)
-	return store.Audit{At: c.Facts.Now, Actor: by, Via: via, Verb: promotion.AuditMerge, Subject: fmt.Sprintf("%s #%d %s", unit, pull, promotion.AuditMerge), Environment: env,
+	return store.Audit{At: c.Facts.Now, Actor: by, Via: via, Verb: promotion.AuditMerge, Subject: fmt.Sprintf("%s #%d %s", unit, pull,
+		promotion.AuditMerge), Environment: env,
 		Reason: r.Describe(), Outcome: r.Outcome(), Source: fmt.Sprintf("merge|%s|%d", unit, pull), Data: raw}, nil
 }
 
@@ -51,7 +52,8 @@ func (rg *recordGatherer) withMerger(ctx context.Context, c *ComponentEvaluation
 // findMerge is the entry of the audit trail for a merge that was just seen and isn't on
 // record: by what we judged it before the process that merged died, or, of a person's, how
 // the gates stood when the component was last looked at.
-func (rg *recordGatherer) findMerge(ctx context.Context, c *ComponentEvaluation, env string, pr *forge.PullRequest, row store.Promotion) (store.Audit, error) {
+func (rg *recordGatherer) findMerge(ctx context.Context, c *ComponentEvaluation, env string, pr *forge.PullRequest,
+	row store.Promotion) (store.Audit, error) {
 	found := promotion.MergeRecord{Kind: row.Kind, Release: row.Release, Head: pr.Head, Commit: pr.MergeCommit}
 	by, via := pr.MergedBy, promotion.AuditViaForge
 	if c.Snapshot.Repo.hasMerged(pr) {

@@ -34,7 +34,8 @@ const (
 // time is none, because it wasn't its turn. again says when to try again after that, and
 // after an error; zero: not by itself.
 type MetricSource interface {
-	Sample(ctx context.Context, server, query string, every, maxAge time.Duration) (sample policies.MetricSample, again time.Time, err error)
+	Sample(ctx context.Context, server, query string, every, maxAge time.Duration) (sample policies.MetricSample,
+		again time.Time, err error)
 }
 
 // MetricRecord is an answer that is to be kept: in the store alone, so that with the
@@ -122,7 +123,8 @@ func (ga *Gatherer) metricFacts(ctx context.Context, c *ComponentEvaluation, env
 		if err != nil {
 			return err
 		}
-		reading := policies.MetricReading{Prometheus: g.Metric.Prometheus, Query: query, Every: g.Metric.Every, Samples: forgetFuture(samples, c.Facts.Now)}
+		reading := policies.MetricReading{Prometheus: g.Metric.Prometheus, Query: query, Every: g.Metric.Every,
+			Samples: forgetFuture(samples, c.Facts.Now)}
 		if err := ga.readMetric(ctx, c, about, g.Metric, &reading); err != nil {
 			return err
 		}
@@ -132,7 +134,8 @@ func (ga *Gatherer) metricFacts(ctx context.Context, c *ComponentEvaluation, env
 }
 
 // readMetric asks for a sample where one is due. The error is the context's.
-func (ga *Gatherer) readMetric(ctx context.Context, c *ComponentEvaluation, about record.InPull, m *policies.Metric, r *policies.MetricReading) error {
+func (ga *Gatherer) readMetric(ctx context.Context, c *ComponentEvaluation, about record.InPull, m *policies.Metric,
+	r *policies.MetricReading) error {
 	now := c.Facts.Now
 	if n := len(r.Samples); n > 0 {
 		age := now.Sub(r.Samples[n-1].At)

@@ -29,8 +29,9 @@ type OpenPull struct {
 	Reverts     *forge.PullRequest // of a revert: the promotion that it takes back, where that is known
 	judgedBy    *readRules         // the forge's rules that its Rules are by; nil: they weren't needed
 	HasTurn     bool               // it is this one's turn to be brought up to date with its base and merged
-	UpdatedFrom string             // the head from which the forge brought it up to date, as it was sent to; empty: it wasn't, or hasn't yet
-	Proven      map[string]string  // of a promotion: the releases that we put there for sure, by component
+	// the head from which the forge brought it up to date, as it was sent to; empty: it wasn't, or hasn't yet
+	UpdatedFrom string
+	Proven      map[string]string // of a promotion: the releases that we put there for sure, by component
 }
 
 // provenRelease is the release of a component that we put there for sure.
@@ -41,7 +42,8 @@ func (o *OpenPull) provenRelease(component string) promotion.Known[string] {
 
 // IsProven says that we put all there for sure that a promotion's head moves.
 func (o *OpenPull) IsProven() bool {
-	return len(o.Members) > 0 && !slices.ContainsFunc(o.Members, func(m promotion.Member) bool { return o.Proven[m.Component] != m.Release })
+	return len(o.Members) > 0 && !slices.ContainsFunc(o.Members,
+		func(m promotion.Member) bool { return o.Proven[m.Component] != m.Release })
 }
 
 // viewOf is the pull request as one component sees it; nil when it is no member.
@@ -82,7 +84,8 @@ func (ga *Gatherer) gatherOpenPulls(ctx context.Context, ev *Evaluation, env *pr
 				return err
 			}
 			stopped := isStopped(&d.pr)
-			if p.detail, err = ga.completeDetail(ctx, r, d, reviews || stopped, stopped || !p.ref.Revert && requiresChecks(env)); err != nil {
+			if p.detail, err = ga.completeDetail(ctx, r, d, reviews || stopped,
+				stopped || !p.ref.Revert && requiresChecks(env)); err != nil {
 				return err
 			}
 			open = append(open, p)
@@ -151,7 +154,8 @@ func ReadPullHolds(ctx context.Context, s record.Reader, repo string, number int
 // what we would compose.
 func (ga *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *promotion.Env, r *pullRecord) (*OpenPull, error) {
 	repo, pr := ev.Snapshot.Repo, &r.PR
-	p := &OpenPull{Environment: env.Name, Revert: r.ref.Revert, PR: pr, Pull: promotion.Pull{Number: pr.Number, URL: pr.URL, Head: pr.Head, HeadSince: r.HeadSince, CreatedAt: pr.CreatedAt, UpdatedAt: pr.UpdatedAt,
+	p := &OpenPull{Environment: env.Name, Revert: r.ref.Revert, PR: pr, Pull: promotion.Pull{Number: pr.Number, URL: pr.URL, Head: pr.Head,
+		HeadSince: r.HeadSince, CreatedAt: pr.CreatedAt, UpdatedAt: pr.UpdatedAt,
 		Held: pr.HasLabel(promotion.LabelHold), Draft: pr.Draft, Batch: r.batch, MergeUnread: r.mergeUnread}}
 	holds, err := ReadPullHolds(ctx, ga.opts.Store, repo.ID, pr.Number)
 	if err != nil {
@@ -266,7 +270,8 @@ func (ga *Gatherer) inspectReach(ctx context.Context, ev *Evaluation, env *promo
 }
 
 // inspectHead says why a pull request's head is not what we compose; "" when it is.
-func (ga *Gatherer) inspectHead(ctx context.Context, ev *Evaluation, env *promotion.Env, r *pullRecord, p *OpenPull) (why string, err error) {
+func (ga *Gatherer) inspectHead(ctx context.Context, ev *Evaluation, env *promotion.Env, r *pullRecord, p *OpenPull) (why string,
+	err error) {
 	if p.Base, why, err = ga.findBase(ctx, ev, env, p.Head); err == nil && why == "" {
 		why, err = inspectMerges(ctx, ev, env, p.Base, p.Head)
 	}
@@ -287,7 +292,8 @@ func (ga *Gatherer) inspectHead(ctx context.Context, ev *Evaluation, env *promot
 
 // inspectPromotion compares a head with what composing the releases that it moves on
 // its base gives.
-func (ga *Gatherer) inspectPromotion(ctx context.Context, ev *Evaluation, env *promotion.Env, component string, p *OpenPull) (string, error) {
+func (ga *Gatherer) inspectPromotion(ctx context.Context, ev *Evaluation, env *promotion.Env, component string,
+	p *OpenPull) (string, error) {
 	r := ev.Snapshot.Repo
 	moved := []string{component}
 	if p.Batch {
@@ -356,7 +362,8 @@ func (ga *Gatherer) inspectRevert(ctx context.Context, ev *Evaluation, env *prom
 
 // compareHead says how a head differs from its base plus edits, and notes whether the
 // edited files moved on since.
-func (ga *Gatherer) compareHead(ctx context.Context, ev *Evaluation, env *promotion.Env, p *OpenPull, edits []fieldedit.Edit) (string, error) {
+func (ga *Gatherer) compareHead(ctx context.Context, ev *Evaluation, env *promotion.Env, p *OpenPull,
+	edits []fieldedit.Edit) (string, error) {
 	m := ev.Snapshot.Repo.Mirror
 	paths, err := changedPaths(ctx, m, p.Base, p.Head)
 	if err != nil {

@@ -206,7 +206,8 @@ func (o *ownerRules) findOwners(paths []string) ([]policies.OwnedFile, error) {
 		return nil, fmt.Errorf("%d files are changed, more than are looked up", len(paths))
 	}
 	if n := len(paths) * len(o.rules); n > maxOwnerMatches {
-		return nil, fmt.Errorf("%d files are changed and CODEOWNERS has %d rules: more than %d comparisons aren't made", len(paths), len(o.rules), maxOwnerMatches)
+		return nil, fmt.Errorf("%d files are changed and CODEOWNERS has %d rules: more than %d comparisons aren't made", len(paths),
+			len(o.rules), maxOwnerMatches)
 	}
 	out := make([]policies.OwnedFile, 0, len(paths))
 	for _, path := range paths {
@@ -215,7 +216,8 @@ func (o *ownerRules) findOwners(paths []string) ([]policies.OwnedFile, error) {
 			rule := &o.rules[i]
 			is, err := rule.matches(path)
 			if err != nil {
-				return nil, fmt.Errorf("find the owners of %s: %s", wording.ClipLine(path, maxOwnersError), wording.ClipLine(err.Error(), maxOwnersError))
+				return nil, fmt.Errorf("find the owners of %s: %s", wording.ClipLine(path, maxOwnersError),
+					wording.ClipLine(err.Error(), maxOwnersError))
 			}
 			if !is {
 				continue

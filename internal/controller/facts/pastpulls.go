@@ -164,7 +164,8 @@ func (ga *Gatherer) findMoved(ctx context.Context, ev *Evaluation, at *ResolvedE
 		return p.moved, nil
 	}
 	pr := &p.PR
-	row := store.PastPull{Repo: ev.Unit.Repo, Number: pr.Number, Component: p.ref.Component, Pipeline: p.ref.Pipeline, Environment: p.ref.Environment, BranchOf: p.ref.Component,
+	row := store.PastPull{Repo: ev.Unit.Repo, Number: pr.Number, Component: p.ref.Component, Pipeline: p.ref.Pipeline,
+		Environment: p.ref.Environment, BranchOf: p.ref.Component,
 		At: pr.ClosedAt, Commit: pr.MergeCommit, By: pr.MergedBy, Whole: p.ref.Short}
 	if pr.State == forge.Merged {
 		row.At = pr.MergedAt
@@ -289,12 +290,14 @@ func (ga *Gatherer) fetchHead(ctx context.Context, ev *Evaluation, p *pullRecord
 // component in it, each once.
 func addPastPulls(env *promotion.Env, component string, moved []store.PastPull) {
 	for _, m := range moved {
-		if m.Component != component || m.Environment != env.Name || slices.ContainsFunc(env.PastPulls, func(p promotion.PastPull) bool { return p.Number == m.Number }) {
+		if m.Component != component || m.Environment != env.Name || slices.ContainsFunc(env.PastPulls,
+			func(p promotion.PastPull) bool { return p.Number == m.Number }) {
 			continue
 		}
 		env.PastPulls = append(env.PastPulls, promotion.PastPull{Number: m.Number, Release: m.Release, At: m.At, Commit: m.Commit, By: m.By,
 			Revert: m.Kind == store.PastRevert || m.Kind == store.PastRefusedRevert || m.Kind == store.PastRevertOnOtherBranch,
-			Merged: m.Kind == store.PastMerged || m.Kind == store.PastRevert, Superseded: m.Kind == store.PastSuperseded, OnOtherBranch: m.Kind == store.PastRevertOnOtherBranch})
+			Merged: m.Kind == store.PastMerged || m.Kind == store.PastRevert, Superseded: m.Kind == store.PastSuperseded,
+			OnOtherBranch: m.Kind == store.PastRevertOnOtherBranch})
 	}
 }
 
@@ -448,7 +451,8 @@ func (ga *Gatherer) checkPullsCurrent(ctx context.Context, ev *Evaluation, matte
 			return err
 		}
 		for _, row := range rows {
-			if matters(row) && !slices.ContainsFunc(byEnv[row.Environment], func(p *pullRecord) bool { return p.PR.Number == row.Number && p.row.Rules != ev.rulesOf(component) }) {
+			if matters(row) && !slices.ContainsFunc(byEnv[row.Environment],
+				func(p *pullRecord) bool { return p.PR.Number == row.Number && p.row.Rules != ev.rulesOf(component) }) {
 				return fmt.Errorf("%w: something was heard of #%d", forge.ErrConflict, row.Number)
 			}
 		}

@@ -97,14 +97,16 @@ func (ag *authorGatherer) findReleaseCommit(ctx context.Context, c *ComponentEva
 	case newest == nil:
 		return nil, errors.New("no history tells which commit brought the release")
 	case len(newest.Message) > maxCommitMessage:
-		return nil, fmt.Errorf("the message of %s, which brought the release, is longer than %d KiB", wording.Short(newest.SHA), maxCommitMessage>>10)
+		return nil, fmt.Errorf("the message of %s, which brought the release, is longer than %d KiB", wording.Short(newest.SHA),
+			maxCommitMessage>>10)
 	}
 	return &policies.Commit{SHA: newest.SHA, Message: newest.Message, Trailers: newest.Trailers, Time: newest.CommitTime.UTC()}, nil
 }
 
 // findChangedKinds says of which kinds the objects are that merging a pull request now
 // adds, changes and removes in the manifests of a component's targets.
-func (eg *effectGatherer) findChangedKinds(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, open *OpenPull) (*policies.Diff, error) {
+func (eg *effectGatherer) findChangedKinds(ctx context.Context, c *ComponentEvaluation, env *promotion.Env,
+	open *OpenPull) (*policies.Diff, error) {
 	switch {
 	case open.HeadState == promotion.HeadModified:
 		return nil, errors.New("what the rendered manifests gain and lose isn't known: the head is not what Liftlock composed")

@@ -159,7 +159,8 @@ func pathsOf(changes []git.FileChange) []string {
 // child process with limits. The error is for what may go well another time;
 // a head that can't be evaluated is a verdict. What the manifests gain and lose is told
 // within the limit, target by target.
-func (cg *changeGatherer) EvaluateChange(ctx context.Context, s *Snapshot, c *ProposedChange, limit render.TextLimit) (*ChangeReport, error) {
+func (cg *changeGatherer) EvaluateChange(ctx context.Context, s *Snapshot, c *ProposedChange,
+	limit render.TextLimit) (*ChangeReport, error) {
 	m := s.Repo.Mirror
 	v := &ChangeReport{}
 	if c.changesRules {
@@ -211,7 +212,8 @@ func (cg *changeGatherer) EvaluateChange(ctx context.Context, s *Snapshot, c *Pr
 	case err != nil:
 		return nil, fmt.Errorf("evaluate %s: %w", c.Head, err)
 	}
-	if v.Report, err = impact.Compare(impact.Input{Pipelines: c.pipelines, Before: before, After: after, Changed: c.changed, On: in.On}); err != nil {
+	if v.Report, err = impact.Compare(impact.Input{Pipelines: c.pipelines, Before: before, After: after, Changed: c.changed,
+		On: in.On}); err != nil {
 		return nil, err
 	}
 	if err := cg.renderChange(ctx, s, c, before, after, limit, v); err != nil {

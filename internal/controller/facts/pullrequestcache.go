@@ -183,7 +183,8 @@ func (pg *pullGatherer) RefreshPullRequests(ctx context.Context, r *Repository) 
 
 // sameListedPull compares what a list shows; Mergeable is not in lists.
 func sameListedPull(a, b *forge.PullRequest) bool {
-	return a.State == b.State && a.Head == b.Head && a.UpdatedAt.Equal(b.UpdatedAt) && a.Title == b.Title && a.Base == b.Base && a.MergeCommit == b.MergeCommit && fmt.Sprint(a.Labels) == fmt.Sprint(b.Labels)
+	return a.State == b.State && a.Head == b.Head && a.UpdatedAt.Equal(b.UpdatedAt) && a.Title == b.Title && a.Base == b.Base &&
+		a.MergeCommit == b.MergeCommit && fmt.Sprint(a.Labels) == fmt.Sprint(b.Labels)
 }
 
 // ensurePullsCached reads the book once a process before anything is judged: a pull
@@ -257,7 +258,8 @@ func (pg *pullGatherer) RefreshPullRequest(ctx context.Context, r *Repository, n
 // doesn't know of, as it was lost since. All others are read with how they stand to the queue then,
 // too. A forge that can't tell has none.
 func (pg *pullGatherer) findQueued(ctx context.Context, r *Repository, read *pullDetail) error {
-	if _, ours := promotion.ParseBranch(read.pr.Branch); !ours || !r.HasOpened(&read.pr) || read.pr.State != forge.Open || read.pr.Queue == forge.Queued {
+	if _, ours := promotion.ParseBranch(read.pr.Branch); !ours || !r.HasOpened(&read.pr) || read.pr.State != forge.Open ||
+		read.pr.Queue == forge.Queued {
 		return nil
 	}
 	pr, err := r.Forge.PullRequest(forge.WithMergeQueue(ctx), r.Name, read.pr.Number)
@@ -373,8 +375,9 @@ func (pg *pullGatherer) pullRow(r *Repository, pr forge.PullRequest, known *cach
 	if err != nil {
 		panic(err) // plain data always marshals
 	}
-	row := store.Pull{Repo: r.ID, Number: pr.Number, Branch: pr.Branch, State: string(pr.State), Author: pr.Author, Head: pr.Head, MergeCommit: pr.MergeCommit,
-		CreatedAt: pr.CreatedAt, UpdatedAt: pr.UpdatedAt, Data: data}
+	row := store.Pull{Repo: r.ID, Number: pr.Number, Branch: pr.Branch, State: string(pr.State), Author: pr.Author, Head: pr.Head,
+		MergeCommit: pr.MergeCommit,
+		CreatedAt:   pr.CreatedAt, UpdatedAt: pr.UpdatedAt, Data: data}
 	if ref, ours := promotion.ParseBranch(pr.Branch); ours {
 		row.Pipeline, row.Environment, row.Component, row.Revert = ref.Pipeline, ref.Environment, ref.Component, ref.Revert
 	}

@@ -91,7 +91,8 @@ func (pg *pullGatherer) addPull(ev *Evaluation, x pullIndex, row store.Pull, set
 	if !ok || byEnv == nil || ref.Pipeline != ev.Unit.Pipeline {
 		return nil, nil
 	}
-	i, found := slices.BinarySearchFunc(byEnv[ref.Environment], row.Number, func(p *pullRecord, number int) int { return number - p.PR.Number })
+	i, found := slices.BinarySearchFunc(byEnv[ref.Environment], row.Number,
+		func(p *pullRecord, number int) int { return number - p.PR.Number })
 	if found {
 		return byEnv[ref.Environment][i], nil
 	}
@@ -166,7 +167,8 @@ func (ev *Evaluation) isWrongKind(p *pullRecord) bool {
 }
 
 func (p *pullRecord) unmanagedReason() string {
-	return fmt.Sprintf("#%d by %s uses the branch %s, which Liftlock would use; close it and delete the branch", p.PR.Number, p.PR.Author, p.PR.Branch)
+	return fmt.Sprintf("#%d by %s uses the branch %s, which Liftlock would use; close it and delete the branch", p.PR.Number, p.PR.Author,
+		p.PR.Branch)
 }
 
 // markUnmanagedReverts fills in what of somebody else's stands on the branch that a
@@ -198,11 +200,13 @@ func (ga *Gatherer) assignOpenPull(ctx context.Context, c *ComponentEvaluation, 
 	case open.Revert:
 		if v.Batch && !batches {
 			v.Batch, v.Members = false, nil
-			v.MarkModified(fmt.Sprintf("#%d takes several components back at once, and spec.batch is component by now; merge it or close it by hand", v.Number))
+			v.MarkModified(fmt.Sprintf("#%d takes several components back at once, and spec.batch is component by now; merge it or close "+
+				"it by hand", v.Number))
 		}
 		env.Revert = v
 	default:
-		if v.HeadState != promotion.HeadModified && v.DeclaredRelease.Value != v.Release && !promotion.VerifiedInAll(c.Facts.Envs, env.Spec.After, v.Release) {
+		if v.HeadState != promotion.HeadModified && v.DeclaredRelease.Value != v.Release && !promotion.VerifiedInAll(c.Facts.Envs,
+			env.Spec.After, v.Release) {
 			// Well made, but not by us: that we put a release there is the proof that
 			// it was verified upstream, and that is not this release.
 			another := "it carries another release than the one that Liftlock put there"
@@ -335,7 +339,8 @@ func (ga *Gatherer) findMembers(ctx context.Context, ev *Evaluation, p *pullReco
 			continue
 		}
 		info, err := ev.Snapshot.Repo.Mirror.Commit(ctx, commit)
-		if p.unsure = errors.Is(err, git.ErrUnknownCommit) && p.PR.State == forge.Closed && !p.ref.Revert && p.headMayCome(ev.Now); p.unsure && ga.fetchHead(ctx, ev, p) {
+		if p.unsure = errors.Is(err, git.ErrUnknownCommit) && p.PR.State == forge.Closed && !p.ref.Revert &&
+			p.headMayCome(ev.Now); p.unsure && ga.fetchHead(ctx, ev, p) {
 			p.unsure = false
 			info, err = ev.Snapshot.Repo.Mirror.Commit(ctx, commit)
 		}
@@ -359,7 +364,8 @@ func (ga *Gatherer) findMembers(ctx context.Context, ev *Evaluation, p *pullReco
 				}
 			}
 		}
-		if p.members, err = ga.changedMembers(ctx, ev.Snapshot.Repo, ev.Pipeline, p.ref.Environment, base, commit, p.ref.Revert); err != nil {
+		if p.members, err = ga.changedMembers(ctx, ev.Snapshot.Repo, ev.Pipeline, p.ref.Environment, base, commit,
+			p.ref.Revert); err != nil {
 			return nil, err
 		}
 	}
@@ -379,7 +385,8 @@ func (ga *Gatherer) findReverted(ctx context.Context, ev *Evaluation, revert *pu
 		}
 	}
 	for below, tries := revert.PR.Number, 0; tries < maxRevertedTries; tries++ {
-		number, ok, err := ga.pullGatherer.store.PullThatMoved(ctx, ev.Snapshot.Repo.ID, ev.Unit.Pipeline, revert.ref.Component, revert.ref.Environment, revert.ref.Short, below)
+		number, ok, err := ga.pullGatherer.store.PullThatMoved(ctx, ev.Snapshot.Repo.ID, ev.Unit.Pipeline, revert.ref.Component,
+			revert.ref.Environment, revert.ref.Short, below)
 		if err != nil || !ok {
 			return nil, err
 		}
@@ -407,7 +414,8 @@ const maxRevertedTries = 5
 
 // isReverted says that a revert takes a pull request back, which landed what the revert's branch names.
 func (ga *Gatherer) isReverted(ctx context.Context, ev *Evaluation, revert, p *pullRecord) (bool, error) {
-	if p.ref.Revert || p.PR.State != forge.Merged || !p.isOurs(ev.Snapshot.Repo) || p.PR.MergeCommit == "" || p.PR.Number > revert.PR.Number {
+	if p.ref.Revert || p.PR.State != forge.Merged || !p.isOurs(ev.Snapshot.Repo) || p.PR.MergeCommit == "" ||
+		p.PR.Number > revert.PR.Number {
 		return false, nil
 	}
 	if landed, err := hasLanded(ctx, ev, p); err != nil || !landed {

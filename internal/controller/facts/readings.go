@@ -35,7 +35,8 @@ type releaseReader struct {
 
 func newReleaseReader(group *cache.Group) *releaseReader {
 	return &releaseReader{parsed: fieldedit.NewParseCache(group, maxParsed),
-		readings: cache.New(group, cache.Options[string, reading]{Name: "readings", Entries: maxReadings, Bytes: maxReadingBytes, Size: sizeOfReading})}
+		readings: cache.New(group, cache.Options[string, reading]{Name: "readings", Entries: maxReadings, Bytes: maxReadingBytes,
+			Size: sizeOfReading})}
 }
 
 // sizeOfReading is about how many bytes a reading takes: most of it are its fields.

@@ -96,7 +96,8 @@ func (rg *recordGatherer) Records(ctx context.Context, c *ComponentEvaluation) (
 
 // addMerge adds to the evaluation what is to be kept of a merge that was just seen, which
 // isn't on record, and gives what is to be told of it.
-func (rg *recordGatherer) addMerge(ctx context.Context, c *ComponentEvaluation, env string, pr *forge.PullRequest, now store.Promotion) ([]store.Event, error) {
+func (rg *recordGatherer) addMerge(ctx context.Context, c *ComponentEvaluation, env string, pr *forge.PullRequest,
+	now store.Promotion) ([]store.Event, error) {
 	pr, err := rg.withMerger(ctx, c, pr)
 	if err != nil || pr.State != forge.Merged {
 		return nil, err
@@ -134,7 +135,8 @@ func (rg *recordGatherer) knownRecords(ctx context.Context, c *ComponentEvaluati
 	}
 	out := make(map[int]store.Promotion, len(numbers))
 	for some := range slices.Chunk(slices.Sorted(maps.Keys(numbers)), maxKnownRecords) {
-		rows, err := rg.store.Promotions(ctx, store.PromotionFilter{Unit: wake.UnitName(c.Facts.Unit), Repo: c.Facts.Unit.Repo, Pulls: some, Limit: maxKnownRecords})
+		rows, err := rg.store.Promotions(ctx, store.PromotionFilter{Unit: wake.UnitName(c.Facts.Unit), Repo: c.Facts.Unit.Repo, Pulls: some,
+			Limit: maxKnownRecords})
 		if err != nil {
 			return nil, err
 		}
@@ -260,7 +262,8 @@ func findRevertedPull(env *promotion.Env, revert int, release string) int {
 	of := 0
 	for i := range env.PastPulls {
 		p := &env.PastPulls[i]
-		if !p.Revert && p.Merged && p.Number < revert && p.Number > of && p.Release != "" && wording.Short(p.Release) == wording.Short(release) {
+		if !p.Revert && p.Merged && p.Number < revert && p.Number > of && p.Release != "" &&
+			wording.Short(p.Release) == wording.Short(release) {
 			of = p.Number
 		}
 	}
@@ -272,7 +275,8 @@ func findRevertedPull(env *promotion.Env, revert int, release string) int {
 func (c *ComponentEvaluation) recordEvents(env *promotion.Env, pr *forge.PullRequest, now store.Promotion) []store.Event {
 	u := c.Facts.Unit
 	event := func(kind string, at time.Time, format string, args ...any) store.Event {
-		return store.Event{At: at, Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Environment: env.Name, Pull: pr.Number, Kind: kind,
+		return store.Event{At: at, Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Environment: env.Name,
+			Pull: pr.Number, Kind: kind,
 			Message: fmt.Sprintf("#%d "+format, append([]any{pr.Number}, args...)...)}
 	}
 	opened := event("opened", pr.CreatedAt, "opened: %s", pr.Title)

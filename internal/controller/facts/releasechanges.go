@@ -20,7 +20,8 @@ type releaseChange struct{ component, before, after string }
 // findReleaseChanges lists the components of an environment whose releases differ between two
 // commits, sorted by name. That is a fact of Git: the members of a pull
 // request are found again from its commit alone.
-func (g *gitGatherer) findReleaseChanges(ctx context.Context, r *Repository, p *ResolvedPipeline, env, from, to string) ([]releaseChange, error) {
+func (g *gitGatherer) findReleaseChanges(ctx context.Context, r *Repository, p *ResolvedPipeline, env, from,
+	to string) ([]releaseChange, error) {
 	key := strings.Join([]string{r.ID, p.Name(), env, from, to, p.overlaysKey()}, "|")
 	if known, ok := g.releaseChanges.Get(key); ok {
 		return known, nil
@@ -38,7 +39,8 @@ func (g *gitGatherer) findReleaseChanges(ctx context.Context, r *Repository, p *
 		if scope, err := fieldedit.NewScope(at.Overlay(p.Pipeline)); err != nil || !slices.ContainsFunc(paths, scope.Covers) {
 			continue // what can't be understood moves nothing
 		}
-		m := releaseChange{component: component, before: g.releases.releaseIDAt(r, from, p, at), after: g.releases.releaseIDAt(r, to, p, at)}
+		m := releaseChange{component: component, before: g.releases.releaseIDAt(r, from, p, at),
+			after: g.releases.releaseIDAt(r, to, p, at)}
 		if m.before != m.after {
 			out = append(out, m)
 		}
@@ -61,7 +63,8 @@ func (r *ResolvedPipeline) hashOverlays() string {
 
 // changedMembers are the components that a commit brought to an environment, with
 // the releases that they have with it; of a revert, with those that it removed.
-func (g *gitGatherer) changedMembers(ctx context.Context, r *Repository, p *ResolvedPipeline, env, from, to string, revert bool) ([]promotion.Member, error) {
+func (g *gitGatherer) changedMembers(ctx context.Context, r *Repository, p *ResolvedPipeline, env, from, to string,
+	revert bool) ([]promotion.Member, error) {
 	list, err := g.findReleaseChanges(ctx, r, p, env, from, to)
 	if err != nil {
 		return nil, err

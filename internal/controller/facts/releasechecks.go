@@ -81,7 +81,8 @@ func findLanding(env *promotion.Env, release string) *promotion.Arrival {
 
 // readCommitChecks gives the checks on a commit as they were at most an interval ago, and not
 // before a time.
-func (rg *reviewGatherer) readCommitChecks(ctx context.Context, r *Repository, commit string, notBefore time.Time, interval time.Duration, fresh bool) (commitChecks, error) {
+func (rg *reviewGatherer) readCommitChecks(ctx context.Context, r *Repository, commit string, notBefore time.Time, interval time.Duration,
+	fresh bool) (commitChecks, error) {
 	key := r.ID + "|" + commit
 	if known, ok := rg.commitChecks.Get(key); ok && !fresh && !known.at.Before(notBefore) && rg.now().Sub(known.at) < interval {
 		return known, nil

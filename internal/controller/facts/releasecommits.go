@@ -35,10 +35,14 @@ const (
 // ReleaseCommits are what made a release in one source environment, beyond what another
 // environment has.
 type ReleaseCommits struct {
-	Source  string              // the source environment
-	Base    string              // the newest commit of its branch before Head that holds what the other environment has; empty: none is known
-	Head    string              // the commit that brought the release
-	Commits []ReleaseCommit     // those that changed carried fields, newest first; without a Base those that brought its values, as far as they are known
+	Source string // the source environment
+	// the newest commit of its branch before Head that holds what the other environment has; empty: none is
+	// known
+	Base string
+	Head string // the commit that brought the release
+	// those that changed carried fields, newest first; without a Base those that brought its values, as far
+	// as they are known
+	Commits []ReleaseCommit
 	More    bool                // there are more than were looked at
 	Skipped []promotion.Release // what the source environment had between the two, newest first
 }
@@ -117,7 +121,8 @@ func (ag *authorGatherer) findHead(ctx context.Context, c *ComponentEvaluation, 
 
 // findReleaseCommits finds what made the release that head brought to a source
 // environment, since that environment had what env has now.
-func (ag *authorGatherer) findReleaseCommits(ctx context.Context, c *ComponentEvaluation, at *ResolvedEnv, env, release, there, head string) (ReleaseCommits, error) {
+func (ag *authorGatherer) findReleaseCommits(ctx context.Context, c *ComponentEvaluation, at *ResolvedEnv, env, release, there,
+	head string) (ReleaseCommits, error) {
 	made := ReleaseCommits{Source: at.Name, Head: head}
 	line, _, err := ag.sourceLog(ctx, c, at.Name, at, head)
 	if err != nil {
@@ -178,7 +183,8 @@ func (ag *authorGatherer) addCommitsBetween(ctx context.Context, c *ComponentEva
 // addBringingCommits adds the commits that brought the release's values, where what the
 // environment has is not known to have been in the source; where even that can't be told,
 // the one that completed it.
-func (ag *authorGatherer) addBringingCommits(ctx context.Context, c *ComponentEvaluation, at *ResolvedEnv, env, release string, made *ReleaseCommits) error {
+func (ag *authorGatherer) addBringingCommits(ctx context.Context, c *ComponentEvaluation, at *ResolvedEnv, env, release string,
+	made *ReleaseCommits) error {
 	commits, err := ag.findBringingCommits(ctx, c, at.Name, env, release)
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -132,8 +132,10 @@ func (ga *Gatherer) decodeArrivals(version int64, rows []store.Arrival) (*rememb
 		}
 		r.bytes += 2*int64(len(row.Data)) + rowBytes
 		r.contents[d.release.ID] = d.Content
-		r.byEnv[row.Environment] = append(r.byEnv[row.Environment], promotion.Arrival{Seq: row.Seq, Release: row.Release, Name: d.release.Name,
-			Commit: row.Commit, By: d.By, Author: d.Author, Pull: d.Pull, At: row.At, VerifiedAt: row.VerifiedAt, DegradedAt: row.DegradedAt, WithdrawnAt: row.WithdrawnAt, Soak: d.Soak})
+		r.byEnv[row.Environment] = append(r.byEnv[row.Environment], promotion.Arrival{Seq: row.Seq, Release: row.Release,
+			Name:   d.release.Name,
+			Commit: row.Commit, By: d.By, Author: d.Author, Pull: d.Pull, At: row.At, VerifiedAt: row.VerifiedAt,
+			DegradedAt: row.DegradedAt, WithdrawnAt: row.WithdrawnAt, Soak: d.Soak})
 		r.older = r.older || len(r.byEnv[row.Environment]) >= store.RecentArrivals
 	}
 	return r, nil

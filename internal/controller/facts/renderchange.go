@@ -26,7 +26,8 @@ type RenderedChange struct {
 // touches, in a child process with limits, as what they are rendered from a stranger
 // wrote. That it can't be told is in the report; the error is for what may go well another
 // time.
-func (cg *changeGatherer) renderChange(ctx context.Context, s *Snapshot, c *ProposedChange, before, after *evaluate.Resolution, limit render.TextLimit, v *ChangeReport) error {
+func (cg *changeGatherer) renderChange(ctx context.Context, s *Snapshot, c *ProposedChange, before, after *evaluate.Resolution,
+	limit render.TextLimit, v *ChangeReport) error {
 	request := evaluate.RenderRequest{Revision: c.Base, Branch: c.Into.Branch, Tracked: s.Repo.Branch, Limit: limit,
 		Before: s.Repo.Mirror.Tree(c.Base), After: s.Repo.Mirror.Tree(c.Head), Others: map[string]fs.FS{}}
 	for _, l := range s.otherBranches(c.Into) {
@@ -88,7 +89,8 @@ const maxNewVersions = 10
 // a tag that is a version. Somebody without write access may name none: another version may have what the deployed one
 // no longer shows. No change makes the server read anything else, no branch and no commit of those either. What can't
 // be had is left out.
-func (cg *changeGatherer) openAllowed(ctx context.Context, s *Snapshot, pairs []evaluate.RenderPair, newVersions int) []evaluate.ExternalTree {
+func (cg *changeGatherer) openAllowed(ctx context.Context, s *Snapshot, pairs []evaluate.RenderPair,
+	newVersions int) []evaluate.ExternalTree {
 	if cg.externals == nil {
 		return nil
 	}

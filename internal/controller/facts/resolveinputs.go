@@ -47,14 +47,16 @@ type inputCollector struct {
 }
 
 func (tg *targetGatherer) newInputCollector(r *Repository) *inputCollector {
-	return &inputCollector{targets: tg, repo: r, resolveInputs: resolveInputs{repositories: len(tg.repos.all()), argocds: map[string]argocdInputs{}, externalCommits: map[externalRef]string{}}}
+	return &inputCollector{targets: tg, repo: r, resolveInputs: resolveInputs{repositories: len(tg.repos.all()),
+		argocds: map[string]argocdInputs{}, externalCommits: map[externalRef]string{}}}
 }
 
 // newInput is what targets depend on besides a pipeline and a commit: the Argo CDs that
 // the pipelines' entries are run by, other repositories, and who asks the network.
 func (i *inputCollector) newInput(ctx context.Context, pipes ...*pipeline.Pipeline) (appset.Input, error) {
 	in := appset.Input{
-		Branch: i.repo.Branch, RepoURLs: i.repo.URLs, ArgoCDs: map[string]appset.ArgoCD{}, Main: i.targets.argocds.main, OpenExternal: i.resolveRepository, Build: i.targets.build,
+		Branch: i.repo.Branch, RepoURLs: i.repo.URLs, ArgoCDs: map[string]appset.ArgoCD{}, Main: i.targets.argocds.main,
+		OpenExternal: i.resolveRepository, Build: i.targets.build,
 		Live: &appset.Live{Unknown: map[string]string{}, Applications: i.ownedApplications, Selected: i.selectedApplications},
 	}
 	for _, p := range pipes {
@@ -73,7 +75,8 @@ func (i *inputCollector) newInput(ctx context.Context, pipes ...*pipeline.Pipeli
 // collectInput is all that a pipeline's targets at a commit depend on.
 func (i *inputCollector) collectInput(ctx context.Context, p *pipeline.Pipeline, commit string) (appset.Input, error) {
 	if i.targets.knownInputs != nil {
-		in := appset.Input{Pipeline: p, Tree: i.repo.Mirror.Tree(commit), Revision: commit, Branch: i.repo.Branch, RepoURLs: i.repo.URLs, Build: i.targets.build}
+		in := appset.Input{Pipeline: p, Tree: i.repo.Mirror.Tree(commit), Revision: commit, Branch: i.repo.Branch, RepoURLs: i.repo.URLs,
+			Build: i.targets.build}
 		i.targets.knownInputs(&in)
 		return in, nil
 	}
@@ -177,12 +180,16 @@ func (tg *targetGatherer) mergeClusters(ctx context.Context, a *ArgoCD) ([]appse
 
 // ownedApplications gives the resolver the live Applications of a set that it can't resolve itself.
 func (i *inputCollector) ownedApplications(ctx context.Context, name, namespace, set string) ([]json.RawMessage, error) {
-	return i.listApplications(name, "owned "+namespace+" "+set, func(l Live) ([]json.RawMessage, error) { return l.Owned(ctx, namespace, set) })
+	return i.listApplications(name, "owned "+namespace+" "+set, func(l Live) ([]json.RawMessage, error) {
+		return l.Owned(ctx,
+			namespace, set)
+	})
 }
 
 // selectedApplications gives the resolver plain live Applications.
 func (i *inputCollector) selectedApplications(ctx context.Context, name, namespace, selector string) ([]json.RawMessage, error) {
-	return i.listApplications(name, "selected "+namespace+" "+selector, func(l Live) ([]json.RawMessage, error) { return l.Selected(ctx, namespace, selector) })
+	return i.listApplications(name, "selected "+namespace+" "+selector,
+		func(l Live) ([]json.RawMessage, error) { return l.Selected(ctx, namespace, selector) })
 }
 
 // listApplications lists Applications of an Argo CD, unless nothing was written into
@@ -224,7 +231,8 @@ func (i *inputCollector) resolveRepository(ctx context.Context, url, revision st
 		}
 		return &appset.ExternalRef{Tree: r.Mirror.Tree(commit), Commit: commit}, nil
 	}
-	return nil, fmt.Errorf("it is none of the repositories in the server's file that have been reached; add it to repositories there, and Liftlock reads it")
+	return nil, fmt.Errorf("it is none of the repositories in the server's file that have been reached; add it to repositories there, " +
+		"and Liftlock reads it")
 }
 
 // trackedRepositories are those that generators may read of each other.

@@ -55,7 +55,8 @@ func ReviewersToRequest(x promotion.RequestReviewers) (forge.Reviewers, error) {
 
 // PutReviewRequests writes down that reviews were requested, and from whom the forge took no
 // request.
-func PutReviewRequests(ctx context.Context, s record.ReadWriter, repo string, x promotion.RequestReviewers, refused []forge.RefusedReviewer) error {
+func PutReviewRequests(ctx context.Context, s record.ReadWriter, repo string, x promotion.RequestReviewers,
+	refused []forge.RefusedReviewer) error {
 	known, err := ReadReviewRequests(ctx, s, repo, x.Pull)
 	if err != nil {
 		return err

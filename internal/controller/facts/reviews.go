@@ -21,7 +21,8 @@ type reviewGatherer struct {
 }
 
 func newReviewGatherer(now func() time.Time, group *cache.Group) *reviewGatherer {
-	return &reviewGatherer{now: now, permissions: newCache[string, permission](group, "permissions", 10_000), commitChecks: newCache[string, commitChecks](group, "commit_checks", 1000)}
+	return &reviewGatherer{now: now, permissions: newCache[string, permission](group, "permissions", 10_000),
+		commitChecks: newCache[string, commitChecks](group, "commit_checks", 1000)}
 }
 
 type permission struct {
@@ -36,7 +37,8 @@ const permissionAge = time.Minute
 // approvalFacts are the facts about a pull request's reviews. What can't be read is
 // said in them, so that a gate waits with the reason; what is worth another try is an
 // error, because nothing else would bring one soon.
-func (rg *reviewGatherer) approvalFacts(ctx context.Context, r *Repository, head string, d *pullDetail, base string, period approvalPeriod, fresh bool) (policies.Facts, error) {
+func (rg *reviewGatherer) approvalFacts(ctx context.Context, r *Repository, head string, d *pullDetail, base string, period approvalPeriod,
+	fresh bool) (policies.Facts, error) {
 	f := policies.Facts{Bot: r.bot(), ApprovalsErr: d.reviewsErr}
 	for _, rv := range d.reviews {
 		if !rv.Approved && !rv.Rejected || rv.Bot {

@@ -112,11 +112,13 @@ func (r *ResolvedPipeline) WhyEmpty() string {
 	case len(r.Units) > 0:
 		return ""
 	case len(r.Problems) > 1:
-		return fmt.Sprintf("it has no component: %s; and %d more problems, which `liftlock resolve` in a checkout names", r.Problems[0], len(r.Problems)-1)
+		return fmt.Sprintf("it has no component: %s; and %d more problems, which `liftlock resolve` in a checkout names", r.Problems[0],
+			len(r.Problems)-1)
 	case len(r.Problems) > 0:
 		return "it has no component: " + r.Problems[0]
 	}
-	return "it has no component: what it names generates no Application with an environment of its own; `liftlock resolve` in a checkout says what is generated"
+	return "it has no component: what it names generates no Application with an environment of its own; `liftlock resolve` in a checkout " +
+		"says what is generated"
 }
 
 // ProblemsOf are the problems that concern a component.
@@ -183,6 +185,7 @@ func (s *Snapshot) otherCommits(l BranchHead) map[string]string {
 
 // missingBranchText says what is wrong with an environment whose branch isn't there.
 func missingBranchText(r *Repository, branch string) string {
-	return fmt.Sprintf("%s has no branch %s, which the pipeline says this environment lives on: create it (git push origin %s:refs/heads/%s starts it as %s is) or correct the environment's branch",
+	return fmt.Sprintf("%s has no branch %s, which the pipeline says this environment lives on: create it (git push origin "+
+		"%s:refs/heads/%s starts it as %s is) or correct the environment's branch",
 		r.ID, branch, r.Branch, branch, r.Branch)
 }

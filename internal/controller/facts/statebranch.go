@@ -102,7 +102,8 @@ func findOwnState(ctx context.Context, r *Repository, head, known string) (strin
 		}
 	}
 	if known == "" && len(log) == limit {
-		return "", fmt.Errorf("the newest %d commits of %s aren't Liftlock's, so which holds it wrote there isn't known; take the branch back to its own newest one", limit, history.StateBranch)
+		return "", fmt.Errorf("the newest %d commits of %s aren't Liftlock's, so which holds it wrote there isn't known; take the branch "+
+			"back to its own newest one", limit, history.StateBranch)
 	}
 	return cmp.Or(known, head), nil
 }
@@ -111,7 +112,8 @@ func findOwnState(ctx context.Context, r *Repository, head, known string) (strin
 // that somebody else took off there.
 func (ga *Gatherer) holdsOf(r *Repository, u promotion.Unit, head, own string) promotion.Known[[]promotion.Hold] {
 	if head == "" && own != "" { // which of them stand can't be told
-		return promotion.Unsure[[]promotion.Hold](fmt.Sprintf("the branch %s, which has them, was deleted; Liftlock puts it back, or push %s there", history.StateBranch, own))
+		return promotion.Unsure[[]promotion.Hold](fmt.Sprintf("the branch %s, which has them, was deleted; Liftlock puts it back, or "+
+			"push %s there", history.StateBranch, own))
 	}
 	holds, err := ga.readHolds(r, head, u)
 	if err == nil && own != head {
@@ -125,7 +127,8 @@ func (ga *Gatherer) holdsOf(r *Repository, u promotion.Unit, head, own string) p
 	}
 	switch {
 	case errors.Is(err, git.ErrUnknownCommit):
-		return promotion.Unsure[[]promotion.Hold](fmt.Sprintf("somebody took the branch %s, which has them, to where %s isn't; push that there again", history.StateBranch, own))
+		return promotion.Unsure[[]promotion.Hold](fmt.Sprintf("somebody took the branch %s, which has them, to where %s isn't; push that "+
+			"there again", history.StateBranch, own))
 	case err != nil:
 		return promotion.Unsure[[]promotion.Hold](err.Error())
 	}

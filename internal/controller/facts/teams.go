@@ -23,7 +23,8 @@ type teamGatherer struct {
 }
 
 func newTeamGatherer(store record.ReadWriter, now func() time.Time, group *cache.Group) *teamGatherer {
-	return &teamGatherer{store: store, now: now, members: newCache[string, membership](group, "team_members", 10_000), checked: newCache[string, time.Time](group, "team_numbers", 10_000)}
+	return &teamGatherer{store: store, now: now, members: newCache[string, membership](group, "team_members", 10_000),
+		checked: newCache[string, time.Time](group, "team_numbers", 10_000)}
 }
 
 type membership struct {
@@ -95,7 +96,8 @@ func (tg *teamGatherer) checkNumber(ctx context.Context, r *Repository, t forge.
 			return err
 		}
 	case was != number:
-		return fmt.Errorf("%w: the number of %s was %d, and is %d; write the name that the former one has now, or, if the new one is meant, give it another name and write that", errTeamReplaced, t, was, number)
+		return fmt.Errorf("%w: the number of %s was %d, and is %d; write the name that the former one has now, or, if the new one is "+
+			"meant, give it another name and write that", errTeamReplaced, t, was, number)
 	}
 	tg.checked.Put(place, tg.now())
 	return nil

@@ -40,12 +40,14 @@ var UngatedMerges = record.Declare[record.Pull, UngatedMerge](record.Declaration
 
 // ownConditions are Liftlock's own that a person goes past, beside the pipeline's gates.
 // The others say what the forge, or the next look, is about to change.
-var ownConditions = []string{"hold", "one-environment", "pipeline-file", "diverged", "upstream", "closed", "reverting", "storm", "incomplete", promotion.GateEffect}
+var ownConditions = []string{"hold", "one-environment", "pipeline-file", "diverged", "upstream", "closed", "reverting", "storm",
+	"incomplete", promotion.GateEffect}
 
 // findUngated says what a promotion of ours that was just seen to be merged waited for
 // when the component was last looked at; nil where it was we who merged it, where nothing
 // waited, and where nobody looked.
-func (rg *recordGatherer) findUngated(ctx context.Context, c *ComponentEvaluation, env string, pr *forge.PullRequest) (*UngatedMerge, error) {
+func (rg *recordGatherer) findUngated(ctx context.Context, c *ComponentEvaluation, env string,
+	pr *forge.PullRequest) (*UngatedMerge, error) {
 	row, ok, err := rg.store.Unit(ctx, wake.UnitName(c.Facts.Unit))
 	var v stored.Unit
 	if err != nil || !ok || json.Unmarshal(row.Data, &v) != nil {
@@ -64,7 +66,8 @@ func (rg *recordGatherer) findUngated(ctx context.Context, c *ComponentEvaluatio
 		gates = append(gates, conditionHead)
 	}
 	for _, g := range v.Decision.Envs[i].Gates {
-		if g.Outcome != policies.Pass && !slices.Contains(gates, g.Gate) && (slices.Contains(ownConditions, g.Gate) || slices.Contains(policies.Kinds(), g.Gate)) {
+		if g.Outcome != policies.Pass && !slices.Contains(gates, g.Gate) &&
+			(slices.Contains(ownConditions, g.Gate) || slices.Contains(policies.Kinds(), g.Gate)) {
 			gates = append(gates, g.Gate)
 		}
 	}
@@ -151,7 +154,8 @@ func ungatedEvent(c *ComponentEvaluation, env string, u *UngatedMerge) store.Eve
 	if e := c.Env(env); e != nil && e.Landed.Value.ModifiedPull == u.Pull {
 		next = fmt.Sprintf("it isn't known to be what Liftlock composed, so %s is left alone until /liftlock promote %s", env, env)
 	}
-	return store.Event{At: c.Facts.Now, Repo: unit.Repo, Pipeline: unit.Pipeline, Component: unit.Component, Environment: env, Pull: u.Pull, Kind: "ungated",
+	return store.Event{At: c.Facts.Now, Repo: unit.Repo, Pipeline: unit.Pipeline, Component: unit.Component, Environment: env, Pull: u.Pull,
+		Kind:    "ungated",
 		Message: fmt.Sprintf("#%d was %s; %s", u.Pull, u, next), IdempotencyKey: eventKey("ungated", unit, u.Pull)}
 }
 

@@ -55,7 +55,8 @@ func (c *ComponentEvaluation) rememberLabels(id string, labels map[string]string
 func PackView(c *ComponentEvaluation, d *promotion.ComponentDecision) (store.Unit, error) {
 	v := stored.Unit{Unit: c.Facts.Unit, Tip: c.Facts.Tip, Broken: c.Facts.PipelineErr, Incidents: c.Facts.ClusterIncidents}
 	v.Decision.Envs, v.Decision.Next = d.Envs, d.Next
-	v.Environments, v.Holds = describeEnvironments(c), slices.DeleteFunc(slices.Clone(c.Facts.Holds.Value), func(h promotion.Hold) bool { return h.IsOver(c.Facts.Now) })
+	v.Environments, v.Holds = describeEnvironments(c), slices.DeleteFunc(slices.Clone(c.Facts.Holds.Value),
+		func(h promotion.Hold) bool { return h.IsOver(c.Facts.Now) })
 	plain := v
 	plain.Tip, plain.Decision.Next = "", time.Time{}
 	raw, err := json.Marshal(plain)
@@ -68,5 +69,6 @@ func PackView(c *ComponentEvaluation, d *promotion.ComponentDecision) (store.Uni
 		return store.Unit{}, fmt.Errorf("pack the view of %s: %w", wake.UnitName(c.Facts.Unit), err)
 	}
 	u := c.Facts.Unit
-	return store.Unit{Key: wake.UnitName(u), Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Digest: hex.EncodeToString(sum[:]), UpdatedAt: v.At, Data: raw}, nil
+	return store.Unit{Key: wake.UnitName(u), Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Digest: hex.EncodeToString(sum[:]),
+		UpdatedAt: v.At, Data: raw}, nil
 }

@@ -36,7 +36,8 @@ func inspectMerges(ctx context.Context, ev *Evaluation, env *promotion.Env, base
 		case err != nil:
 			return "", err
 		case landed:
-			return fmt.Sprintf("its head %s is based on %s, and takes back %s, which is on %s since", wording.Short(head), wording.Short(base), wording.Short(c.SHA), env.Branch), nil
+			return fmt.Sprintf("its head %s is based on %s, and takes back %s, which is on %s since", wording.Short(head),
+				wording.Short(base), wording.Short(c.SHA), env.Branch), nil
 		case len(c.Parents) != 1 || ev.Pipeline.Spec.Merge.Method != pipeline.MethodRebase:
 			continue
 		}
@@ -45,7 +46,8 @@ func inspectMerges(ctx context.Context, ev *Evaluation, env *promotion.Env, base
 			return "", err
 		}
 		if !same {
-			return fmt.Sprintf("its commit %s, which lands by itself where the forge rebases, changes something else than its head %s", wording.Short(c.SHA), wording.Short(head)), nil
+			return fmt.Sprintf("its commit %s, which lands by itself where the forge rebases, changes something else than its head %s",
+				wording.Short(c.SHA), wording.Short(head)), nil
 		}
 	}
 	return "", nil

@@ -50,13 +50,15 @@ func (pg *pullGatherer) TakeUpdateTurn(ctx context.Context, s record.ReadWriter,
 }
 
 // RecordUpdateSent writes down that the forge was sent to bring a pull request's head up to date.
-func (pg *pullGatherer) RecordUpdateSent(ctx context.Context, s record.ReadWriter, r *Repository, branch string, number int, head string) error {
+func (pg *pullGatherer) RecordUpdateSent(ctx context.Context, s record.ReadWriter, r *Repository, branch string, number int,
+	head string) error {
 	return pg.putUpdateTurn(ctx, s, r, branch, number, head)
 }
 
 // putUpdateTurn writes down whose turn it is. sent is the head that the forge was sent to bring up
 // to date; empty: none was.
-func (pg *pullGatherer) putUpdateTurn(ctx context.Context, s record.ReadWriter, r *Repository, branch string, number int, sent string) error {
+func (pg *pullGatherer) putUpdateTurn(ctx context.Context, s record.ReadWriter, r *Repository, branch string, number int,
+	sent string) error {
 	was, err := readUpdateTurn(ctx, s, r.ID, branch)
 	if err != nil {
 		return err

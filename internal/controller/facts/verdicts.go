@@ -49,7 +49,8 @@ type targetLook struct {
 
 // judgeTargets fills in an environment's targets, and the Applications below them, with
 // their verdicts about what landed.
-func (ag *argocdGatherer) judgeTargets(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv, memories []store.Observation) {
+func (ag *argocdGatherer) judgeTargets(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv,
+	memories []store.Observation) {
 	l, isDone := &targetLook{ctx: ctx, c: c, env: env, memories: memories}, map[string]bool{}
 	defer l.trees.stop()
 	for i := range at.Targets {
@@ -60,7 +61,8 @@ func (ag *argocdGatherer) judgeTargets(ctx context.Context, c *ComponentEvaluati
 }
 
 func (ag *argocdGatherer) newTarget(t *appset.Target, label string) promotion.Target {
-	return promotion.Target{Name: label, ID: ag.argocds.TargetName(t), ArgoCD: ag.argocds.ArgoCDOf(t), Cluster: ag.argocds.ClusterOf(t), Namespace: t.DestNS}
+	return promotion.Target{Name: label, ID: ag.argocds.TargetName(t), ArgoCD: ag.argocds.ArgoCDOf(t), Cluster: ag.argocds.ClusterOf(t),
+		Namespace: t.DestNS}
 }
 
 // unjudged is the verdict about a target that can't be judged yet.
@@ -84,7 +86,8 @@ func (ag *argocdGatherer) judgeTarget(l *targetLook, at *ResolvedEnv, t *appset.
 		env.Targets = append(env.Targets, out)
 		return false
 	}
-	e := verification.Expect{Commit: env.Landed.Value.Commit, Release: env.Release.Value.ID, Landed: c.Facts.Now, Limits: ag.verificationLimits(env.Spec.Verify, t)}
+	e := verification.Expect{Commit: env.Landed.Value.Commit, Release: env.Release.Value.ID, Landed: c.Facts.Now,
+		Limits: ag.verificationLimits(env.Spec.Verify, t)}
 	for _, a := range env.History {
 		if a.Commit == e.Commit && a.Release == e.Release {
 			e.Landed = a.At
@@ -121,7 +124,8 @@ func (ag *argocdGatherer) judgeTarget(l *targetLook, at *ResolvedEnv, t *appset.
 
 // judgeWithMemory gives a target its verdict of how it was seen at a time, by what was
 // remembered of it, and keeps what is to be remembered.
-func (ag *argocdGatherer) judgeWithMemory(l *targetLook, t *appset.Target, e verification.Expect, app *verification.App, rel []verification.Relation, now time.Time, out *promotion.Target) verification.Memory {
+func (ag *argocdGatherer) judgeWithMemory(l *targetLook, t *appset.Target, e verification.Expect, app *verification.App,
+	rel []verification.Relation, now time.Time, out *promotion.Target) verification.Memory {
 	c := l.c
 	var mem verification.Memory
 	name := ag.argocds.TargetName(t)
@@ -165,7 +169,8 @@ func (ag *argocdGatherer) judgeWithMemory(l *targetLook, t *appset.Target, e ver
 		if err != nil {
 			panic(err) // plain data always marshals
 		}
-		c.Observations = append(c.Observations, store.Observation{Unit: wake.UnitName(c.Facts.Unit), Environment: l.env.Name, Target: name, Data: data})
+		c.Observations = append(c.Observations, store.Observation{Unit: wake.UnitName(c.Facts.Unit), Environment: l.env.Name, Target: name,
+			Data: data})
 	}
 	return next
 }
@@ -195,7 +200,8 @@ func lastSyncOf(app *verification.App) *promotion.SyncInfo {
 
 func (ag *argocdGatherer) verificationLimits(v pipeline.Verify, t *appset.Target) verification.Limits {
 	return verification.Limits{
-		ArriveWithin: v.ArriveWithin.AsDuration(), Timeout: v.Timeout.AsDuration(), HealthyFor: v.HealthyFor.AsDuration(), Watch: v.Watch.AsDuration(), Debounce: v.Debounce.AsDuration(),
+		ArriveWithin: v.ArriveWithin.AsDuration(), Timeout: v.Timeout.AsDuration(), HealthyFor: v.HealthyFor.AsDuration(),
+		Watch: v.Watch.AsDuration(), Debounce: v.Debounce.AsDuration(),
 		QueueFor: v.QueueFor.AsDuration(), SuspendedFor: v.SuspendedFor.AsDuration(), SuspendedFails: v.Suspended == pipeline.SuspendedFail,
 		RequireHealthChecks: !v.IgnoreMissingHealth, OtherImagesPass: v.Runs.Images == pipeline.RunsReported,
 		Trigger: v.Sync == "trigger", NoRefresh: ag.argocds.byName[ag.argocds.ArgoCDOf(t)].NoRefresh,
@@ -205,7 +211,8 @@ func (ag *argocdGatherer) verificationLimits(v pipeline.Verify, t *appset.Target
 // revisionRelations says how revisions that an Application reports, one a source, stand to what
 // landed; only for the sources that lie in this repository. notHydrated says, of a hydrated
 // one, what it lacks to be known to have that.
-func (ag *argocdGatherer) revisionRelations(l *targetLook, at *ResolvedEnv, t *appset.Target, app *verification.App, revisions []string, isChild bool) (out []verification.Relation, notHydrated string) {
+func (ag *argocdGatherer) revisionRelations(l *targetLook, at *ResolvedEnv, t *appset.Target, app *verification.App, revisions []string,
+	isChild bool) (out []verification.Relation, notHydrated string) {
 	for i, s := range t.Sources {
 		if !s.Here {
 			continue
@@ -313,7 +320,8 @@ type healthBeforeMerge struct {
 
 var healthBefore = record.Declare[record.Pull, healthBeforeMerge](record.Declaration{
 	Name: "health-before", Owner: "controller/facts", Lifetime: record.UntilDropped,
-	Doc: "The health of the targets before the pull request was merged. Without it, degraded targets count as not known to have been healthy.",
+	Doc: "The health of the targets before the pull request was merged. Without it, degraded targets count as not known to have been " +
+		"healthy.",
 })
 
 // healthKeptFor is how long before a merge it may have stopped being known how a target was:
@@ -357,11 +365,13 @@ func (ag *argocdGatherer) fillHealthBefore(ctx context.Context, c *ComponentEval
 		case !ok:
 			t.HealthyBefore = promotion.Unsure[bool]("how it was before the merge was not recorded, or the record is lost")
 		case !known && !b.Components[c.Facts.Unit.Component] && len(l.Members) > 0:
-			t.HealthyBefore = promotion.Unsure[bool]("it came into the pull request just before the merge, and how it was before was not recorded")
+			t.HealthyBefore = promotion.Unsure[bool]("it came into the pull request just before the merge, and how it was before was not " +
+				"recorded")
 		case unknown && since.IsZero():
 			t.HealthyBefore = promotion.Unsure[bool]("it had the release already when it was looked at for the first time")
 		case unknown && (!known || l.At.Sub(since) > healthKeptFor):
-			t.HealthyBefore = promotion.Unsure[bool]("how it was could not be told from " + since.UTC().Format(time.RFC3339) + " on, before the merge")
+			t.HealthyBefore = promotion.Unsure[bool]("how it was could not be told from " + since.UTC().Format(time.RFC3339) +
+				" on, before the merge")
 		case !known:
 			t.HealthyBefore = promotion.Sure(true) // it did not exist: there was nothing to be unhealthy
 		default:
@@ -416,7 +426,8 @@ func (ag *argocdGatherer) recordHealthBefore(ctx context.Context, c *ComponentEv
 // take for open, or a commit that was not fetched yet: it was merged, and how
 // the target is now says nothing of how it was before. What a batch would bring of a
 // component that we don't know to be in it is anything but what the environment has.
-func (ag *argocdGatherer) isDeployed(ctx context.Context, c *ComponentEvaluation, at *ResolvedEnv, env *promotion.Env, t *appset.Target, app *verification.App) bool {
+func (ag *argocdGatherer) isDeployed(ctx context.Context, c *ComponentEvaluation, at *ResolvedEnv, env *promotion.Env, t *appset.Target,
+	app *verification.App) bool {
 	for i, s := range t.Sources {
 		if !s.Here || i >= len(app.Revisions) {
 			continue

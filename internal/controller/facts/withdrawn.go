@@ -19,7 +19,8 @@ type seqRange struct{ above, below int64 }
 
 // listWithdrawnAndUnseen lists what the newest arrival of an environment's history, and what came before it while
 // nobody looked, take back. unseen, oldest first, is what of it is on no record.
-func (ga *Gatherer) listWithdrawnAndUnseen(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, history []promotion.Arrival) (back []seqRange, unseen []promotion.Arrival, err error) {
+func (ga *Gatherer) listWithdrawnAndUnseen(ctx context.Context, c *ComponentEvaluation, env *promotion.Env,
+	history []promotion.Arrival) (back []seqRange, unseen []promotion.Arrival, err error) {
 	back, lost, err := ga.listWithdrawn(ctx, c, env, history)
 	if err != nil {
 		return nil, nil, err
@@ -32,7 +33,8 @@ func (ga *Gatherer) listWithdrawnAndUnseen(ctx context.Context, c *ComponentEval
 // listWithdrawn lists what an environment's newest arrival takes back for good, given its history with
 // that, and also where it was there before what every look reads. lost, oldest first, is what it takes back
 // of what is on no record any more.
-func (ga *Gatherer) listWithdrawn(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, history []promotion.Arrival) (out []seqRange, lost []promotion.Arrival, err error) {
+func (ga *Gatherer) listWithdrawn(ctx context.Context, c *ComponentEvaluation, env *promotion.Env,
+	history []promotion.Arrival) (out []seqRange, lost []promotion.Arrival, err error) {
 	after := promotion.Env{Spec: env.Spec, History: history}
 	for _, i := range after.ListWithdrawn() {
 		out = append(out, seqRange{history[i].Seq - 1, history[i].Seq + 1})
@@ -51,7 +53,8 @@ func holdsRelease(arrivals []promotion.Arrival, release string) bool {
 // listWithdrawnLongAgo lists what came to an environment since it had the release of an arrival, of which
 // none of the arrivals before it that every look reads is; nothing where it never had that. lost, oldest
 // first, is what of it is on no record any more.
-func (ga *Gatherer) listWithdrawnLongAgo(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, by *promotion.Arrival) (out []seqRange, lost []promotion.Arrival, err error) {
+func (ga *Gatherer) listWithdrawnLongAgo(ctx context.Context, c *ComponentEvaluation, env *promotion.Env,
+	by *promotion.Arrival) (out []seqRange, lost []promotion.Arrival, err error) {
 	if len(env.History) < store.RecentArrivals {
 		there, lost, err := ga.wasThereBefore(ctx, c, env, by)
 		if err != nil {
@@ -77,7 +80,8 @@ func (ga *Gatherer) listWithdrawnLongAgo(ctx context.Context, c *ComponentEvalua
 // wasThereBefore says that the release of an arrival was in an environment before what is on record, where
 // that doesn't begin with what was there when the pipeline came in: the database was lost since. since,
 // oldest first, is what was there between the two and is on no record.
-func (ga *Gatherer) wasThereBefore(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, by *promotion.Arrival) (there bool, since []promotion.Arrival, err error) {
+func (ga *Gatherer) wasThereBefore(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, by *promotion.Arrival) (there bool,
+	since []promotion.Arrival, err error) {
 	if env.History[len(env.History)-1].By == promotion.ByBaseline {
 		return false, nil, nil
 	}
@@ -209,7 +213,8 @@ func (ga *Gatherer) countGone(ctx context.Context, r *Repository, env *promotion
 // seen there last and what is there now, or, where the database was lost with its record, ever, as what
 // restrains must not be lost with it. It finds what something that was there before took the place of,
 // whoever did that, and that didn't come again. unseen, oldest first, is on no record yet.
-func (ga *Gatherer) findWithdrawn(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, newest *promotion.Arrival) (unseen []promotion.Arrival, seen []seqRange, err error) {
+func (ga *Gatherer) findWithdrawn(ctx context.Context, c *ComponentEvaluation, env *promotion.Env,
+	newest *promotion.Arrival) (unseen []promotion.Arrival, seen []seqRange, err error) {
 	earlier, err := ga.readUnseen(ctx, c, env, newest)
 	if err != nil {
 		return nil, nil, fmt.Errorf("look for what was taken back from %s: %w", env.Name, err)
@@ -259,7 +264,8 @@ func (ga *Gatherer) findWithdrawn(ctx context.Context, c *ComponentEvaluation, e
 
 // readUnseen reads what was in an environment, newest first, between what was seen there last and what is
 // there now. What a reset took away is another matter.
-func (ga *Gatherer) readUnseen(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, newest *promotion.Arrival) ([]promotion.Arrival, error) {
+func (ga *Gatherer) readUnseen(ctx context.Context, c *ComponentEvaluation, env *promotion.Env,
+	newest *promotion.Arrival) ([]promotion.Arrival, error) {
 	if newest.By == promotion.ByBaseline {
 		return nil, nil
 	}
@@ -269,7 +275,8 @@ func (ga *Gatherer) readUnseen(ctx context.Context, c *ComponentEvaluation, env 
 	r, last := c.Snapshot.Repo, &env.History[0]
 	if parent := env.Landed.Value.Parent; parent == "" {
 		return nil, nil
-	} else if was, err := ga.gitGatherer.releases.readRelease(r, parent, c.Pipeline, c.Unit.Envs[env.Name]); err == nil && was.ID() == last.Release {
+	} else if was, err := ga.gitGatherer.releases.readRelease(r, parent, c.Pipeline, c.Unit.Envs[env.Name]); err == nil &&
+		was.ID() == last.Release {
 		return nil, nil // it came right after
 	}
 	if there, err := r.Mirror.IsAncestor(ctx, last.Commit, env.Tip); errors.Is(err, git.ErrUnknownCommit) || err == nil && !there {
@@ -289,13 +296,15 @@ type earlierQuery struct{ from, release, since string }
 
 // readEarlier reads what was in an environment before a release, newest first, from the last
 // changes of its files. Who brought it isn't asked: it counts as promoted.
-func (g *gitGatherer) readEarlier(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, q earlierQuery) ([]promotion.Arrival, error) {
+func (g *gitGatherer) readEarlier(ctx context.Context, c *ComponentEvaluation, env *promotion.Env,
+	q earlierQuery) ([]promotion.Arrival, error) {
 	r, at := c.Snapshot.Repo, c.Unit.Envs[env.Name]
 	loc := c.Pipeline.locationOf(at)
 	if loc.err != nil {
 		return nil, loc.err
 	}
-	log, err := r.Mirror.Log(ctx, git.LogQuery{From: q.from, Until: q.since, FirstParent: true, Paths: loc.scope.Paths(), Limit: originDepth})
+	log, err := r.Mirror.Log(ctx, git.LogQuery{From: q.from, Until: q.since, FirstParent: true, Paths: loc.scope.Paths(),
+		Limit: originDepth})
 	if err != nil {
 		return nil, err
 	}
@@ -317,7 +326,8 @@ func (g *gitGatherer) readEarlier(ctx context.Context, c *ComponentEvaluation, e
 		}
 		known := c.RememberRelease(was.release)
 		last = known.ID
-		out = append(out, promotion.Arrival{Release: known.ID, Name: known.Name, Commit: commit.Parents[0], By: promotion.ByPromotion, At: commit.CommitTime})
+		out = append(out, promotion.Arrival{Release: known.ID, Name: known.Name, Commit: commit.Parents[0], By: promotion.ByPromotion,
+			At: commit.CommitTime})
 	}
 	return out, ctx.Err()
 }

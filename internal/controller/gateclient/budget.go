@@ -84,7 +84,8 @@ func (b *budget) end(now time.Time, err error) (again time.Time) {
 
 // retryDelay is how long to wait after so many failures in a row.
 func retryDelay(failures int) time.Duration {
-	b := backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstDelay), backoff.WithMultiplier(2), backoff.WithRandomizationFactor(0), backoff.WithMaxInterval(maxDelay), backoff.WithMaxElapsedTime(0))
+	b := backoff.NewExponentialBackOff(backoff.WithInitialInterval(firstDelay), backoff.WithMultiplier(2),
+		backoff.WithRandomizationFactor(0), backoff.WithMaxInterval(maxDelay), backoff.WithMaxElapsedTime(0))
 	d := b.NextBackOff()
 	for range min(failures, 10) - 1 {
 		d = b.NextBackOff()

@@ -50,7 +50,8 @@ type refusedRequest struct {
 
 // NewEndpoints makes it. The error names the endpoint that can't be used; it doesn't dial.
 func NewEndpoints(all []Endpoint, externalURL string, now func() time.Time, group *cache.Group) (*Endpoints, error) {
-	e := &Endpoints{now: now, externalURL: externalURL, byName: map[string]*endpoint{}, refused: cache.New(group, cache.Options[string, refusedRequest]{Name: "endpoint_refusals", Entries: maxRemembered})}
+	e := &Endpoints{now: now, externalURL: externalURL, byName: map[string]*endpoint{},
+		refused: cache.New(group, cache.Options[string, refusedRequest]{Name: "endpoint_refusals", Entries: maxRemembered})}
 	for _, o := range all {
 		base, err := url.Parse(o.URL)
 		if err != nil || base.Host == "" || base.User != nil {
@@ -84,7 +85,8 @@ func (e *Endpoints) Secret(name string) []byte {
 // budget is used up. again is when to ask again, at the earliest after an error or where
 // there was no turn, and else what the endpoint wishes; zero: it has none, or, with an
 // error, not by itself, because the server's file has no such endpoint.
-func (e *Endpoints) Call(ctx context.Context, name, path string, every, timeout time.Duration, r policies.EndpointRequest) (a policies.EndpointAnswer, again time.Time, err error) {
+func (e *Endpoints) Call(ctx context.Context, name, path string, every, timeout time.Duration,
+	r policies.EndpointRequest) (a policies.EndpointAnswer, again time.Time, err error) {
 	p := e.byName[name]
 	if p == nil {
 		return a, time.Time{}, errors.New("the server's file has no such name under endpoints")
@@ -132,7 +134,8 @@ func (e *Endpoints) Call(ctx context.Context, name, path string, every, timeout 
 
 // post sends one request. The error is a *callError and shows neither address nor
 // credentials; pause is when the endpoint wants to be asked again, 0: whenever.
-func (e *endpoint) post(ctx context.Context, path string, timeout time.Duration, now time.Time, r *policies.EndpointRequest) (a policies.EndpointAnswer, pause time.Duration, err error) {
+func (e *endpoint) post(ctx context.Context, path string, timeout time.Duration, now time.Time,
+	r *policies.EndpointRequest) (a policies.EndpointAnswer, pause time.Duration, err error) {
 	body, err := json.Marshal(r)
 	if err != nil {
 		return a, 0, &callError{text: "the request can't be written: " + clipAnswer(err.Error())}

@@ -34,7 +34,8 @@ func newHTTPClient(o TLS) (*http.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, nil
+	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+		nil
 }
 
 // NewTransport makes what calls one server, a few times at once. The error says what is wrong
@@ -73,7 +74,8 @@ func reachError(err error) error {
 // statusError is what a status other than success means: 429 and 5xx that it isn't well or
 // wants a pause, all else that this call is refused.
 func statusError(res *http.Response, text string, now time.Time) error {
-	e := &callError{text: fmt.Sprintf("it answers %d: %s", res.StatusCode, cmp.Or(clipAnswer(text), "nothing")), after: parseRetryAfter(res.Header.Get("Retry-After"), now)}
+	e := &callError{text: fmt.Sprintf("it answers %d: %s", res.StatusCode, cmp.Or(clipAnswer(text), "nothing")),
+		after: parseRetryAfter(res.Header.Get("Retry-After"), now)}
 	switch {
 	case res.StatusCode >= 300 && res.StatusCode <= 399:
 		e.text = fmt.Sprintf("it answers %d, a redirect, which isn't followed; correct its url in the server's file", res.StatusCode)

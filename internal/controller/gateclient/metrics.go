@@ -40,7 +40,8 @@ type metricAnswer struct {
 
 // NewMetrics makes it. The error names the server that can't be used; it doesn't dial.
 func NewMetrics(servers []Prometheus, now func() time.Time, group *cache.Group) (*Metrics, error) {
-	m := &Metrics{now: now, servers: map[string]*metricServer{}, answers: cache.New(group, cache.Options[string, metricAnswer]{Name: "metric_answers", Entries: maxRemembered})}
+	m := &Metrics{now: now, servers: map[string]*metricServer{},
+		answers: cache.New(group, cache.Options[string, metricAnswer]{Name: "metric_answers", Entries: maxRemembered})}
 	for _, o := range servers {
 		c, err := newPromClient(o, now)
 		if err != nil {
@@ -56,7 +57,8 @@ func NewMetrics(servers []Prometheus, now func() time.Time, group *cache.Group) 
 // is used up the sample has no time and there is no error. Then, and on an error, again is
 // when to try again at the earliest; zero: not by itself, because the server's file has no
 // such server.
-func (m *Metrics) Sample(ctx context.Context, server, query string, every, maxAge time.Duration) (sample policies.MetricSample, again time.Time, err error) {
+func (m *Metrics) Sample(ctx context.Context, server, query string, every, maxAge time.Duration) (sample policies.MetricSample,
+	again time.Time, err error) {
 	s := m.servers[server]
 	if s == nil {
 		return sample, time.Time{}, errors.New("the server's file has no such name under prometheus")

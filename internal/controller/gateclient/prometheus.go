@@ -75,7 +75,8 @@ func (p *promClient) query(ctx context.Context, query string, at time.Time) (pol
 	defer cancel()
 	// A proxy of several stores, as Thanos, is to refuse rather than to answer by a part of
 	// them; Prometheus itself doesn't know the parameter.
-	form := url.Values{"query": {query}, "time": {strconv.FormatFloat(float64(at.UnixMilli())/1000, 'f', 3, 64)}, "timeout": {queryTimeout.String()}, "partial_response": {"false"}}
+	form := url.Values{"query": {query}, "time": {strconv.FormatFloat(float64(at.UnixMilli())/1000, 'f', 3, 64)},
+		"timeout": {queryTimeout.String()}, "partial_response": {"false"}}
 	// GET is what a role that only reads may do behind a proxy; what is too long for an
 	// address goes by POST.
 	method, address, payload := http.MethodGet, p.base.String()+"/api/v1/query?"+form.Encode(), ""
@@ -107,7 +108,8 @@ func (p *promClient) query(ctx context.Context, query string, at time.Time) (pol
 	case err != nil:
 		return policies.MetricSample{}, reachError(err)
 	case len(body) > maxQueryAnswer:
-		return policies.MetricSample{}, &callError{text: fmt.Sprintf("its answer is larger than %d bytes; aggregate the query", maxQueryAnswer)}
+		return policies.MetricSample{}, &callError{text: fmt.Sprintf("its answer is larger than %d bytes; aggregate the query",
+			maxQueryAnswer)}
 	case res.StatusCode < 200 || res.StatusCode > 299:
 		return policies.MetricSample{}, statusError(res, promErrorText(body), p.now())
 	}

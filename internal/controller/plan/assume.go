@@ -42,7 +42,8 @@ func (pl *planner) assume(ctx context.Context, c *facts.ComponentEvaluation) err
 		case c.Unit.Envs[env.Name] == nil:
 			continue
 		case env.Tip == "":
-			env.Release = promotion.Unsure[promotion.Release](fmt.Sprintf("there is no branch %s here, which the pipeline says this environment lives on: fetch it (git fetch origin), create it, or correct the environment's branch", env.Branch))
+			env.Release = promotion.Unsure[promotion.Release](fmt.Sprintf("there is no branch %s here, which the pipeline says this "+
+				"environment lives on: fetch it (git fetch origin), create it, or correct the environment's branch", env.Branch))
 			continue
 		}
 		if err := pl.assumeHistory(ctx, c, env, past); err != nil {
@@ -59,7 +60,8 @@ func (pl *planner) assumeHistory(ctx context.Context, c *facts.ComponentEvaluati
 	env.History = nil
 	readable, l := env.Release.OK && env.Landed.OK, &env.Landed.Value
 	if readable && l.Commit == "" && l.By == promotion.ByBaseline && env.Source() && c.Pipeline.Spec.Adopt == pipeline.AdoptConverge {
-		env.History = []promotion.Arrival{{Seq: 1, Release: env.Release.Value.ID, Name: env.Release.Value.Name, By: l.By, At: c.Facts.Now, VerifiedAt: c.Facts.Now}}
+		env.History = []promotion.Arrival{{Seq: 1, Release: env.Release.Value.ID, Name: env.Release.Value.Name, By: l.By, At: c.Facts.Now,
+			VerifiedAt: c.Facts.Now}}
 	}
 	if readable && l.Commit != "" {
 		commit, err := pl.input.Mirror.Commit(ctx, l.Commit)
@@ -98,8 +100,10 @@ func (pl *planner) assumeHistory(ctx context.Context, c *facts.ComponentEvaluati
 
 // arrival is a release that a commit brought into an environment: a promotion or a
 // revert where its trailers say so, or those of the branch that it merges.
-func (pl *planner) arrival(ctx context.Context, c *facts.ComponentEvaluation, env *promotion.Env, commit git.CommitInfo, release promotion.Release) (promotion.Arrival, error) {
-	out := promotion.Arrival{Seq: pl.order[commit.SHA], Release: release.ID, Name: release.Name, Commit: commit.SHA, By: promotion.ByPerson, At: commit.CommitTime, VerifiedAt: commit.CommitTime}
+func (pl *planner) arrival(ctx context.Context, c *facts.ComponentEvaluation, env *promotion.Env, commit git.CommitInfo,
+	release promotion.Release) (promotion.Arrival, error) {
+	out := promotion.Arrival{Seq: pl.order[commit.SHA], Release: release.ID, Name: release.Name, Commit: commit.SHA, By: promotion.ByPerson,
+		At: commit.CommitTime, VerifiedAt: commit.CommitTime}
 	next := 1 // of a merge's parents the branch that it merges
 	for range maxMerges {
 		t := commit.Trailers
@@ -130,6 +134,7 @@ func wantsPast(envs []promotion.Env) bool {
 		release[envs[i].Name] = envs[i].Release.Value.ID
 	}
 	return slices.ContainsFunc(envs, func(e promotion.Env) bool {
-		return len(e.RevertedReleases) > 0 || slices.ContainsFunc(e.Spec.After, func(name string) bool { return release[name] != release[e.Spec.After[0]] })
+		return len(e.RevertedReleases) > 0 || slices.ContainsFunc(e.Spec.After,
+			func(name string) bool { return release[name] != release[e.Spec.After[0]] })
 	})
 }

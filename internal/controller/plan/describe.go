@@ -23,12 +23,14 @@ const maxDiff = 1 << 20
 
 // describePromotion shows what would be opened.
 func (pl *planner) describePromotion(ctx context.Context, u *unit, open promotion.Open) (Promotion, error) {
-	out := Promotion{Environment: open.Environment, Branch: u.Pipeline.BranchOf(open.Environment), Parts: []Part{}, Changes: []fieldedit.Change{}, Files: []File{}}
+	out := Promotion{Environment: open.Environment, Branch: u.Pipeline.BranchOf(open.Environment), Parts: []Part{},
+		Changes: []fieldedit.Change{}, Files: []File{}}
 	var components, targets, files []string
 	for _, member := range open.Members {
 		c, _ := u.Component(member.Component)
 		env := c.Env(open.Environment)
-		out.Parts = append(out.Parts, Part{Component: member.Component, From: env.Release.Value, To: promotion.Release{ID: member.Release, Name: member.Name}})
+		out.Parts = append(out.Parts, Part{Component: member.Component, From: env.Release.Value,
+			To: promotion.Release{ID: member.Release, Name: member.Name}})
 		components = append(components, member.Component)
 		for _, t := range env.Targets {
 			targets = append(targets, t.Name)
@@ -75,7 +77,8 @@ func (pl *planner) describePromotion(ctx context.Context, u *unit, open promotio
 	}
 	out.Rendered = []Rendered{}
 	for _, e := range effects {
-		out.Rendered = append(out.Rendered, Rendered{Target: e.Target.Name, Spec: e.Spec, Why: e.Why, Summary: e.Changes.Summary(), Diff: e.Changes.Text(renderLimit)})
+		out.Rendered = append(out.Rendered, Rendered{Target: e.Target.Name, Spec: e.Spec, Why: e.Why, Summary: e.Changes.Summary(),
+			Diff: e.Changes.Text(renderLimit)})
 	}
 	return out, nil
 }
@@ -83,7 +86,8 @@ func (pl *planner) describePromotion(ctx context.Context, u *unit, open promotio
 // addReaders says which targets that a promotion is for read its files, to which of them it
 // doesn't come, and which others read them. maybeOverridden: in one of those that it is for something is known
 // to override what it carries.
-func (pl *planner) addReaders(ctx context.Context, u *unit, open promotion.Open, edits []fieldedit.Edit, files []string, out *Promotion) (maybeOverridden bool, err error) {
+func (pl *planner) addReaders(ctx context.Context, u *unit, open promotion.Open, edits []fieldedit.Edit, files []string,
+	out *Promotion) (maybeOverridden bool, err error) {
 	of := u.Pipeline
 	inside, outside := map[string]bool{}, map[string]bool{}
 	branch := pl.snapshot.BranchFor(of.Pipeline, open.Environment).Branch
@@ -99,7 +103,8 @@ func (pl *planner) addReaders(ctx context.Context, u *unit, open promotion.Open,
 			}
 			if _, moves := promotion.FindMember(open.Members, t.Component); moves && p == of && t.Environment == open.Environment {
 				inside[t.Name] = true
-				maybeOverridden = maybeOverridden || len(t.Ignores.Differences) > 0 || u.MayBeOverridden(open.Environment, open.Tip, open.Members, edits, t, readers[t.ID()])
+				maybeOverridden = maybeOverridden || len(t.Ignores.Differences) > 0 || u.MayBeOverridden(open.Environment, open.Tip,
+					open.Members, edits, t, readers[t.ID()])
 				if follows := t.OtherRevision(branch, files); follows != "" {
 					out.Unreached = append(out.Unreached, Unreached{Target: t.Name, Follows: follows})
 				} else if t.IsCreatedOnly(files) {
@@ -111,13 +116,15 @@ func (pl *planner) addReaders(ctx context.Context, u *unit, open promotion.Open,
 		}
 	}
 	maps.DeleteFunc(outside, func(name string, _ bool) bool { return inside[name] })
-	out.Reached, out.Unaffected = append([]string{}, slices.Sorted(maps.Keys(inside))...), append([]string{}, slices.Sorted(maps.Keys(outside))...)
+	out.Reached, out.Unaffected = append([]string{}, slices.Sorted(maps.Keys(inside))...),
+		append([]string{}, slices.Sorted(maps.Keys(outside))...)
 	return maybeOverridden, nil
 }
 
 // addRegenerated adds the targets that a promotion is for and whose Applications it changes, as an edit of an
 // ApplicationSet does: they read none of its files.
-func (pl *planner) addRegenerated(ctx context.Context, u *unit, components []string, open promotion.Open, edits []fieldedit.Edit, files []string, out *Promotion) error {
+func (pl *planner) addRegenerated(ctx context.Context, u *unit, components []string, open promotion.Open, edits []fieldedit.Edit,
+	files []string, out *Promotion) error {
 	reached, _, err := pl.gatherer.Reach(ctx, u.Evaluation, components, open.Environment, open.Tip, edits)
 	if err != nil {
 		out.ReachErr = err.Error()

@@ -80,7 +80,8 @@ func writePromotion(b *strings.Builder, p *Promotion, short bool) {
 		into, indent = "", "  "
 	}
 	for _, part := range p.Parts {
-		fmt.Fprintf(b, "%s%s: %s → %s\n", indent, appset.Printable(part.Component+into), appset.Printable(part.From.String()), appset.Printable(part.To.String()))
+		fmt.Fprintf(b, "%s%s: %s → %s\n", indent, appset.Printable(part.Component+into), appset.Printable(part.From.String()),
+			appset.Printable(part.To.String()))
 	}
 	for i := range p.Changes {
 		fmt.Fprintf(b, "  %s\n", appset.Printable(p.Changes[i].String()))
@@ -97,15 +98,18 @@ func writePromotion(b *strings.Builder, p *Promotion, short bool) {
 				fmt.Fprintf(b, "    and %s of %s\n", wording.Count(len(a.Fields)-i, "more field"), appset.Printable(a.Target))
 				break
 			}
-			fmt.Fprintf(b, "    %s: %s %s → %s\n", appset.Printable(a.Target), appset.Printable(f.Path), appset.PrintableValue(f.Before), appset.PrintableValue(f.After))
+			fmt.Fprintf(b, "    %s: %s %s → %s\n", appset.Printable(a.Target), appset.Printable(f.Path), appset.PrintableValue(f.Before),
+				appset.PrintableValue(f.After))
 		}
 	}
 	for _, u := range p.Unreached {
 		if u.CreatedOnly {
-			fmt.Fprintf(b, "  does not reach %s, whose ApplicationSet only creates Applications and never updates them: somebody has to change it, or it fails after arriveWithin\n", appset.Printable(u.Target))
+			fmt.Fprintf(b, "  does not reach %s, whose ApplicationSet only creates Applications and never updates them: somebody has to "+
+				"change it, or it fails after arriveWithin\n", appset.Printable(u.Target))
 			continue
 		}
-		fmt.Fprintf(b, "  does not reach %s, which follows %s: somebody has to move that, or it fails after arriveWithin\n", appset.Printable(u.Target), appset.Printable(u.Follows))
+		fmt.Fprintf(b, "  does not reach %s, which follows %s: somebody has to move that, or it fails after arriveWithin\n",
+			appset.Printable(u.Target), appset.Printable(u.Follows))
 	}
 	if len(p.Ineffective) > 0 {
 		fmt.Fprintf(b, "  is not merged (%s): %s\n", promotion.GateEffect, appset.Printable(promotion.DescribeIneffective(p.Ineffective)))

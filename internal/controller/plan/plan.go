@@ -44,7 +44,8 @@ type planner struct {
 
 // New is a plan of nothing; what is looked at is named for people.
 func New(subject, commit string) *Plan {
-	return &Plan{Subject: subject, Commit: commit, Assumptions: assumptions, Pipelines: []Pipeline{}, Problems: []appset.Problem{}, Notes: []appset.Problem{}}
+	return &Plan{Subject: subject, Commit: commit, Assumptions: assumptions, Pipelines: []Pipeline{}, Problems: []appset.Problem{},
+		Notes: []appset.Problem{}}
 }
 
 // Fill plans the pipelines. What is wrong with the files is in the plan; the error is
@@ -56,8 +57,9 @@ func (p *Plan) Fill(ctx context.Context, in Input) (err error) {
 		externals = facts.GivenExternalFiles(in.External)
 	}
 	m := &planner{input: in, gatherer: facts.New(facts.Options{
-		Store: newStore{}, Resolver: appset.New(appset.Options{}), Repos: []*facts.Repository{repo}, KnownInputs: in.KnownInputs, Externals: externals,
-		Now: func() time.Time { return in.Now }, MaxAge: time.Hour,
+		Store: newStore{}, Resolver: appset.New(appset.Options{}), Repos: []*facts.Repository{repo}, KnownInputs: in.KnownInputs,
+		Externals: externals,
+		Now:       func() time.Time { return in.Now }, MaxAge: time.Hour,
 	})}
 	if m.snapshot, err = m.gatherer.Snapshot(ctx, repo); err != nil {
 		return err
@@ -152,7 +154,8 @@ func (pl *planner) planPipeline(ctx context.Context, p *facts.ResolvedPipeline) 
 		for _, u := range units {
 			for i, c := range u.Components {
 				st := u.decision.Components[i].Env(spec.Name)
-				if name := c.Facts.Unit.Component; !moves[name] && (!spec.IsSource() || st.State == promotion.Mixed || st.State == promotion.Unreadable) {
+				if name := c.Facts.Unit.Component; !moves[name] && (!spec.IsSource() || st.State == promotion.Mixed ||
+					st.State == promotion.Unreadable) {
 					out.Waiting = append(out.Waiting, explainWaiting(name, st))
 				}
 			}

@@ -104,12 +104,14 @@ func writeReach(p *page, in Input) {
 		for _, t := range in.UnchangedTargets {
 			names = append(names, t.Name)
 		}
-		p.writeParagraph("These read a changed file too, and stay exactly as they are, which their Applications and manifests before and after show: %s.", targetNames(names))
+		p.writeParagraph("These read a changed file too, and stay exactly as they are, which their Applications and manifests before and "+
+			"after show: %s.", targetNames(names))
 	}
 	writeDrift(p, in)
 	writeUnchecked(p, in)
 	if outside > 0 {
-		p.writeParagraph("**Careful: it reaches %s %s in %s.**", wording.Plural(outside, "target (⚠) that isn't", "targets (⚠) that aren't"), componentPhrase(in), escapeText(in.Environment, maxName))
+		p.writeParagraph("**Careful: it reaches %s %s in %s.**", wording.Plural(outside, "target (⚠) that isn't",
+			"targets (⚠) that aren't"), componentPhrase(in), escapeText(in.Environment, maxName))
 	}
 	switch {
 	case in.UnaffectedErr != "":
@@ -154,10 +156,12 @@ func describeTarget(in Input, t Target) string {
 		s += ", whose Application changes: " + wording.JoinFew(fields, maxFieldsShown)
 	}
 	if t.Follows != "" {
-		s += "; **the merge doesn't reach it**: it follows " + codeSpan(t.Follows, maxName) + ", so somebody has to move that, or it fails after arriveWithin"
+		s += "; **the merge doesn't reach it**: it follows " + codeSpan(t.Follows, maxName) +
+			", so somebody has to move that, or it fails after arriveWithin"
 	}
 	if t.CreatedOnly {
-		s += "; **the merge doesn't reach it**: its ApplicationSet only creates Applications and never updates them, so somebody has to change it, or it fails after arriveWithin"
+		s += "; **the merge doesn't reach it**: its ApplicationSet only creates Applications and never updates them, so somebody has to " +
+			"change it, or it fails after arriveWithin"
 	}
 	return s
 }
@@ -251,9 +255,11 @@ func describeStay(e *promotion.Env, release string) (stay, health string) {
 	case a.VerifiedAt.IsZero():
 		health = "not verified"
 	case degraded:
-		health = fmt.Sprintf("verified %s, healthy for %s, then **degraded** %s", formatTime(a.VerifiedAt), formatDuration(a.DegradedAt.Sub(a.VerifiedAt)), formatTime(a.DegradedAt))
+		health = fmt.Sprintf("verified %s, healthy for %s, then **degraded** %s", formatTime(a.VerifiedAt),
+			formatDuration(a.DegradedAt.Sub(a.VerifiedAt)), formatTime(a.DegradedAt))
 	case i > 0:
-		health = fmt.Sprintf("verified %s, healthy until it was replaced (%s)", formatTime(a.VerifiedAt), formatDuration(e.History[i-1].At.Sub(a.VerifiedAt)))
+		health = fmt.Sprintf("verified %s, healthy until it was replaced (%s)", formatTime(a.VerifiedAt),
+			formatDuration(e.History[i-1].At.Sub(a.VerifiedAt)))
 	default:
 		health = fmt.Sprintf("verified %s, no degradation since", formatTime(a.VerifiedAt))
 	}
@@ -304,7 +310,8 @@ func mergeRules(in Input) []string {
 	case in.Revert && e.Spec.OnDegraded.Action == revertAndMerge && in.By != "":
 		out = append(out, fmt.Sprintf("nothing else: Liftlock merges it (onDegraded: %s); a hold stops that", onDegraded))
 	case in.Revert && e.Spec.OnDegraded.Action == revertAndMerge:
-		out = append(out, fmt.Sprintf("nothing else: Liftlock merges it while %s is degraded%s (onDegraded: %s); a hold stops that", escapeText(e.Name, maxName), quorumPhrase(in, e), onDegraded))
+		out = append(out, fmt.Sprintf("nothing else: Liftlock merges it while %s is degraded%s (onDegraded: %s); a hold stops that",
+			escapeText(e.Name, maxName), quorumPhrase(in, e), onDegraded))
 	case in.Revert:
 		out = append(out, "a person who merges it (onDegraded: "+onDegraded+")")
 	case e.Spec.Merge == mergeAuto && len(out) == 0:

@@ -21,9 +21,11 @@ func HelpText(bare bool) string {
 		{"status", "what each environment carries and how it is"},
 		{"why [environment]", "what a release waits for"},
 		{"diff", "what this pull request changes in files and in rendered manifests"},
-		{"hold [scope] [for 2h] [reverts] [reason]", "stop, `for` so long, `until 2027-01-03` or until somebody lifts it; the scope is `pr` (this pull request, the default), `component`, `environment` or `pipeline`; those stop reverts only with `reverts`"},
+		{"hold [scope] [for 2h] [reverts] [reason]", "stop, `for` so long, `until 2027-01-03` or until somebody lifts it; the scope is " +
+			"`pr` (this pull request, the default), `component`, `environment` or `pipeline`; those stop reverts only with `reverts`"},
 		{"unhold [scope]", "lift that hold"},
-		{"promote [environment]", "bring the newest verified release there: opens what waits for a person, brings back what was reverted, takes over what was changed by hand"},
+		{"promote [environment]", "bring the newest verified release there: opens what waits for a person, brings back what was " +
+			"reverted, takes over what was changed by hand"},
 		{"revert [reason]", "open a pull request that takes the promotion back"},
 		{"skip gate reason", "let this promotion past one gate of the pipeline file, as it is and for four hours, on record"},
 		{"retry", "try again after a failure, or after this pull request was closed"},
@@ -32,7 +34,9 @@ func HelpText(bare bool) string {
 		p.writeLine("- `/liftlock %s`: %s", c[0], c[1])
 	}
 	p.writeGap()
-	p.writeLine("Readers may ask (`help`, `status`, `why`, `diff`); who may write may `hold` and `retry`; `unhold`, `promote` and `revert` also take an approver where the environment has an approvals gate, but whoever set a hold may lift it; `skip` takes a second person whom the pipeline's `breakGlass` names.")
+	p.writeLine("Readers may ask (`help`, `status`, `why`, `diff`); who may write may `hold` and `retry`; `unhold`, `promote` and " +
+		"`revert` also take an approver where the environment has an approvals gate, but whoever set a hold may lift it; `skip` takes a " +
+		"second person whom the pipeline's `breakGlass` names.")
 	p.writeLine("Only new comments count: no edits, quotes or code blocks.")
 	if bare {
 		p.writeLine("In this pipeline the word `/liftlock` may be left out: `/promote`.")
@@ -243,12 +247,14 @@ func HoldRemains(by string, until time.Time) string {
 	if !until.IsZero() {
 		end = "until " + formatTime(until)
 	}
-	return "It stays on hold by " + who + ", " + end + ": what somebody else holds is lifted by whoever set it, or who could promote here, and what was set after this was written stays."
+	return "It stays on hold by " + who + ", " + end + ": what somebody else holds is lifted by whoever set it, or who could promote " +
+		"here, and what was set after this was written stays."
 }
 
 // SkippedText says on a pull request that one of its gates is skipped.
 func SkippedText(s promotion.Skip, head string) string {
-	return fmt.Sprintf("%s skipped the gate %s of this promotion as it is (`%s`), until %s: %s", quoteName(s.By), quoteName(s.Gate), wording.Short(head), formatTime(s.Until), escapeText(s.Reason, maxReason))
+	return fmt.Sprintf("%s skipped the gate %s of this promotion as it is (`%s`), until %s: %s", quoteName(s.By), quoteName(s.Gate),
+		wording.Short(head), formatTime(s.Until), escapeText(s.Reason, maxReason))
 }
 
 // CommandGiven says in a pull request who gave a command about it, written as a comment would,
@@ -267,5 +273,6 @@ func HoldIsBack(by string) string {
 	if by != "" {
 		who = escapeText(by, maxReason)
 	}
-	return "The label `liftlock/hold` is back: " + who + " set this hold by a command, so it is lifted by one. Whoever set it may give `/liftlock unhold`, and so may who could promote here.\n"
+	return "The label `liftlock/hold` is back: " + who + " set this hold by a command, so it is lifted by one. Whoever set it may give " +
+		"`/liftlock unhold`, and so may who could promote here.\n"
 }

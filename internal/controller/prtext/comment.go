@@ -66,7 +66,8 @@ func openSummary(in Input, s gateSummary) string {
 	case s.headModified != "" && in.Revert:
 		return "**Stopped:** the branch is not as Liftlock made it. Merge it by hand or close it; Liftlock does neither."
 	case s.headModified != "":
-		return "**Stopped:** the branch is not as Liftlock made it. `/liftlock retry` composes it anew and drops what others pushed to it; or close it."
+		return "**Stopped:** the branch is not as Liftlock made it. `/liftlock retry` composes it anew and drops what others pushed to " +
+			"it; or close it."
 	case len(fails) > 0:
 		return "**Blocked by " + joinAnd(fails) + ".** The pull request or the rules must change."
 	case s.isHeld():
@@ -111,7 +112,8 @@ func currentReleaseLine(in Input, st *promotion.EnvState) string {
 	if st.Name == "" && st.Release == "" {
 		return ""
 	}
-	s := escapeText(in.Environment, maxName) + " carries " + codeSpan(promotion.Release{ID: st.Release, Name: st.Name}.String(), maxName) + " now: " + escapeText(st.State, maxName)
+	s := escapeText(in.Environment, maxName) + " carries " + codeSpan(promotion.Release{ID: st.Release, Name: st.Name}.String(), maxName) +
+		" now: " + escapeText(st.State, maxName)
 	if at := formatTime(st.Since); at != "" {
 		s += ", there since " + at
 	}
@@ -123,9 +125,11 @@ func ClosedComment(in Input, why string) string {
 	p := newComment()
 	p.writeParagraph("**Closed by Liftlock:** %s.", strings.TrimSuffix(linkReason(in, why), "."))
 	if in.Revert {
-		p.writeLine("There is nothing left to take back. If %s degrades again, Liftlock judges it anew.", escapeText(in.Environment, maxName))
+		p.writeLine("There is nothing left to take back. If %s degrades again, Liftlock judges it anew.",
+			escapeText(in.Environment, maxName))
 	} else {
-		p.writeLine("This is no veto: when a release may move into %s, Liftlock opens a pull request again.", escapeText(in.Environment, maxName))
+		p.writeLine("This is no veto: when a release may move into %s, Liftlock opens a pull request again.",
+			escapeText(in.Environment, maxName))
 	}
 	if in.ConsoleURL != "" {
 		p.writeGap()

@@ -49,7 +49,8 @@ func moveMessage(in Input) string {
 			fmt.Fprintf(&b, "- and %s\n", wording.Count(len(in.Changes)-i, "more field"))
 			break
 		}
-		fmt.Fprintf(&b, "- %s %s: %s -> %s\n", plainLine(c.File, maxAddress), plainLine(c.Path, maxAddress), plainValue(c.Old), plainValue(c.New))
+		fmt.Fprintf(&b, "- %s %s: %s -> %s\n", plainLine(c.File, maxAddress), plainLine(c.Path, maxAddress), plainValue(c.Old),
+			plainValue(c.New))
 	}
 	return b.String()
 }

@@ -85,7 +85,8 @@ func writeGateTable(p *page, in Input, gates []policies.Result) {
 			p.writeLine("and %d more", len(gates)-i)
 			break
 		}
-		p.writeLine("| %s | %s | %s | %s |", outcomeLabel(g.Outcome), escapeText(g.Gate, maxName), linkReason(in, g.Reason), whoCanPass(in, g))
+		p.writeLine("| %s | %s | %s | %s |", outcomeLabel(g.Outcome), escapeText(g.Gate, maxName), linkReason(in, g.Reason),
+			whoCanPass(in, g))
 	}
 	p.writeGap()
 }

@@ -64,7 +64,8 @@ func (in Impact) Status() Status {
 	places := strings.Join(in.targetCounts(), "; ")
 	switch refused := in.Report.Refused(); {
 	case len(refused) > 0:
-		return newStatus(statusFailure, fmt.Sprintf("it reaches %d environments of %s at once (%s); split it", len(refused[0].Reached()), escapeText(refused[0].Name, maxName), joinReached(refused[0])))
+		return newStatus(statusFailure, fmt.Sprintf("it reaches %d environments of %s at once (%s); split it", len(refused[0].Reached()),
+			escapeText(refused[0].Name, maxName), joinReached(refused[0])))
 	case len(in.Report.Multiple()) > 0:
 		return newStatus(statusSuccess, fmt.Sprintf("careful, it reaches %d environments: ", in.countEnvironments())+places)
 	case places != "":
@@ -155,13 +156,15 @@ func (in Impact) Comment() string {
 	}
 	if in.Failed != "" {
 		p.writeParagraph("**What this change touches can't be told:** %s", escapeText(in.Failed, maxReason))
-		p.writeParagraph("The change is looked at apart from Liftlock itself, with limits on memory and time. Push a new commit to have it looked at again.")
+		p.writeParagraph("The change is looked at apart from Liftlock itself, with limits on memory and time. Push a new commit to have " +
+			"it looked at again.")
 	}
 	if in.Report != nil {
 		in.writeReport(p)
 	}
 	if len(in.ChangedOnBranch) > 0 {
-		p.writeParagraph("%s has changed since in %s that this changes too: bring the branch up to date to see what merging does now.", codeSpan(in.Branch, maxName), wording.Count(len(in.ChangedOnBranch), "file"))
+		p.writeParagraph("%s has changed since in %s that this changes too: bring the branch up to date to see what merging does now.",
+			codeSpan(in.Branch, maxName), wording.Count(len(in.ChangedOnBranch), "file"))
 	}
 	for _, u := range in.Unknown {
 		p.writeLine("- Not known: %s", escapeText(u, maxReason))
@@ -169,7 +172,8 @@ func (in Impact) Comment() string {
 	if len(in.Unknown) > 0 {
 		p.writeGap()
 	}
-	p.writeLine("Compared with %s of %s. This comment is kept up to date.", codeSpan(wording.Short(in.Base), maxName), codeSpan(in.Branch, maxName))
+	p.writeLine("Compared with %s of %s. This comment is kept up to date.", codeSpan(wording.Short(in.Base), maxName),
+		codeSpan(in.Branch, maxName))
 	return truncateBody(p.String())
 }
 
@@ -177,11 +181,15 @@ func (in Impact) writeReport(p *page) {
 	r := in.Report
 	for _, m := range r.Multiple() {
 		if m.OneEnvironment {
-			p.writeParagraph("**This fails the check: it reaches %d environments of %s at once: %s.** The pipeline wants a change to reach one at a time (`impact: {failOn: several}`). Split it into a pull request for each environment, and merge the next when the one before is well. Where all at once is meant, it takes somebody who may merge without the status `liftlock`.",
+			p.writeParagraph("**This fails the check: it reaches %d environments of %s at once: %s.** The pipeline wants a change to "+
+				"reach one at a time (`impact: {failOn: several}`). Split it into a pull request for each environment, and merge the "+
+				"next when the one before is well. Where all at once is meant, it takes somebody who may merge without the status "+
+				"`liftlock`.",
 				len(m.Reached()), escapeText(m.Name, maxName), joinReached(m))
 			continue
 		}
-		p.writeParagraph("**Careful: this reaches %d environments of %s at once: %s.** A release moves through one at a time; split the change unless all at once is meant.",
+		p.writeParagraph("**Careful: this reaches %d environments of %s at once: %s.** A release moves through one at a time; split the "+
+			"change unless all at once is meant.",
 			len(m.Reached()), escapeText(m.Name, maxName), joinReached(m))
 	}
 	if len(r.Multiple()) == 0 && in.changesTargets() {
@@ -189,10 +197,12 @@ func (in Impact) writeReport(p *page) {
 	}
 	var newProblems, fixed, remaining []string
 	for i := range r.Pipelines {
-		newProblems, fixed, remaining = appendProblems(newProblems, r.Pipelines[i].Problems), appendProblems(fixed, r.Pipelines[i].Fixed), appendProblems(remaining, r.Pipelines[i].Preexisting)
+		newProblems, fixed, remaining = appendProblems(newProblems, r.Pipelines[i].Problems), appendProblems(fixed, r.Pipelines[i].Fixed),
+			appendProblems(remaining, r.Pipelines[i].Preexisting)
 	}
 	if len(newProblems) > 0 {
-		p.writeParagraph("**It brings %s:** while such a problem stands, Liftlock merges nothing that it concerns.", wording.Count(len(newProblems), "problem"))
+		p.writeParagraph("**It brings %s:** while such a problem stands, Liftlock merges nothing that it concerns.",
+			wording.Count(len(newProblems), "problem"))
 		p.writeFolded("", newProblems)
 	}
 	for i := range r.Pipelines {
@@ -200,7 +210,8 @@ func (in Impact) writeReport(p *page) {
 	}
 	writeRendered(p, Input{Rendered: in.Rendered, RenderedErr: in.RenderedErr})
 	if in.NotRendered > 0 {
-		p.writeParagraph("%s not rendered here: the change touches too many.", wording.Plural(in.NotRendered, "more target is", "more targets are"))
+		p.writeParagraph("%s not rendered here: the change touches too many.", wording.Plural(in.NotRendered, "more target is",
+			"more targets are"))
 	}
 	for _, rest := range []struct {
 		heading string
@@ -261,7 +272,8 @@ func describeChange(g *impact.Group) string {
 		if i == maxImpactNames {
 			break
 		}
-		out = append(out, fmt.Sprintf("%s: %s → %s", codeSpan(f.Path, maxAddress), codeSpan(f.Before, maxValue), codeSpan(f.After, maxValue)))
+		out = append(out, fmt.Sprintf("%s: %s → %s", codeSpan(f.Path, maxAddress), codeSpan(f.Before, maxValue),
+			codeSpan(f.After, maxValue)))
 	}
 	if more := len(g.Fields) + g.More - min(len(g.Fields), maxImpactNames); more > 0 {
 		out = append(out, wording.Count(more, "more field"))

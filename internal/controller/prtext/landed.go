@@ -99,7 +99,8 @@ func writeTargets(p *page, in Input, st *promotion.EnvState) {
 	var rows []string
 	for _, n := range slices.Sorted(maps.Keys(st.Targets)) {
 		t := st.Targets[n]
-		rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s |", codeSpan(n, maxName), escapeText(t.State, maxName), formatTime(t.Since), linkReason(in, t.Reason)))
+		rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s |", codeSpan(n, maxName), escapeText(t.State, maxName), formatTime(t.Since),
+			linkReason(in, t.Reason)))
 	}
 	p.writeFolded("| target | state | since | |\n|---|---|---|---|", rows)
 }
@@ -117,12 +118,14 @@ func landedNext(in Input, st *promotion.EnvState) string {
 	case st.Revert > 0:
 		return ""
 	case isUntold(st):
-		return "A person is asked: Liftlock can't learn from Argo CD how it is. Look at the Application there, and at whether Argo CD reaches its cluster; nothing is taken back by this, and it goes on by itself once that can be told again."
+		return "A person is asked: Liftlock can't learn from Argo CD how it is. Look at the Application there, and at whether Argo CD " +
+			"reaches its cluster; nothing is taken back by this, and it goes on by itself once that can be told again."
 	case st.State == promotion.Verifying:
 		return "Nothing to do: Liftlock watches until every target is synced and healthy for long enough."
 	case st.State == promotion.Verified && !in.Revert:
 		if until := watchEnd(in, st); until != "" {
-			return fmt.Sprintf("Liftlock keeps watching until %s; after that a degradation asks a person instead of opening a revert.", until)
+			return fmt.Sprintf("Liftlock keeps watching until %s; after that a degradation asks a person instead of opening a revert.",
+				until)
 		}
 	case st.State == promotion.Failed:
 		s := "A person is asked: mend the cause and say `/liftlock retry`, which verifies again"
@@ -131,9 +134,11 @@ func landedNext(in Input, st *promotion.EnvState) string {
 		}
 		return s + "."
 	case st.State == promotion.Degraded && in.Revert:
-		return fmt.Sprintf("A person is asked: %s is unwell with the release that was well before, so the cause is likely elsewhere. When it is mended, `/liftlock retry` verifies again.", env)
+		return fmt.Sprintf("A person is asked: %s is unwell with the release that was well before, so the cause is likely elsewhere. "+
+			"When it is mended, `/liftlock retry` verifies again.", env)
 	case st.State == promotion.Degraded && len(holdReasons(st)) > 0:
-		return "A person is asked: `/liftlock revert` takes it back; when the cause lay elsewhere and is mended, `/liftlock retry` verifies again."
+		return "A person is asked: `/liftlock revert` takes it back; when the cause lay elsewhere and is mended, `/liftlock retry` " +
+			"verifies again."
 	case st.State == promotion.Degraded:
 		return "Liftlock looks whether this promotion did it and opens a revert if so."
 	}
@@ -153,7 +158,8 @@ func watchEnd(in Input, st *promotion.EnvState) string {
 		return ""
 	}
 	v := e.Spec.Verify
-	return formatTime(st.Since.Add(time.Duration(v.ArriveWithin) + time.Duration(v.Timeout) + time.Duration(v.HealthyFor) + time.Duration(v.Watch)))
+	return formatTime(st.Since.Add(time.Duration(v.ArriveWithin) + time.Duration(v.Timeout) + time.Duration(
+		v.HealthyFor) + time.Duration(v.Watch)))
 }
 
 // writeDownstream says how it goes on behind this environment.

@@ -43,11 +43,13 @@ func listMembers(in Input) string {
 // writeOpening is the first sentence of a promotion's body.
 func writeOpening(p *page, in Input) {
 	if !in.Batch {
-		p.writeParagraph("Moves **%s** %s into **%s**.", escapeText(componentOf(in), maxName), codeSpan(releaseNameOf(in), maxName), escapeText(in.Environment, maxName))
+		p.writeParagraph("Moves **%s** %s into **%s**.", escapeText(componentOf(in), maxName), codeSpan(releaseNameOf(in), maxName),
+			escapeText(in.Environment, maxName))
 		return
 	}
 	p.writeParagraph("Moves **%s** into **%s** together: %s.", subjectOf(in), escapeText(in.Environment, maxName), listMembers(in))
-	p.writeParagraph("All or nothing: it is merged when every one of them may be, goes on when all are verified, and is taken back as a whole.")
+	p.writeParagraph("All or nothing: it is merged when every one of them may be, goes on when all are verified, and is taken back as a " +
+		"whole.")
 }
 
 // writeMoves is the table of what changes, a row a field.
@@ -67,7 +69,8 @@ func writeMoves(p *page, in Input) {
 		if c.Line > 0 {
 			where = fmt.Sprintf("%s:%d", c.File, c.Line)
 		}
-		row := fmt.Sprintf("| %s | %s | %s | %s |", describeField(c), describeValue(c, c.Old), describeValue(c, c.New), codeSpan(where, maxAddress))
+		row := fmt.Sprintf("| %s | %s | %s | %s |", describeField(c), describeValue(c, c.Old), describeValue(c, c.New),
+			codeSpan(where, maxAddress))
 		if in.Batch {
 			row = "| " + cmp.Or(escapeText(c.Component, maxName), "*shared*") + " " + row
 		}
@@ -135,7 +138,8 @@ func writeMemberHistories(p *page, in Input) {
 	var rows []string
 	for i := range in.Members {
 		q := &in.Members[i]
-		row := "| " + escapeText(q.Component, maxName) + " " + codeSpan(cmp.Or(q.Name, wording.Short(q.Release)), maxName) + " | " + describeMemberCommits(in, q) + " |"
+		row := "| " + escapeText(q.Component, maxName) + " " + codeSpan(cmp.Or(q.Name, wording.Short(q.Release)), maxName) + " | " +
+			describeMemberCommits(in, q) + " |"
 		for _, env := range envs {
 			health := ""
 			if e := q.envIn(env); e != nil {
@@ -208,7 +212,8 @@ func landedBatch(in Input) string {
 		}
 		s := "- " + escapeText(q.Component, maxName) + ": " + landedSummary(one, own)
 		if own.Revert > 0 && own.State != promotion.Degraded {
-			s = fmt.Sprintf("- %s: %s goes back with the others.", escapeText(q.Component, maxName), codeSpan(cmp.Or(q.Name, wording.Short(q.Release)), maxName))
+			s = fmt.Sprintf("- %s: %s goes back with the others.", escapeText(q.Component, maxName),
+				codeSpan(cmp.Or(q.Name, wording.Short(q.Release)), maxName))
 		}
 		if r := linkReason(in, own.Reason); r != "" {
 			s += " " + strings.TrimSuffix(r, ".") + "."
@@ -228,7 +233,8 @@ func landedBatch(in Input) string {
 		writeNext(p, one, own)
 	}
 	if !in.Revert {
-		p.writeParagraph("What came together goes on together: no release of these is ready for the next environment before all are verified here, and `/liftlock revert` takes all of them back.")
+		p.writeParagraph("What came together goes on together: no release of these is ready for the next environment before all are " +
+			"verified here, and `/liftlock revert` takes all of them back.")
 	}
 	return p.endComment(in)
 }

@@ -80,15 +80,18 @@ func describeReleaseCommits(in Input, made *ReleaseCommits, name string) string 
 	s := countCommits(made) + " in " + source
 	switch {
 	case made.Image != "":
-		return "What the image " + codeSpan(made.Image, maxName) + " was built from can't be read: " + escapeText(strings.TrimSuffix(made.Err, "."), maxReason)
+		return "What the image " + codeSpan(made.Image, maxName) + " was built from can't be read: " +
+			escapeText(strings.TrimSuffix(made.Err, "."), maxReason)
 	case made.Repository != "" && made.Err != "":
-		return "The commits of " + codeSpan(made.Repository, maxName) + describeRange(made) + " can't be read: " + escapeText(strings.TrimSuffix(made.Err, "."), maxReason)
+		return "The commits of " + codeSpan(made.Repository, maxName) + describeRange(made) + " can't be read: " +
+			escapeText(strings.TrimSuffix(made.Err, "."), maxReason)
 	case made.Repository != "":
 		s = countCommits(made) + " in the application's own repository " + codeSpan(made.Repository, maxName) + describeRange(made)
 	case made.Since != "":
 		s += " since " + codeSpan(made.Since, maxName)
 	default:
-		s = "What " + escapeText(in.Environment, maxName) + " has now was never in " + source + ", as far as is known. " + s + " made " + codeSpan(name, maxName)
+		s = "What " + escapeText(in.Environment, maxName) + " has now was never in " + source + ", as far as is known. " + s + " made " +
+			codeSpan(name, maxName)
 	}
 	if by := listAuthors(made); by != "" {
 		s += ", by " + by + " as the commits say"

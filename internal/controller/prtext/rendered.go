@@ -52,7 +52,8 @@ func writeRendered(p *page, in Input) {
 		for i := range groups {
 			targets += len(groups[i].targets)
 		}
-		p.writeParagraph("<details><summary>%s: %s</summary>", wording.Count(targets, "target"), wording.Plural(len(groups), "change", "different changes"))
+		p.writeParagraph("<details><summary>%s: %s</summary>", wording.Count(targets, "target"),
+			wording.Plural(len(groups), "change", "different changes"))
 	}
 	left := min(maxRendered, max(0, maxBody/2-p.Len()))
 	for i, g := range groups {

@@ -41,9 +41,11 @@ func revertBody(in Input) string {
 	p.writeParagraph("The gates of %s don't apply: what comes back has passed them before.", env)
 	p.writeParagraph("### Afterwards")
 	if in.Batch {
-		p.writeLine("%s are quarantined: none of them comes back to %s nor goes past it until it changes, or somebody who may says %s.", listMembers(in), env, promoteCommand(in))
+		p.writeLine("%s are quarantined: none of them comes back to %s nor goes past it until it changes, or somebody who may says %s.",
+			listMembers(in), env, promoteCommand(in))
 	} else {
-		p.writeLine("%s is quarantined: it doesn't come back to %s nor go past it until it changes, or somebody who may says %s.", codeSpan(releaseNameOf(in), maxName), env, promoteCommand(in))
+		p.writeLine("%s is quarantined: it doesn't come back to %s nor go past it until it changes, or somebody who may says %s.",
+			codeSpan(releaseNameOf(in), maxName), env, promoteCommand(in))
 	}
 	if in.By == "" {
 		p.writeLine("Is this not %s's doing? Close this pull request: it stays closed until `/liftlock retry`.", pullRef(in.RevertedPull))
@@ -129,7 +131,8 @@ func RevertedComment(in Input) string {
 	p := newComment()
 	env := escapeText(in.Environment, maxName)
 	p.writeParagraph("**Reverted:** %s took %s in %s back.", pullRef(in.RevertedPull), codeSpan(releaseNameOf(in), maxName), env)
-	p.writeLine("%s (release %s) is quarantined: it doesn't come back to %s nor go past it until it changes. To bring it back all the same, somebody who may says %s on a pull request of ours.",
+	p.writeLine("%s (release %s) is quarantined: it doesn't come back to %s nor go past it until it changes. To bring it back all the "+
+		"same, somebody who may says %s on a pull request of ours.",
 		codeSpan(releaseNameOf(in), maxName), codeSpan(wording.Short(in.Release), maxName), env, promoteCommand(in))
 	if in.RevertedPull > 0 {
 		p.writeGap()

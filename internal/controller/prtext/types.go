@@ -72,7 +72,8 @@ type Target struct {
 	Name, Component, Environment, Cluster string
 	Fields                                []string // of its Application that change
 	CreatedOnly                           bool     // its ApplicationSet is changed, and never updates Applications
-	Follows                               string   // the revision that it follows instead of the branch that is merged into; empty: it follows that
+	// the revision that it follows instead of the branch that is merged into; empty: it follows that
+	Follows string
 }
 
 // Page is everything that Liftlock writes on a pull request.

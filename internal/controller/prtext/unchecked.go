@@ -36,7 +36,8 @@ func writeUnchecked(p *page, in Input) {
 		return ""
 	})
 	if len(unknown) > 0 {
-		p.writeParagraph("Which resources of these targets have no health check isn't known, because their Argo CD keeps health outside the Application; such a resource counts as healthy as soon as it is applied:")
+		p.writeParagraph("Which resources of these targets have no health check isn't known, because their Argo CD keeps health outside " +
+			"the Application; such a resource counts as healthy as soon as it is applied:")
 		p.writeFolded("", unknown)
 	}
 }
@@ -50,5 +51,6 @@ func requiresHealthChecks(in Input) bool {
 }
 
 func describeUnchecked(target string, u *promotion.Unchecked) string {
-	return fmt.Sprintf("%s: %s (%s).", codeSpan(target, maxName), wording.Count(u.Total, "resource"), escapeText(strings.Join(u.Kinds, ", "), maxName))
+	return fmt.Sprintf("%s: %s (%s).", codeSpan(target, maxName), wording.Count(u.Total, "resource"),
+		escapeText(strings.Join(u.Kinds, ", "), maxName))
 }

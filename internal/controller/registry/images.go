@@ -84,7 +84,8 @@ type lookResult struct {
 
 // New makes it; it doesn't dial.
 func New(hosts []Host, now func() time.Time, group *cache.Group) *Images {
-	i := &Images{now: now, hosts: map[string]*host{}, known: cache.New(group, cache.Options[string, lookResult]{Name: "image_sources", Entries: maxRemembered})}
+	i := &Images{now: now, hosts: map[string]*host{}, known: cache.New(group, cache.Options[string, lookResult]{Name: "image_sources",
+		Entries: maxRemembered})}
 	for _, h := range hosts {
 		next := h.Transport
 		if next == nil {
@@ -94,7 +95,8 @@ func New(hosts []Host, now func() time.Time, group *cache.Group) *Images {
 		if h.Username != "" {
 			auth = &authn.Basic{Username: h.Username, Password: h.Password}
 		}
-		i.hosts[hostOf(h.Name)] = &host{options: []remote.Option{remote.WithTransport(boundedTransport{next}), remote.WithAuth(auth), remote.WithUserAgent("liftlock"),
+		i.hosts[hostOf(h.Name)] = &host{options: []remote.Option{remote.WithTransport(boundedTransport{next}), remote.WithAuth(auth),
+			remote.WithUserAgent("liftlock"),
 			remote.WithRetryBackoff(remote.Backoff{Steps: 1}), remote.WithRetryStatusCodes()}}
 	}
 	return i

@@ -75,7 +75,8 @@ func Describe(release string) (*Description, error) {
 	if err := json.Unmarshal(extractJSON, &x); err != nil {
 		return nil, fmt.Errorf("read the extract of GitHub's description: %w", err)
 	}
-	d := &Description{release: release, operations: map[string]operation{}, announced: x.Announced, shapes: apishape.Shapes{Forge: release, Named: map[string]any{}}}
+	d := &Description{release: release, operations: map[string]operation{}, announced: x.Announced,
+		shapes: apishape.Shapes{Forge: release, Named: map[string]any{}}}
 	for name, variants := range x.Operations {
 		for _, v := range variants {
 			if slices.Contains(v.In, release) {

@@ -134,7 +134,8 @@ func (g *graphQLCheck) selected(set ast.SelectionSet, typename string, fields ma
 }
 
 // selectedIf is selected for what is read of objects of a type alone.
-func (g *graphQLCheck) selectedIf(condition string, set ast.SelectionSet, typename string, fields map[string]*ast.Field, optional map[string]bool, mayBe bool) {
+func (g *graphQLCheck) selectedIf(condition string, set ast.SelectionSet, typename string, fields map[string]*ast.Field,
+	optional map[string]bool, mayBe bool) {
 	is := slices.ContainsFunc(g.schema.PossibleTypes[condition], func(d *ast.Definition) bool { return d.Name == typename })
 	if typename == "" || is {
 		abstract := g.schema.Types[condition].IsAbstractType()

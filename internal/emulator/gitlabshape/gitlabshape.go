@@ -93,7 +93,8 @@ func dropNewFields(schema any) {
 
 func addMissing(all map[string]Operation) {
 	add := func(name, code string, schema any, body ...string) {
-		o := Operation{Body: map[string]any{}, Query: map[string]any{"username": "", "search": "", "from": "", "to": "", "action": "", "before": "", "sort": ""}, Responses: map[string]struct{ Schema any }{code: {Schema: schema}}}
+		o := Operation{Body: map[string]any{}, Query: map[string]any{"username": "", "search": "", "from": "", "to": "", "action": "",
+			"before": "", "sort": ""}, Responses: map[string]struct{ Schema any }{code: {Schema: schema}}}
 		for _, b := range body {
 			o.Body[b] = ""
 		}
@@ -113,18 +114,23 @@ func addMissing(all map[string]Operation) {
 	add("GET /projects/{id}/repository/compare", "200", map[string]any{"commit": listed[0], "commits": listed, "diffs": []any{"object"},
 		"compare_timeout": "boolean", "compare_same_ref": "boolean", "web_url": "string"})
 	// As go-gitlab's ProjectApprovals has it.
-	add("GET /projects/{id}/approvals", "200", map[string]any{"approvals_before_merge": "integer", "reset_approvals_on_push": "boolean", "selective_code_owner_removals": "boolean",
-		"disable_overriding_approvers_per_merge_request": "boolean", "merge_requests_author_approval": "boolean", "merge_requests_disable_committers_approval": "boolean",
-		"require_password_to_approve": "boolean"})
+	add("GET /projects/{id}/approvals", "200", map[string]any{"approvals_before_merge": "integer", "reset_approvals_on_push": "boolean",
+		"selective_code_owner_removals":                  "boolean",
+		"disable_overriding_approvers_per_merge_request": "boolean", "merge_requests_author_approval": "boolean",
+		"merge_requests_disable_committers_approval": "boolean",
+		"require_password_to_approve":                "boolean"})
 	author := of("GET /projects/{id}/merge_requests/{merge_request_iid}").(map[string]any)["author"]
 	add("GET /projects/{id}/events", "200", []any{map[string]any{
-		"id": "integer", "project_id": "integer", "action_name": "string", "target_id": "integer", "target_iid": "integer", "target_type": "string",
+		"id": "integer", "project_id": "integer", "action_name": "string", "target_id": "integer", "target_iid": "integer",
+		"target_type":  "string",
 		"target_title": "string", "created_at": "datetime", "author_id": "integer", "author": author, "author_username": "string",
-		"push_data": map[string]any{"commit_count": "integer", "action": "string", "ref_type": "string", "commit_from": "string", "commit_to": "string",
-			"ref": "string", "commit_title": "string", "ref_count": "integer"},
+		"push_data": map[string]any{"commit_count": "integer", "action": "string", "ref_type": "string", "commit_from": "string",
+			"commit_to": "string",
+			"ref":       "string", "commit_title": "string", "ref_count": "integer"},
 	}})
 	for _, name := range []string{"approve", "unapprove"} {
-		add("POST /projects/{id}/merge_requests/{merge_request_iid}/"+name, "201", of("GET /projects/{id}/merge_requests/{merge_request_iid}/approvals"), "sha")
+		add("POST /projects/{id}/merge_requests/{merge_request_iid}/"+name, "201",
+			of("GET /projects/{id}/merge_requests/{merge_request_iid}/approvals"), "sha")
 	}
 	notes := all["POST /projects/{id}/merge_requests/{noteable_id}/notes"]
 	notes.Responses["202"] = struct{ Schema any }{map[string]any{"commands_changes": "object", "summary": []any{"string"}}}

@@ -98,10 +98,12 @@ func (p *Playground) generate(ctx context.Context, commit string, tree fs.FS) (m
 		if found, err := fs.Glob(tree, path.Join(SetsFolder, pattern)); err != nil {
 			return nil, err
 		} else if len(found) > 0 { // a path that is no file's is a problem
-			sets.Spec.ApplicationSets = append(sets.Spec.ApplicationSets, pipeline.ApplicationSetSource{Path: path.Join(SetsFolder, pattern)})
+			sets.Spec.ApplicationSets = append(sets.Spec.ApplicationSets,
+				pipeline.ApplicationSetSource{Path: path.Join(SetsFolder, pattern)})
 		}
 	}
-	found, err := p.resolver.Resolve(ctx, appset.Input{Pipeline: sets, Tree: tree, Revision: commit, Branch: Branch, RepoURLs: []string{p.Forge.CloneURL(Repository)}, Projects: []string{"default"}})
+	found, err := p.resolver.Resolve(ctx, appset.Input{Pipeline: sets, Tree: tree, Revision: commit, Branch: Branch,
+		RepoURLs: []string{p.Forge.CloneURL(Repository)}, Projects: []string{"default"}})
 	if err != nil {
 		return nil, err
 	}
@@ -115,8 +117,10 @@ func (p *Playground) generate(ctx context.Context, commit string, tree fs.FS) (m
 			return nil, fmt.Errorf("%s: the playground's Argo CD deploys folders of %s alone", t.Name, p.Forge.CloneURL(Repository))
 		}
 		out[t.Name] = emulator.AppSpec{
-			Name: t.Name, Namespace: namespace, Project: t.Project, Repo: Repository, Branch: branchOf(t.Sources[0].TargetRevision), Path: t.Sources[0].Path,
-			DestinationNamespace: cmp.Or(t.DestNS, "default"), Cluster: cmp.Or(t.Server, t.Cluster), ApplicationSet: t.ApplicationSet, Manual: !t.AutoSync, Unsynced: true,
+			Name: t.Name, Namespace: namespace, Project: t.Project, Repo: Repository, Branch: branchOf(t.Sources[0].TargetRevision),
+			Path:                 t.Sources[0].Path,
+			DestinationNamespace: cmp.Or(t.DestNS, "default"), Cluster: cmp.Or(t.Server, t.Cluster), ApplicationSet: t.ApplicationSet,
+			Manual: !t.AutoSync, Unsynced: true,
 		}
 	}
 	return out, nil

@@ -60,7 +60,8 @@ type Playground struct {
 
 // New makes the world and serves it. The caller closes it.
 func New(ctx context.Context, o Options) (_ *Playground, err error) {
-	p := &Playground{report: o.Report, resolver: appset.New(appset.Options{Log: o.Log}), applied: appliedSets{objects: map[string]bool{}, applications: map[string]emulator.AppSpec{}}}
+	p := &Playground{report: o.Report, resolver: appset.New(appset.Options{Log: o.Log}), applied: appliedSets{objects: map[string]bool{},
+		applications: map[string]emulator.AppSpec{}}}
 	if p.report == nil {
 		p.report = func(string) {}
 	}
@@ -85,7 +86,8 @@ func New(ctx context.Context, o Options) (_ *Playground, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.mirror, err = git.Open(ctx, git.Options{Dir: filepath.Join(p.dir, "argocd.git"), URL: url, Author: git.Ident{Name: "argocd", Email: "argocd@users.example"}}); err != nil {
+	if p.mirror, err = git.Open(ctx, git.Options{Dir: filepath.Join(p.dir, "argocd.git"), URL: url,
+		Author: git.Ident{Name: "argocd", Email: "argocd@users.example"}}); err != nil {
 		return nil, fmt.Errorf("open the playground: %w", err)
 	}
 	return p, p.writeFiles()
@@ -119,7 +121,8 @@ func (p *Playground) addAccounts() error {
 			return err
 		}
 	}
-	return p.Forge.CreateRepo(Repository, emulator.RepoOptions{Branch: Branch, Access: map[string]emulator.Permission{Owner: emulator.Admin, Bot: emulator.Admin, Colleague: emulator.Write}})
+	return p.Forge.CreateRepo(Repository, emulator.RepoOptions{Branch: Branch, Access: map[string]emulator.Permission{Owner: emulator.Admin,
+		Bot: emulator.Admin, Colleague: emulator.Write}})
 }
 
 // writeFiles writes what clients need.
@@ -197,7 +200,8 @@ func (p *Playground) follow(ctx context.Context, f *follower) error {
 	if head == "" {
 		branches, err := p.Forge.Branches(Repository)
 		if err == nil && len(branches) > 0 {
-			say(fmt.Sprintf("Argo CD follows the branch %s, and only %s was pushed: git push origin HEAD:%s", Branch, strings.Join(branches, ", "), Branch))
+			say(fmt.Sprintf("Argo CD follows the branch %s, and only %s was pushed: git push origin HEAD:%s", Branch,
+				strings.Join(branches, ", "), Branch))
 		}
 		return err
 	}

@@ -44,13 +44,15 @@ type Timings struct {
 
 // DemoTimings is for people, Fast for machines.
 func DemoTimings() Timings {
-	return Timings{Emulator: emulator.DemoTimings(), Wait: 45 * time.Second, Poll: time.Minute, Sweep: time.Minute, Soak: 3 * time.Second, Notify: true,
+	return Timings{Emulator: emulator.DemoTimings(), Wait: 45 * time.Second, Poll: time.Minute, Sweep: time.Minute, Soak: 3 * time.Second,
+		Notify: true,
 		Verify: "{arriveWithin: 30s, timeout: 8s, healthyFor: 1s, watch: 2m, debounce: 500ms}"}
 }
 
 // FastTimings keeps a story to a few seconds.
 func FastTimings() Timings {
-	return Timings{Emulator: emulator.FastTimings(), Wait: 45 * time.Second, Poll: time.Minute, Sweep: time.Minute, Soak: 200 * time.Millisecond,
+	return Timings{Emulator: emulator.FastTimings(), Wait: 45 * time.Second, Poll: time.Minute, Sweep: time.Minute,
+		Soak:   200 * time.Millisecond,
 		Verify: "{arriveWithin: 20s, timeout: 3s, healthyFor: 100ms, watch: 2m, debounce: 50ms}"}
 }
 
@@ -92,7 +94,8 @@ func NewFixture(dir string, face emulator.Face, p Timings, log *zap.Logger) (_ *
 			err = errors.Join(err, w.Close())
 		}
 	}()
-	for login, token := range map[string]string{"acme": "demo-token-of-acme", Author: "demo-token-of-linus", FirstApprover: "demo-token-of-ada", SecondApprover: "demo-token-of-grace"} {
+	for login, token := range map[string]string{"acme": "demo-token-of-acme", Author: "demo-token-of-linus",
+		FirstApprover: "demo-token-of-ada", SecondApprover: "demo-token-of-grace"} {
 		if err := w.Forge.AddUser(login, token, emulator.UserOptions{}); err != nil {
 			return nil, err
 		}
@@ -101,12 +104,15 @@ func NewFixture(dir string, face emulator.Face, p Timings, log *zap.Logger) (_ *
 	if err != nil {
 		return nil, err
 	}
-	if err := w.Forge.CreateRepo(Repo, emulator.RepoOptions{Branch: Branch, Author: Author, Message: "Overlays, an ApplicationSet and a pipeline", Files: repositoryFiles(w.Forge, p),
-		Access: map[string]emulator.Permission{identity.Login: emulator.Admin, Author: emulator.Write, FirstApprover: emulator.Write, SecondApprover: emulator.Write}}); err != nil {
+	if err := w.Forge.CreateRepo(Repo, emulator.RepoOptions{Branch: Branch, Author: Author,
+		Message: "Overlays, an ApplicationSet and a pipeline", Files: repositoryFiles(w.Forge, p),
+		Access: map[string]emulator.Permission{identity.Login: emulator.Admin, Author: emulator.Write, FirstApprover: emulator.Write,
+			SecondApprover: emulator.Write}}); err != nil {
 		return nil, err
 	}
 	for _, env := range []string{"dev", "qa", "prod"} {
-		if err := w.ArgoCD.AddApplication(emulator.AppSpec{Name: Component + "-" + env, Namespace: "argocd", Repo: Repo, Branch: Branch, Path: overlayDir(env),
+		if err := w.ArgoCD.AddApplication(emulator.AppSpec{Name: Component + "-" + env, Namespace: "argocd", Repo: Repo, Branch: Branch,
+			Path:                 overlayDir(env),
 			DestinationNamespace: Component + "-" + env, Cluster: "https://kubernetes.default.svc", ApplicationSet: "shop"}); err != nil {
 			return nil, err
 		}
@@ -125,7 +131,8 @@ func NewFixture(dir string, face emulator.Face, p Timings, log *zap.Logger) (_ *
 	if err != nil {
 		return nil, err
 	}
-	out := &Fixture{Simulation: w, Dir: dir, Config: filepath.Join(dir, "liftlock.yaml"), URL: "http://" + addr, Start: start, Server: identity, timings: p}
+	out := &Fixture{Simulation: w, Dir: dir, Config: filepath.Join(dir, "liftlock.yaml"), URL: "http://" + addr, Start: start,
+		Server: identity, timings: p}
 	text := serverConfig(dir, addr, w, identity, p)
 	if p.Notify {
 		if out.channel, err = openChannel(); err != nil {
@@ -144,14 +151,16 @@ func Kustomization(env string) string { return overlayDir(env) + "/kustomization
 func repositoryFiles(forge *emulator.Forge, p Timings) map[string]string {
 	out := map[string]string{
 		"argocd/shop.yaml": strings.ReplaceAll(applicationSetTemplate, "REPO", forge.CloneURL(Repo)),
-		".liftlock.yaml":   strings.NewReplacer("VERIFY", p.Verify, "SOAK", p.Soak.String(), "DEPLOYMENTS", fmt.Sprint(forge.Face() == emulator.GitHub)).Replace(pipelineTemplate),
+		".liftlock.yaml": strings.NewReplacer("VERIFY", p.Verify, "SOAK", p.Soak.String(), "DEPLOYMENTS",
+			fmt.Sprint(forge.Face() == emulator.GitHub)).Replace(pipelineTemplate),
 		"apps/web/base/kustomization.yaml": `resources:
   - deployment.yaml
 `,
 		"apps/web/base/deployment.yaml": deploymentTemplate,
 	}
 	for _, env := range []string{"dev", "qa", "prod"} {
-		out[Kustomization(env)] = strings.NewReplacer("ENV", env, "REPLICAS", map[string]string{"dev": "1", "qa": "2", "prod": "6"}[env]).Replace(kustomizationTemplate)
+		out[Kustomization(env)] = strings.NewReplacer("ENV", env, "REPLICAS",
+			map[string]string{"dev": "1", "qa": "2", "prod": "6"}[env]).Replace(kustomizationTemplate)
 	}
 	return out
 }

@@ -23,7 +23,8 @@ const appKeyFile = "app.pem"
 
 // appPermissions are those that an App of Liftlock's asks for.
 var appPermissions = map[string]string{
-	"contents": "write", "metadata": "read", "pull_requests": "write", "issues": "read", "statuses": "write", "checks": "read", "deployments": "write", "members": "read",
+	"contents": "write", "metadata": "read", "pull_requests": "write", "issues": "read", "statuses": "write", "checks": "read",
+	"deployments": "write", "members": "read",
 }
 
 // appEvents are the events that such an App is subscribed to.
@@ -49,7 +50,8 @@ func NewAppIdentity(f *emulator.Forge, dir, owner string, manageHook bool) (Iden
 	if err := f.InstallApp(AppSlug, owner); err != nil {
 		return Identity{}, err
 	}
-	return Identity{Login: AppSlug + "[bot]", Auth: fmt.Sprintf("{app: {id: %d, privateKeyFile: %s, manageWebhook: %t}}", made.ID, appKeyFile, manageHook), app: true},
+	return Identity{Login: AppSlug + "[bot]", Auth: fmt.Sprintf("{app: {id: %d, privateKeyFile: %s, manageWebhook: %t}}", made.ID,
+			appKeyFile, manageHook), app: true},
 		os.WriteFile(filepath.Join(dir, appKeyFile), made.PrivateKey, 0o600)
 }
 

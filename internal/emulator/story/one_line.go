@@ -64,7 +64,8 @@ func (f *Fixture) openMirror(ctx context.Context) (*git.Mirror, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := git.Open(ctx, git.Options{Dir: filepath.Join(f.Dir, "look.git"), URL: dir, Author: git.Ident{Name: "demo", Email: "demo@example.com"}})
+	m, err := git.Open(ctx, git.Options{Dir: filepath.Join(f.Dir, "look.git"), URL: dir,
+		Author: git.Ident{Name: "demo", Email: "demo@example.com"}})
 	if err != nil {
 		return nil, err
 	}

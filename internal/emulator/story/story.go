@@ -158,7 +158,8 @@ func (s *Story) BadRelease(ctx context.Context) error {
 	if err := s.awaitMerge(ctx, qa, "by itself: dev was healthy with it"); err != nil {
 		return err
 	}
-	revert, err := s.awaitPull(ctx, "qa degrades and a revert opens", promotion.RevertPrefix, func(p *emulator.PullRequest) bool { return true })
+	revert, err := s.awaitPull(ctx, "qa degrades and a revert opens", promotion.RevertPrefix,
+		func(p *emulator.PullRequest) bool { return true })
 	if err != nil {
 		return err
 	}
@@ -199,7 +200,8 @@ func (s *Story) checkNeverInProd(ctx context.Context) error {
 		if err != nil || st == nil {
 			return false, fmt.Sprint(err), nil
 		}
-		return st.State == promotion.Verified && (st.Incoming == nil || st.Incoming.Pull == nil), fmt.Sprintf("%s: %s", st.State, st.Reason), nil
+		return st.State == promotion.Verified && (st.Incoming == nil || st.Incoming.Pull == nil),
+			fmt.Sprintf("%s: %s", st.State, st.Reason), nil
 	})
 	if err != nil {
 		return err
@@ -210,7 +212,8 @@ func (s *Story) checkNeverInProd(ctx context.Context) error {
 	}
 	for _, p := range all {
 		if p.Branch == promotion.Branch(Pipeline, "prod", Component) && strings.Contains(p.Title+p.Body, BadTag) {
-			return &StepError{Step: "prod never has a pull request for " + BadTag, Seen: fmt.Sprintf("%s %s", s.pullName(p.Number), p.Title)}
+			return &StepError{Step: "prod never has a pull request for " + BadTag,
+				Seen: fmt.Sprintf("%s %s", s.pullName(p.Number), p.Title)}
 		}
 	}
 	s.Narrate("liftlock", fmt.Sprintf("prod never had a pull request for %s and still runs %s", BadTag, GoodTag))
@@ -224,7 +227,8 @@ func (s *Story) commitRelease(tag, from string) error {
 	if err != nil || !ok {
 		return &StepError{Step: "a change lands in dev", Err: err}
 	}
-	commit, err := s.Fixture.Forge.LandAs(Repo, Author, Branch, "Release web "+tag+" to dev", map[string]string{file: strings.Replace(text, "newTag: "+from, "newTag: "+tag, 1)})
+	commit, err := s.Fixture.Forge.LandAs(Repo, Author, Branch, "Release web "+tag+" to dev",
+		map[string]string{file: strings.Replace(text, "newTag: "+from, "newTag: "+tag, 1)})
 	if err != nil {
 		return &StepError{Step: "a change lands in dev", Err: err}
 	}
@@ -236,11 +240,13 @@ func (s *Story) commitRelease(tag, from string) error {
 // it changes one line of one file.
 func (s *Story) awaitPromotion(ctx context.Context, env, tag string) (*emulator.PullRequest, error) {
 	branch := promotion.Branch(Pipeline, env, Component)
-	p, err := s.awaitPull(ctx, fmt.Sprintf("%s's pull request opens with %s", env, tag), branch, func(p *emulator.PullRequest) bool { return strings.Contains(p.Title, tag) })
+	p, err := s.awaitPull(ctx, fmt.Sprintf("%s's pull request opens with %s", env, tag), branch,
+		func(p *emulator.PullRequest) bool { return strings.Contains(p.Title, tag) })
 	if err != nil {
 		return nil, err
 	}
-	s.Narrate("liftlock", fmt.Sprintf("%s is healthy with %s; opens %s: %s", map[string]string{"qa": "dev", "prod": "qa"}[env], tag, s.pullName(p.Number), p.Title))
+	s.Narrate("liftlock", fmt.Sprintf("%s is healthy with %s; opens %s: %s", map[string]string{"qa": "dev", "prod": "qa"}[env], tag,
+		s.pullName(p.Number), p.Title))
 	return p, nil
 }
 
@@ -348,7 +354,8 @@ func (s *Story) awaitVerified(ctx context.Context, env, tag string) error {
 		if err != nil || st == nil {
 			return false, fmt.Sprint(err), nil
 		}
-		return st.State == promotion.Verified && strings.Contains(st.Name, tag), fmt.Sprintf("%s carries %s: %s, %s", env, st.Name, st.State, st.Reason), nil
+		return st.State == promotion.Verified && strings.Contains(st.Name, tag), fmt.Sprintf("%s carries %s: %s, %s", env, st.Name,
+			st.State, st.Reason), nil
 	})
 	if err != nil {
 		return err

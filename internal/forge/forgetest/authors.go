@@ -38,7 +38,8 @@ func testCommitAuthors(t *testing.T, s *fixture) {
 	reviewer := me(t, s, s.Reviewer)
 	shas := s.pushCommits(t, "main",
 		[2]string{s.ReviewerEmail, "By an account"},
-		[2]string{unlinked, "By nobody known, with others\n\nCo-authored-by: A Reviewer <" + s.ReviewerEmail + ">\nCo-Authored-By: Ghost <ghost@nowhere.example>"},
+		[2]string{unlinked, "By nobody known, with others\n\nCo-authored-by: A Reviewer <" + s.ReviewerEmail +
+			">\nCo-Authored-By: Ghost <ghost@nowhere.example>"},
 	)
 	all, err := s.Forge.CommitAuthors(s.ctx, s.Repo, before, shas[1])
 	if err != nil || len(all) != 2 || all[0].Commit != shas[0] || all[1].Commit != shas[1] {
@@ -136,7 +137,8 @@ func testPushes(t *testing.T, s *fixture) {
 		}
 		return len(seen) > 1
 	})
-	if len(seen) != 2 || seen[0] != (forge.Push{Before: after, After: last, By: bot}) || seen[1] != (forge.Push{Before: before, After: after, By: reviewer}) {
+	if len(seen) != 2 || seen[0] != (forge.Push{Before: after, After: last, By: bot}) ||
+		seen[1] != (forge.Push{Before: before, After: after, By: reviewer}) {
 		t.Errorf("the pushes to main: %+v", seen)
 	}
 	all := 0

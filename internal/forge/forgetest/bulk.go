@@ -54,7 +54,8 @@ func testBulk(t *testing.T, s *fixture) {
 		t.Fatal(err)
 	}
 	// The forge computes whether they merge in its own time.
-	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(forge.PullRequest{}, "Mergeable", "MergeReason")); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(forge.PullRequest{}, "Mergeable",
+		"MergeReason")); diff != "" {
 		t.Errorf("-one by one +together:\n%s", diff)
 	}
 	s.eventually(t, "it can be merged", func() bool {

@@ -18,7 +18,8 @@ func testComments(t *testing.T, s *fixture) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if first.ID == 0 || first.Body != "first\nof **lines**" || first.User != s.ownLogin(t) || first.Bot != s.App || first.CreatedAt.IsZero() || !strings.Contains(first.URL, "://") {
+	if first.ID == 0 || first.Body != "first\nof **lines**" || first.User != s.ownLogin(t) || first.Bot != s.App ||
+		first.CreatedAt.IsZero() || !strings.Contains(first.URL, "://") {
 		t.Errorf("created %+v", first)
 	}
 	if _, err := s.Reviewer.CreateComment(s.ctx, s.Repo, pr.Number, "/liftlock status"); err != nil {
@@ -294,7 +295,8 @@ func testTeams(t *testing.T, s *fixture) {
 	wantKind(t, "a name that was given up", err, forge.ErrNotFound)
 	s.MakeTeam(t, interim)
 	if other := s.teamNumber(t, interim); s.teamNumber(t, renamed) != number || other == number || number == s.teamNumber(t, s.Team) {
-		t.Errorf("%s had the number %d and has %d as %s, and another one under its name has %d", interim, number, s.teamNumber(t, renamed), renamed, other)
+		t.Errorf("%s had the number %d and has %d as %s, and another one under its name has %d", interim, number, s.teamNumber(t, renamed),
+			renamed, other)
 	}
 }
 
@@ -321,7 +323,8 @@ func testStatuses(t *testing.T, s *fixture) {
 	set(s.Forge, forge.Status{Context: "liftlock", State: forge.StatusPending, Description: "waits"})
 	set(s.Reviewer, forge.Status{Context: "ci/test", State: forge.StatusFailure, Description: "failed"})
 	set(s.Reviewer, forge.Status{Context: "ci/test", State: forge.StatusError, Description: "broke"})
-	set(s.Forge, forge.Status{Context: "liftlock", State: forge.StatusSuccess, Description: strings.Repeat("long ", 200), TargetURL: "https://liftlock.example.com/p/1"})
+	set(s.Forge, forge.Status{Context: "liftlock", State: forge.StatusSuccess, Description: strings.Repeat("long ", 200),
+		TargetURL: "https://liftlock.example.com/p/1"})
 	list, err := s.Forge.Statuses(s.ctx, s.Repo, head)
 	if err != nil || len(list) != 2 {
 		t.Fatalf("got %+v, %v", list, err)
@@ -330,7 +333,8 @@ func testStatuses(t *testing.T, s *fixture) {
 	for _, st := range list {
 		byContext[st.Context] = st
 	}
-	if st := byContext["liftlock"]; st.State != forge.StatusSuccess || st.TargetURL != "https://liftlock.example.com/p/1" || st.Creator != s.ownLogin(t) ||
+	if st := byContext["liftlock"]; st.State != forge.StatusSuccess || st.TargetURL != "https://liftlock.example.com/p/1" ||
+		st.Creator != s.ownLogin(t) ||
 		!strings.HasPrefix(st.Description, "long long") || !strings.HasSuffix(st.Description, "…") {
 		t.Errorf("ours: %+v", st)
 	}

@@ -49,10 +49,12 @@ type Differences struct {
 	ForwardOnly  bool   // rebase only moves the base forward, to a branch that isn't behind it
 	FailedWord   string // its word for a status that failed, by an error or not; empty: it has two
 	ReviewedOnce bool   // of who has reviewed no other review can be requested
-	App          bool   // the driver works as an app: its account is a bot's that administers nothing, and there is one webhook for all repositories
-	HidesEditors bool   // nobody is told who edited a comment
-	OwnEdits     bool   // nobody edits others' comments but who administers the repository, and the times of one that was edited show it
-	NoDeliveries bool   // what it couldn't deliver to a webhook isn't told
+	// the driver works as an app: its account is a bot's that administers nothing, and there is one webhook
+	// for all repositories
+	App          bool
+	HidesEditors bool // nobody is told who edited a comment
+	OwnEdits     bool // nobody edits others' comments but who administers the repository, and the times of one that was edited show it
+	NoDeliveries bool // what it couldn't deliver to a webhook isn't told
 }
 
 // Repository is a fresh repository, with one commit on its branch main, and the

@@ -66,7 +66,8 @@ func (f *failingReceiver) awaitPullEvent(t *testing.T) {
 // list reads what was missed since a cursor.
 func (f *failingReceiver) list(t *testing.T, cursor, known string) forge.MissedDeliveries {
 	t.Helper()
-	out, err := f.Forge.MissedDeliveries(f.ctx, f.Repo, forge.DeliveryQuery{URL: f.url, Cursor: cursor, IsKnown: func(id string) bool { return id == known }})
+	out, err := f.Forge.MissedDeliveries(f.ctx, f.Repo, forge.DeliveryQuery{URL: f.url, Cursor: cursor,
+		IsKnown: func(id string) bool { return id == known }})
 	if err != nil {
 		t.Fatalf("from %q: %v", cursor, err)
 	}

@@ -31,7 +31,8 @@ func testDeployments(t *testing.T, s *fixture) {
 	}
 	create := func(environment, task, commit string) int64 {
 		t.Helper()
-		id, err := s.Forge.CreateDeployment(s.ctx, s.Repo, forge.Deployment{Environment: environment, Task: task, Commit: commit, Description: strings.Repeat("long ", 200), Payload: map[string]string{"component": "web"}})
+		id, err := s.Forge.CreateDeployment(s.ctx, s.Repo, forge.Deployment{Environment: environment, Task: task, Commit: commit,
+			Description: strings.Repeat("long ", 200), Payload: map[string]string{"component": "web"}})
 		if err != nil || id == 0 {
 			t.Fatalf("created %d, %v", id, err)
 		}
@@ -39,7 +40,8 @@ func testDeployments(t *testing.T, s *fixture) {
 	}
 	set := func(id int64, state forge.DeploymentState) {
 		t.Helper()
-		if err := s.Forge.SetDeploymentStatus(s.ctx, s.Repo, id, forge.DeploymentStatus{State: state, Description: strings.Repeat("long ", 200), LogURL: "https://liftlock.example.com/pipelines/shop/web"}); err != nil {
+		if err := s.Forge.SetDeploymentStatus(s.ctx, s.Repo, id, forge.DeploymentStatus{State: state,
+			Description: strings.Repeat("long ", 200), LogURL: "https://liftlock.example.com/pipelines/shop/web"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -51,7 +53,8 @@ func testDeployments(t *testing.T, s *fixture) {
 	}
 	first := create("qa", task, commit)
 	wantState(first, "")
-	for _, state := range []forge.DeploymentState{forge.DeploymentInProgress, forge.DeploymentError, forge.DeploymentFailure, forge.DeploymentInactive, forge.DeploymentSuccess} {
+	for _, state := range []forge.DeploymentState{forge.DeploymentInProgress, forge.DeploymentError, forge.DeploymentFailure,
+		forge.DeploymentInactive, forge.DeploymentSuccess} {
 		set(first, state)
 		wantState(first, state)
 	}
@@ -66,7 +69,8 @@ func testDeployments(t *testing.T, s *fixture) {
 	if len(found) != 2 || found[0].ID != second || found[0].Commit != next || found[1].ID != first || found[1].Commit != commit {
 		t.Fatalf("found %+v", found)
 	}
-	if d := found[1]; d.Environment != "qa" || d.Task != task || d.CreatedAt.IsZero() || !strings.HasPrefix(d.Description, "long long") || !strings.HasSuffix(d.Description, "…") {
+	if d := found[1]; d.Environment != "qa" || d.Task != task || d.CreatedAt.IsZero() || !strings.HasPrefix(d.Description, "long long") ||
+		!strings.HasSuffix(d.Description, "…") {
 		t.Errorf("found %+v", d)
 	}
 	again := create("qa", task, next) // another one, as it is asked for
@@ -81,7 +85,8 @@ func testDeployments(t *testing.T, s *fixture) {
 	}
 	_, err := s.Forge.CreateDeployment(s.ctx, s.Repo, forge.Deployment{Environment: "qa", Task: task, Commit: strings.Repeat("1", 40)})
 	wantKind(t, "a deployment of a commit that isn't there", err, forge.ErrInvalid)
-	wantKind(t, "the state of what isn't there", s.Forge.SetDeploymentStatus(s.ctx, s.Repo, 999_999_999, forge.DeploymentStatus{State: forge.DeploymentSuccess}), forge.ErrNotFound)
+	wantKind(t, "the state of what isn't there", s.Forge.SetDeploymentStatus(s.ctx, s.Repo, 999_999_999,
+		forge.DeploymentStatus{State: forge.DeploymentSuccess}), forge.ErrNotFound)
 	_, err = s.Forge.DeploymentState(s.ctx, s.Repo, 999_999_999)
 	wantKind(t, "reading the state of what isn't there", err, forge.ErrNotFound)
 }
@@ -94,5 +99,6 @@ func (f *fixture) checkNoDeployments(t *testing.T, task string) {
 	wantKind(t, "creating", err, forge.ErrInvalid)
 	_, err = f.Forge.DeploymentState(f.ctx, f.Repo, 1)
 	wantKind(t, "reading a state", err, forge.ErrInvalid)
-	wantKind(t, "setting a state", f.Forge.SetDeploymentStatus(f.ctx, f.Repo, 1, forge.DeploymentStatus{State: forge.DeploymentSuccess}), forge.ErrInvalid)
+	wantKind(t, "setting a state", f.Forge.SetDeploymentStatus(f.ctx, f.Repo, 1, forge.DeploymentStatus{State: forge.DeploymentSuccess}),
+		forge.ErrInvalid)
 }

@@ -68,7 +68,8 @@ func (f *fixture) branchTip(t *testing.T, branch string) string {
 func (f *fixture) openPull(t *testing.T, branch string) *forge.PullRequest {
 	t.Helper()
 	f.pushCommit(t, branch, "main", strings.ReplaceAll(branch, "/", "-")+".txt", "from "+branch+"\n")
-	pr, created, err := f.Forge.CreatePullRequest(f.ctx, f.Repo, forge.NewPullRequest{Title: "T " + branch, Body: "B", Branch: branch, Base: "main"})
+	pr, created, err := f.Forge.CreatePullRequest(f.ctx, f.Repo, forge.NewPullRequest{Title: "T " + branch, Body: "B", Branch: branch,
+		Base: "main"})
 	if err != nil || !created {
 		t.Fatalf("opening a pull request: created %v, %v", created, err)
 	}

@@ -74,7 +74,8 @@ func testHookDelivers(forgeType string) func(t *testing.T, s *fixture) {
 		t.Cleanup(server.Close)
 		// The hook was made by a process before, with another secret.
 		for _, secret := range []string{"the old secret", "the new secret"} {
-			if changed, err := s.Forge.EnsureHook(s.ctx, s.Repo, forge.Hook{URL: server.URL + "/webhooks/hub", Secret: secret}); err != nil || !changed {
+			if changed, err := s.Forge.EnsureHook(s.ctx, s.Repo, forge.Hook{URL: server.URL + "/webhooks/hub",
+				Secret: secret}); err != nil || !changed {
 				t.Fatalf("with %s: changed %v, %v", secret, changed, err)
 			}
 		}

@@ -66,7 +66,8 @@ func testEndedLease(t *testing.T, s *fixture) {
 		t.Errorf("the statuses are %+v, %v", list, err)
 	}
 	lease.Renew(now)
-	if landed, err := s.Forge.Merge(ended, s.Repo, forge.MergeRequest{Number: pr.Number, Head: pr.Head, Method: "merge"}); err != nil || landed == "" {
+	if landed, err := s.Forge.Merge(ended, s.Repo, forge.MergeRequest{Number: pr.Number, Head: pr.Head, Method: "merge"}); err != nil ||
+		landed == "" {
 		t.Errorf("after a renewal: %q, %v", landed, err)
 	}
 }

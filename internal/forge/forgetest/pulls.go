@@ -31,7 +31,8 @@ func testIdentity(t *testing.T, s *fixture) {
 
 func testCreate(t *testing.T, s *fixture) {
 	head := s.pushCommit(t, branchA, "main", "a.txt", "a\n")
-	n := forge.NewPullRequest{Title: "qa: web 1 to 2", Body: "a *body*\nof lines", Branch: branchA, Base: "main", Labels: []string{"liftlock", "env/qa"}}
+	n := forge.NewPullRequest{Title: "qa: web 1 to 2", Body: "a *body*\nof lines", Branch: branchA, Base: "main",
+		Labels: []string{"liftlock", "env/qa"}}
 	if err := s.Forge.MayOpen(s.ctx, s.Repo); err != nil {
 		t.Errorf("where no limit is near: %v", err)
 	}
@@ -40,11 +41,13 @@ func testCreate(t *testing.T, s *fixture) {
 		t.Fatalf("created %v, %v", created, err)
 	}
 	for _, p := range []*forge.PullRequest{pr, s.readPull(t, pr.Number)} {
-		if p.Number <= 0 || p.Title != n.Title || p.Body != n.Body || p.Author != s.ownLogin(t) || p.Branch != branchA || p.Base != "main" ||
+		if p.Number <= 0 || p.Title != n.Title || p.Body != n.Body || p.Author != s.ownLogin(t) || p.Branch != branchA ||
+			p.Base != "main" ||
 			p.Head != head || p.Fork || p.Draft || p.State != forge.Open || strings.Join(p.Labels, " ") != "env/qa liftlock" {
 			t.Errorf("got %+v", p)
 		}
-		if !strings.Contains(p.URL, "://") || p.CreatedAt.IsZero() || p.UpdatedAt.IsZero() || !p.ClosedAt.IsZero() || !p.MergedAt.IsZero() || p.MergeCommit != "" {
+		if !strings.Contains(p.URL, "://") || p.CreatedAt.IsZero() || p.UpdatedAt.IsZero() || !p.ClosedAt.IsZero() ||
+			!p.MergedAt.IsZero() || p.MergeCommit != "" {
 			t.Errorf("got %+v", p)
 		}
 	}

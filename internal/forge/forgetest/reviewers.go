@@ -45,7 +45,8 @@ func testReviewRequests(t *testing.T, s *fixture) {
 	requested("at first")
 	otherTeam, missing := forge.Team{Organisation: "elsewhere", Name: "sre"}, forge.Team{Organisation: s.Repo.Owner, Name: "no-such-team"}
 	bad := []string{s.ownLogin(t), s.Stranger, s.Nobody}
-	request("only who can't be requested", forge.Reviewers{Users: bad, Teams: []forge.Team{otherTeam}}, append([]string{otherTeam.String()}, bad...)...)
+	request("only who can't be requested", forge.Reviewers{Users: bad, Teams: []forge.Team{otherTeam}},
+		append([]string{otherTeam.String()}, bad...)...)
 	requested("after those were refused")
 	request("one who can't be requested", forge.Reviewers{Users: []string{s.Nobody}}, s.Nobody)
 	for range 2 { // twice is once

@@ -22,7 +22,10 @@ func testRules(t *testing.T, s *fixture) {
 		return rules
 	}
 	needsReviews := func(r *forge.RuleSet) bool { return r.Approvals > 0 }
-	if rules := read(); rules.Any(needsReviews) || rules.Any(func(r *forge.RuleSet) bool { return r.AnyChecks || len(r.Checks) > 0 || r.Signatures }) {
+	if rules := read(); rules.Any(needsReviews) || rules.Any(func(r *forge.RuleSet) bool {
+		return r.AnyChecks || len(r.Checks) > 0 ||
+			r.Signatures
+	}) {
 		t.Errorf("a branch without rules has %+v", rules)
 	} else if !rules.Any(func(r *forge.RuleSet) bool { return slices.Contains(r.Methods, "merge") }) {
 		t.Errorf("nothing says that it is merged by merge commits: %+v", rules)

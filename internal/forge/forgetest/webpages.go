@@ -22,7 +22,8 @@ func TestWebPages(t *testing.T, open func(t *testing.T, url string) forge.Forge)
 		kind   error
 	}{
 		{http.StatusOK, forge.ErrRetryable}, {http.StatusCreated, forge.ErrRetryable}, {http.StatusNotFound, forge.ErrRetryable},
-		{http.StatusConflict, forge.ErrRetryable}, {http.StatusUnprocessableEntity, forge.ErrRetryable}, {http.StatusGone, forge.ErrRetryable},
+		{http.StatusConflict, forge.ErrRetryable}, {http.StatusUnprocessableEntity, forge.ErrRetryable},
+		{http.StatusGone, forge.ErrRetryable},
 		{http.StatusUnauthorized, forge.ErrUnauthorized}, {http.StatusForbidden, forge.ErrForbidden},
 	} {
 		t.Run(fmt.Sprint(c.status), func(t *testing.T) {
@@ -48,7 +49,8 @@ func TestWebPages(t *testing.T, open func(t *testing.T, url string) forge.Forge)
 				}
 				if !errors.Is(err, c.kind) {
 					t.Errorf("%s gives %v, want %v", name, err, c.kind)
-				} else if !strings.Contains(err.Error(), `the web page "Sign in · SSO" instead of the forge's answer`) || !strings.Contains(err.Error(), "forge's url") {
+				} else if !strings.Contains(err.Error(), `the web page "Sign in · SSO" instead of the forge's answer`) ||
+					!strings.Contains(err.Error(), "forge's url") {
 					t.Errorf("%s says %q, and not what came and what to do", name, err)
 				}
 			}

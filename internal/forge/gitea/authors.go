@@ -35,7 +35,8 @@ func (d *Driver) PullRequestAuthors(ctx context.Context, r forge.Repo, pr *forge
 	op := "list the commits of " + r.Number(pr.Number)
 	var commits []*sdk.Commit
 	err := forEach(op, bounds, func(o sdk.ListOptions) (page []*sdk.Commit, resp *sdk.Response, err error) {
-		resp, err = d.getPage(ctx, op, withPage(contributorsOnly(), o), &page, "repos", r.Owner, r.Name, "pulls", strconv.Itoa(pr.Number), "commits")
+		resp, err = d.getPage(ctx, op, withPage(contributorsOnly(), o), &page, "repos", r.Owner, r.Name, "pulls",
+			strconv.Itoa(pr.Number), "commits")
 		return page, resp, err
 	}, func(c *sdk.Commit) bool {
 		commits = append(commits, c)
@@ -168,7 +169,8 @@ func (d *Driver) findUserByEmail(ctx context.Context, email string) (forge.User,
 	}
 	for _, q := range []string{email, local} { // an address of Gitea's own making isn't searched for
 		var found struct{ Data []*sdk.User }
-		err := d.getJSON(ctx, "find the account of an address", url.Values{"q": {q}, "limit": {strconv.Itoa(perPage)}}, &found, "users", "search")
+		err := d.getJSON(ctx, "find the account of an address", url.Values{"q": {q}, "limit": {strconv.Itoa(perPage)}}, &found,
+			"users", "search")
 		if forge.IsRetryable(err) {
 			return forge.User{}, err
 		}

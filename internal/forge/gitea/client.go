@@ -81,7 +81,8 @@ func New(o Options) (*Driver, error) {
 	}
 	base.Path = strings.TrimSuffix(strings.TrimRight(base.Path, "/"), "/api/v1")
 	client, budget := rest.NewClient(rest.Protocol{
-		Options: o, Base: base.JoinPath("api", "v1"), Authorization: "token " + o.Token, CacheBytes: cacheBytes, Identity: "token", IsIntermediary: rest.IsWebPage,
+		Options: o, Base: base.JoinPath("api", "v1"), Authorization: "token " + o.Token, CacheBytes: cacheBytes, Identity: "token",
+		IsIntermediary: rest.IsWebPage,
 	}, rest.Dialect{Message: readMessage, Refine: refine})
 	return &Driver{
 		NoDeployments: noDeployments,

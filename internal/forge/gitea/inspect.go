@@ -45,7 +45,8 @@ func (d *Driver) InspectRepository(ctx context.Context, r forge.Repo) (*forge.Re
 	if err != nil {
 		return nil, rest.Wrap("read the repository "+r.String(), err)
 	}
-	s := &forge.RepositorySettings{Name: repo.FullName, DefaultBranch: repo.DefaultBranch, Archived: repo.Archived, NoPulls: !repo.HasPullRequests}
+	s := &forge.RepositorySettings{Name: repo.FullName, DefaultBranch: repo.DefaultBranch, Archived: repo.Archived,
+		NoPulls: !repo.HasPullRequests}
 	for _, m := range []struct {
 		name    string
 		allowed bool
@@ -107,7 +108,8 @@ func (d *Driver) InspectTeam(ctx context.Context, t forge.Team) (logins []string
 	if err != nil {
 		return nil, false, err
 	}
-	members, resp, err := d.newClient(ctx).ListTeamMembers(id, sdk.ListTeamMembersOptions{ListOptions: sdk.ListOptions{Page: 1, PageSize: perPage}})
+	members, resp, err := d.newClient(ctx).ListTeamMembers(id, sdk.ListTeamMembersOptions{ListOptions: sdk.ListOptions{Page: 1,
+		PageSize: perPage}})
 	if err != nil {
 		return nil, false, rest.AddHint(rest.Wrap(op, err), teamHint)
 	}

@@ -66,7 +66,8 @@ func (d *Driver) labelIDs(ctx context.Context, r forge.Repo, names []string) ([]
 // of the organisation's.
 func (d *Driver) RemoveLabel(ctx context.Context, r forge.Repo, n int, label string) error {
 	// This list has neither pages nor a count.
-	all, _, err := d.newClient(ctx).GetIssueLabels(r.Owner, r.Name, int64(n), sdk.ListLabelsOptions{ListOptions: sdk.ListOptions{Page: 1, PageSize: perPage}})
+	all, _, err := d.newClient(ctx).GetIssueLabels(r.Owner, r.Name, int64(n),
+		sdk.ListLabelsOptions{ListOptions: sdk.ListOptions{Page: 1, PageSize: perPage}})
 	if err != nil {
 		return rest.Wrap("list the labels of "+r.Number(n), err)
 	}

@@ -25,7 +25,8 @@ func (d *Driver) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) 
 	})
 	merged, refusal := err == nil, rest.ErrorOf(rest.Wrap(op, err))
 	switch {
-	case merged, refusal.Status == http.StatusNotFound, refusal.Status == http.StatusMethodNotAllowed, refusal.Status == http.StatusConflict:
+	case merged, refusal.Status == http.StatusNotFound, refusal.Status == http.StatusMethodNotAllowed,
+		refusal.Status == http.StatusConflict:
 	default:
 		return "", refusal
 	}

@@ -95,7 +95,10 @@ func (d *Driver) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.Ne
 	if pr == nil { // closed between the two calls
 		return nil, false, rest.Wrap(op, err)
 	}
-	if err := rest.AddMissingLabels(pr, n.Labels, func(missing ...string) error { return d.AddLabels(ctx, r, pr.Number, missing...) }); err != nil {
+	if err := rest.AddMissingLabels(pr, n.Labels, func(missing ...string) error {
+		return d.AddLabels(ctx, r, pr.Number,
+			missing...)
+	}); err != nil {
 		return nil, false, err
 	}
 	return pr, false, nil
@@ -104,14 +107,15 @@ func (d *Driver) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.Ne
 // findOpenPull finds the open pull request of a branch onto a base; nil when there is none.
 func (d *Driver) findOpenPull(ctx context.Context, r forge.Repo, branch, base string) (*forge.PullRequest, error) {
 	var found *forge.PullRequest
-	err := forEach("list the open pull requests of "+r.String(), bounds, func(o sdk.ListOptions) ([]*sdk.PullRequest, *sdk.Response, error) {
-		return d.newClient(ctx).ListRepoPullRequests(r.Owner, r.Name, sdk.ListPullRequestsOptions{ListOptions: o, State: sdk.StateOpen})
-	}, func(p *sdk.PullRequest) bool {
-		if pr := toPullRequest(p); pr.Branch == branch && pr.Base == base && !pr.Fork {
-			found = &pr
-		}
-		return found != nil
-	})
+	err := forEach("list the open pull requests of "+r.String(), bounds,
+		func(o sdk.ListOptions) ([]*sdk.PullRequest, *sdk.Response, error) {
+			return d.newClient(ctx).ListRepoPullRequests(r.Owner, r.Name, sdk.ListPullRequestsOptions{ListOptions: o, State: sdk.StateOpen})
+		}, func(p *sdk.PullRequest) bool {
+			if pr := toPullRequest(p); pr.Branch == branch && pr.Base == base && !pr.Fork {
+				found = &pr
+			}
+			return found != nil
+		})
 	return found, err
 }
 

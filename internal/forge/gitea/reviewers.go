@@ -35,6 +35,7 @@ func (d *Driver) RequestReviewers(ctx context.Context, r forge.Repo, n int, from
 			}
 			exists = true
 		}
-		return &forge.Error{Op: op, Kind: forge.ErrInvalid, Status: refusal.Status, Message: "there is no such account or team on the forge", Err: err}
+		return &forge.Error{Op: op, Kind: forge.ErrInvalid, Status: refusal.Status,
+			Message: "there is no such account or team on the forge", Err: err}
 	})
 }

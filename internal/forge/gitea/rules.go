@@ -42,7 +42,8 @@ func (d *Driver) Rules(ctx context.Context, r forge.Repo, branch string) (*forge
 }
 
 // addProtection adds to a set what only administrators see.
-func (d *Driver) addProtection(ctx context.Context, op string, r forge.Repo, name string, found *forge.BranchRules, set *forge.RuleSet) error {
+func (d *Driver) addProtection(ctx context.Context, op string, r forge.Repo, name string, found *forge.BranchRules,
+	set *forge.RuleSet) error {
 	var p sdk.BranchProtection
 	switch err := d.getJSON(ctx, op, nil, &p, "repos", r.Owner, r.Name, "branch_protections", name); {
 	case rest.StatusOf(err) == http.StatusNotFound, rest.StatusOf(err) == http.StatusForbidden:

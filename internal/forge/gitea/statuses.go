@@ -20,7 +20,8 @@ const maxDescription = 255
 // SetStatus sets a commit status.
 func (d *Driver) SetStatus(ctx context.Context, r forge.Repo, commit string, s forge.Status) error {
 	_, _, err := d.newClient(ctx).CreateStatus(r.Owner, r.Name, commit, sdk.CreateStatusOption{
-		State: sdk.StatusState(s.State), TargetURL: s.TargetURL, Description: wording.ClipRunes(s.Description, maxDescription), Context: s.Context,
+		State: sdk.StatusState(s.State), TargetURL: s.TargetURL, Description: wording.ClipRunes(s.Description, maxDescription),
+		Context: s.Context,
 	})
 	return rest.Wrap("set the status "+s.Context+" on a commit of "+r.String(), err)
 }
@@ -47,16 +48,18 @@ func (d *Driver) Statuses(ctx context.Context, r forge.Repo, commit string) ([]f
 }
 
 // readNewest reads the statuses of a commit, and keeps for each key the one with the highest number.
-func readNewest[K comparable](ctx context.Context, d *Driver, r forge.Repo, commit string, keyOf func(*sdk.Status) K) (map[K]*sdk.Status, error) {
+func readNewest[K comparable](ctx context.Context, d *Driver, r forge.Repo, commit string,
+	keyOf func(*sdk.Status) K) (map[K]*sdk.Status, error) {
 	newest := map[K]*sdk.Status{}
-	return newest, forEach("list the statuses of a commit of "+r.String(), bounds, func(o sdk.ListOptions) ([]*sdk.Status, *sdk.Response, error) {
-		return d.newClient(ctx).ListStatuses(r.Owner, r.Name, commit, sdk.ListStatusesOption{ListOptions: o})
-	}, func(s *sdk.Status) bool {
-		if known := newest[keyOf(s)]; known == nil || s.ID > known.ID {
-			newest[keyOf(s)] = s
-		}
-		return false
-	})
+	return newest, forEach("list the statuses of a commit of "+r.String(), bounds,
+		func(o sdk.ListOptions) ([]*sdk.Status, *sdk.Response, error) {
+			return d.newClient(ctx).ListStatuses(r.Owner, r.Name, commit, sdk.ListStatusesOption{ListOptions: o})
+		}, func(s *sdk.Status) bool {
+			if known := newest[keyOf(s)]; known == nil || s.ID > known.ID {
+				newest[keyOf(s)] = s
+			}
+			return false
+		})
 }
 
 // Checks are the statuses: Gitea has nothing else, and its own actions report by them.

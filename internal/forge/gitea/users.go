@@ -41,7 +41,8 @@ func (d *Driver) Permission(ctx context.Context, r forge.Repo, user string) (for
 		return forge.PermissionNone, nil
 	case err != nil:
 		err = rest.Wrap("read the permission of "+user+" in "+r.String(), err)
-		return forge.PermissionNone, rest.AddHint(err, "make Liftlock's account an administrator of the repository: Gitea tells others nobody's permission")
+		return forge.PermissionNone, rest.AddHint(err, "make Liftlock's account an administrator of the repository: Gitea tells others "+
+			"nobody's permission")
 	}
 	switch level.Permission {
 	case sdk.AccessModeOwner, sdk.AccessModeAdmin:

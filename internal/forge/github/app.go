@@ -95,7 +95,8 @@ func NewApp(o Options, a AppOptions) (*App, error) {
 	}
 	p := &App{options: o, app: a, answers: rest.NewAnswerCache(o.Caches, cacheBytes),
 		installations: map[string]*installation{}, sources: map[string]*tokenSource{}, budgets: map[int64]*rest.Budget{}}
-	p.own, _ = newClient(rest.Protocol{Options: o, Base: base, Credentials: keys, Answers: p.answers, Identity: "app", Limits: limitsOf(base, o.PublicLimits)})
+	p.own, _ = newClient(rest.Protocol{Options: o, Base: base, Credentials: keys, Answers: p.answers, Identity: "app",
+		Limits: limitsOf(base, o.PublicLimits)})
 	api, _ := newClient(rest.Protocol{Options: o, Base: base, Credentials: p, Answers: p.answers})
 	p.Driver = newDriver(base, o, api)
 	p.Driver.account = p.Me
@@ -126,7 +127,8 @@ func (ap *App) wrapAppError(op string, err error) error {
 		e.Kind = forge.ErrUnauthorized // there is no App of this ID
 	}
 	if errors.Is(e, forge.ErrUnauthorized) {
-		e.Hint = "check auth.app in the server's file: the App's ID and its private key belong together, and this key is none of the App's (any more); it can be exchanged while Liftlock runs"
+		e.Hint = "check auth.app in the server's file: the App's ID and its private key belong together, and this key is none of the " +
+			"App's (any more); it can be exchanged while Liftlock runs"
 	}
 	return e
 }
@@ -248,7 +250,8 @@ func (ap *App) tokensOf(i *installation, repo string) *tokenSource {
 		return s
 	}
 	if ap.budgets[i.id] == nil {
-		ap.budgets[i.id] = rest.NewBudget(ap.options.Now, limitsOf(ap.base, ap.options.PublicLimits), ap.options.OnLimited).Share(fmt.Sprintf("installation %d", i.id), ap.options.Exchange)
+		ap.budgets[i.id] = rest.NewBudget(ap.options.Now, limitsOf(ap.base, ap.options.PublicLimits),
+			ap.options.OnLimited).Share(fmt.Sprintf("installation %d", i.id), ap.options.Exchange)
 	}
 	ap.sources[key] = &tokenSource{app: ap, budget: ap.budgets[i.id], installation: i.id, owner: i.owner, repo: repo}
 	return ap.sources[key]

@@ -35,7 +35,8 @@ func (ap *App) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bool
 	ap.mu.Unlock()
 	if len(missing) > 0 {
 		return changed, &forge.Error{Op: "look after the App's webhook for " + r.String(), Kind: forge.ErrInvalid,
-			Message: "the App isn't subscribed to " + strings.Join(missing, ", "), Hint: "subscribe it under Permissions & events of " + page}
+			Message: "the App isn't subscribed to " + strings.Join(missing, ", "),
+			Hint:    "subscribe it under Permissions & events of " + page}
 	}
 	return changed, nil
 }
@@ -52,7 +53,8 @@ func (ap *App) setHook(ctx context.Context, h forge.Hook) (changed bool, err err
 	if !wrong && digest == ap.hookSet {
 		return false, nil
 	}
-	if _, _, err := ap.own.Apps.UpdateHookConfig(ctx, &gh.HookConfig{URL: &h.URL, Secret: &h.Secret, ContentType: gh.String("json"), InsecureSSL: gh.String("0")}); err != nil {
+	if _, _, err := ap.own.Apps.UpdateHookConfig(ctx, &gh.HookConfig{URL: &h.URL, Secret: &h.Secret, ContentType: gh.String("json"),
+		InsecureSSL: gh.String("0")}); err != nil {
 		return false, ap.wrapAppError("point the App's webhook at "+h.URL, err)
 	}
 	known := ap.hookSet != ""

@@ -93,7 +93,8 @@ func (ap *App) Problems() []InstallationProblem {
 		case err != nil:
 			out = append(out, InstallationProblem{r.Owner, errors.New(err.Message + ": " + err.Hint)})
 		case len(i.missing()) > 0:
-			out = append(out, InstallationProblem{r.Owner, fmt.Errorf("the App's installation lacks the permissions %s: accept them on %s", strings.Join(i.missing(), ", "), i.page)})
+			out = append(out, InstallationProblem{r.Owner, fmt.Errorf("the App's installation lacks the permissions %s: accept them on %s",
+				strings.Join(i.missing(), ", "), i.page)})
 		}
 	}
 	for _, t := range ap.sources {
@@ -130,7 +131,8 @@ func grants(granted, level string) bool {
 func (ap *App) checkInstallation(i *installation, owner string) *forge.Error {
 	e := &forge.Error{Op: "work as the App in " + owner, Kind: forge.ErrNotInstalled, RetryAfter: ap.options.Now().Add(restInterval)}
 	switch {
-	case ap.app.InstallationID == 0 && len(ap.app.Owners) > 0 && !slices.ContainsFunc(ap.app.Owners, func(o string) bool { return strings.EqualFold(o, owner) }):
+	case ap.app.InstallationID == 0 && len(ap.app.Owners) > 0 && !slices.ContainsFunc(ap.app.Owners,
+		func(o string) bool { return strings.EqualFold(o, owner) }):
 		e.Message, e.Hint = owner+" isn't among auth.app.installations", "add it there in the server's file"
 	case i == nil:
 		e.Message, e.Hint = "the App isn't installed in "+owner, "install it there: "+cmp.Or(ap.about.page, "on the App's page")
@@ -238,7 +240,8 @@ func (ap *App) readInstallations(ctx context.Context) error {
 }
 
 func toInstallation(in *gh.Installation) *installation {
-	i := &installation{id: in.GetID(), owner: in.GetAccount().GetLogin(), page: in.GetHTMLURL(), suspended: !in.GetSuspendedAt().IsZero(), permissions: map[string]string{}}
+	i := &installation{id: in.GetID(), owner: in.GetAccount().GetLogin(), page: in.GetHTMLURL(), suspended: !in.GetSuspendedAt().IsZero(),
+		permissions: map[string]string{}}
 	if text, err := json.Marshal(in.Permissions); err == nil {
 		// Only those that the SDK knows; all that are needed are among them.
 		if err := json.Unmarshal(text, &i.permissions); err != nil {

@@ -105,7 +105,8 @@ func parseKeys(content []byte) ([]*rsa.PrivateKey, error) {
 		}
 		key, err := jwt.ParseRSAPrivateKeyFromPEM(pem.EncodeToMemory(block))
 		if err != nil {
-			return nil, fmt.Errorf("its block %d (%s) is no RSA private key: download one on the App's page", len(keys)+1, rest.ClipMessage(block.Type))
+			return nil, fmt.Errorf("its block %d (%s) is no RSA private key: download one on the App's page", len(keys)+1,
+				rest.ClipMessage(block.Type))
 		}
 		keys = append(keys, key)
 	}
@@ -118,7 +119,8 @@ func parseKeys(content []byte) ([]*rsa.PrivateKey, error) {
 // For gives a token, signed anew where there is none that can be used on.
 func (a *appKeys) For(context.Context) (rest.Credential, error) {
 	value, err := a.authorization()
-	return rest.Credential{Value: value, Answered: func(resp *http.Response, body []byte) bool { return a.answered(value, resp, body) }}, err
+	return rest.Credential{Value: value, Answered: func(resp *http.Response, body []byte) bool { return a.answered(value, resp, body) }},
+		err
 }
 
 // authorization is the header's value.
@@ -135,7 +137,8 @@ func (a *appKeys) authorization() (string, error) {
 	}
 	forgeTime := now.Add(a.offset)
 	signed, err := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.RegisteredClaims{
-		Issuer: a.issuer, IssuedAt: jwt.NewNumericDate(forgeTime.Add(-jwtBackdated)), ExpiresAt: jwt.NewNumericDate(forgeTime.Add(jwtLifetime)),
+		Issuer: a.issuer, IssuedAt: jwt.NewNumericDate(forgeTime.Add(-jwtBackdated)),
+		ExpiresAt: jwt.NewNumericDate(forgeTime.Add(jwtLifetime)),
 	}).SignedString(a.keys[a.at])
 	if err != nil {
 		return "", &forge.Error{Op: "sign in as the App", Kind: forge.ErrUnauthorized, Message: "its private key can't sign", Err: err}

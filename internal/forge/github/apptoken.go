@@ -50,9 +50,10 @@ type tokenSource struct {
 // credential is the token that is good now.
 func (t *tokenSource) credential(ctx context.Context) (rest.Credential, error) {
 	token, err := t.token(ctx)
-	return rest.Credential{Value: "Bearer " + token, Identity: t.key(), Budget: t.budget, Answered: func(resp *http.Response, body []byte) bool {
-		return t.answered(token, resp, body)
-	}}, err
+	return rest.Credential{Value: "Bearer " + token, Identity: t.key(), Budget: t.budget,
+		Answered: func(resp *http.Response, body []byte) bool {
+			return t.answered(token, resp, body)
+		}}, err
 }
 
 // token gives a token that is good for minTokenLife at least.
@@ -244,7 +245,8 @@ func (t *tokenSource) wrapTokenError(op string, i *installation, err error) erro
 		e.Message, e.Hint = "the App isn't given "+t.owner+"/"+t.repo, "add the repository on "+i.page+", or correct repositories[].name"
 	case rest.StatusOf(err) == http.StatusNotFound:
 		t.app.expireInstallations()
-		e.Message, e.Hint = "the App isn't installed in "+t.owner+" any more", "install it there, or take its repositories out of the server's file"
+		e.Message, e.Hint = "the App isn't installed in "+t.owner+" any more",
+			"install it there, or take its repositories out of the server's file"
 	case rest.StatusOf(err) == http.StatusForbidden && rest.Says(err, "suspended"):
 		t.app.expireInstallations()
 		e.Message, e.Hint = "the App's installation in "+t.owner+" is suspended", "an owner can end that on "+i.page

@@ -116,13 +116,15 @@ func (d *Driver) Commits(ctx context.Context, r forge.Repo, base, head string) (
 	all := make([]forge.Commit, len(commits))
 	for i, c := range commits {
 		of := c.GetCommit()
-		all[i] = forge.Commit{SHA: c.GetSHA(), Author: of.GetAuthor().GetName(), Message: of.GetMessage(), At: of.GetCommitter().GetDate().Time}
+		all[i] = forge.Commit{SHA: c.GetSHA(), Author: of.GetAuthor().GetName(), Message: of.GetMessage(),
+			At: of.GetCommitter().GetDate().Time}
 	}
 	return all, nil
 }
 
 // compareCommits lists what head has and base hasn't, until they are too many.
-func (d *Driver) compareCommits(ctx context.Context, r forge.Repo, base, head string) (commits []*gh.RepositoryCommit, op string, err error) {
+func (d *Driver) compareCommits(ctx context.Context, r forge.Repo, base, head string) (commits []*gh.RepositoryCommit, op string,
+	err error) {
 	ctx, owner, name := inRepo(ctx, r)
 	op = "compare two commits of " + r.String()
 	err = forEach(op, bounds, func(page gh.ListOptions) ([]*gh.RepositoryCommit, *gh.Response, error) {
@@ -179,16 +181,19 @@ func (d *Driver) isForgeItself(p forge.Contributor) bool {
 
 // isForgeAddress says that an address is the one by which GitHub itself commits.
 func isForgeAddress(base *url.URL, email string) bool {
-	return strings.EqualFold(email, "noreply@github.com") || strings.EqualFold(email, "noreply@"+base.Hostname()) || strings.EqualFold(email, "noreply@"+noReplyHost(base))
+	return strings.EqualFold(email, "noreply@github.com") || strings.EqualFold(email, "noreply@"+base.Hostname()) ||
+		strings.EqualFold(email, "noreply@"+noReplyHost(base))
 }
 
 // addCoAuthors adds those whom a commit's message names. GitHub's REST API doesn't
 // connect them with accounts: what the address doesn't tell, and no other commit of
 // these, its GraphQL API is asked for.
-func (d *Driver) addCoAuthors(ctx context.Context, r forge.Repo, c *forge.CommitAuthors, message string, known map[string]forge.User) error {
+func (d *Driver) addCoAuthors(ctx context.Context, r forge.Repo, c *forge.CommitAuthors, message string,
+	known map[string]forge.User) error {
 	contributors, tooMany := forge.CoAuthors(message)
 	if tooMany {
-		return &forge.Error{Op: "read who made a commit of " + r.String(), Kind: forge.ErrTooMany, Message: "the commit " + c.Commit + " names too many co-authors"}
+		return &forge.Error{Op: "read who made a commit of " + r.String(), Kind: forge.ErrTooMany, Message: "the commit " + c.Commit +
+			" names too many co-authors"}
 	}
 	queried := false
 	for _, p := range contributors {
@@ -232,7 +237,8 @@ func (d *Driver) linkAuthors(ctx context.Context, r forge.Repo, commit string, k
 			}
 		}
 	}
-	if err := d.callGraphQL(ctx, op, r, authorsQuery, map[string]any{"owner": r.Owner, "name": r.Name, "oid": commit}, &data); forge.IsRetryable(err) {
+	if err := d.callGraphQL(ctx, op, r, authorsQuery, map[string]any{"owner": r.Owner, "name": r.Name, "oid": commit},
+		&data); forge.IsRetryable(err) {
 		return err
 	}
 	for _, n := range data.Repository.Object.Authors.Nodes {

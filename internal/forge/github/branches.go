@@ -21,15 +21,16 @@ func (d *Driver) listByHead(ctx context.Context, r forge.Repo, branch string, o 
 	ctx, owner, name := inRepo(ctx, r)
 	o.Head = r.Owner + ":" + branch
 	var found []forge.PullRequest
-	err := forEach("list the pull requests of "+r.String()+" from "+branch, bounds, func(page gh.ListOptions) ([]*gh.PullRequest, *gh.Response, error) {
-		o.ListOptions = page
-		return d.api.PullRequests.List(ctx, owner, name, &o)
-	}, func(p *gh.PullRequest) bool {
-		if pr := toPullRequest(r, p); pr.Branch == branch && !pr.Fork {
-			found = append(found, pr)
-		}
-		return false
-	})
+	err := forEach("list the pull requests of "+r.String()+" from "+branch, bounds,
+		func(page gh.ListOptions) ([]*gh.PullRequest, *gh.Response, error) {
+			o.ListOptions = page
+			return d.api.PullRequests.List(ctx, owner, name, &o)
+		}, func(p *gh.PullRequest) bool {
+			if pr := toPullRequest(r, p); pr.Branch == branch && !pr.Fork {
+				found = append(found, pr)
+			}
+			return false
+		})
 	if err != nil {
 		return nil, err
 	}

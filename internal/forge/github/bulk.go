@@ -112,7 +112,8 @@ func (d *Driver) ReviewedPullRequests(ctx context.Context, r forge.Repo, numbers
 		Data   struct{ Repository map[string]*bulkPull }
 		Errors []graphQLError
 	}
-	err := d.queryGraphQL(ctx, op, r, bulkQuery(numbers, forge.HasMergeQueue(ctx)), map[string]any{"owner": r.Owner, "name": r.Name}, &answer)
+	err := d.queryGraphQL(ctx, op, r, bulkQuery(numbers, forge.HasMergeQueue(ctx)),
+		map[string]any{"owner": r.Owner, "name": r.Name}, &answer)
 	switch {
 	case forge.IsRetryable(err) || errors.Is(err, forge.ErrNotInstalled) || ctx.Err() != nil:
 		return nil, err
@@ -131,7 +132,8 @@ func (d *Driver) ReviewedPullRequests(ctx context.Context, r forge.Repo, numbers
 			continue
 		}
 		if p.Number != n || p.Reviews.TotalCount > maxBulkReviews {
-			return nil, &forge.Error{Op: op, Kind: forge.ErrUnsupported, Message: fmt.Sprintf("#%d has %d reviews", n, p.Reviews.TotalCount)}
+			return nil, &forge.Error{Op: op, Kind: forge.ErrUnsupported, Message: fmt.Sprintf("#%d has %d reviews", n,
+				p.Reviews.TotalCount)}
 		}
 		found = append(found, forge.ReviewedPullRequest{PullRequest: p.pullRequest(), Reviews: p.reviews()})
 	}
@@ -158,9 +160,11 @@ func (bp *bulkPull) pullRequest() forge.PullRequest {
 	author, merger := bp.Author.user(), bp.MergedBy.user()
 	pr := forge.PullRequest{
 		Number: bp.Number, URL: bp.URL, Title: bp.Title, Body: bp.Body, Author: author.Login, AuthorID: author.ID,
-		Branch: bp.HeadRefName, Fork: bp.IsCrossRepository, Head: bp.HeadRefOid, Ref: fmt.Sprintf("refs/pull/%d/head", bp.Number), Base: bp.BaseRefName,
+		Branch: bp.HeadRefName, Fork: bp.IsCrossRepository, Head: bp.HeadRefOid, Ref: fmt.Sprintf("refs/pull/%d/head", bp.Number),
+		Base:  bp.BaseRefName,
 		State: forge.Open, Draft: bp.IsDraft, Mergeable: forge.MergeableUnknown, CommentCount: bp.Comments.TotalCount,
-		CreatedAt: bp.CreatedAt, UpdatedAt: bp.UpdatedAt, ClosedAt: bp.ClosedAt, MergedAt: bp.MergedAt, MergedBy: merger.Login, MergedByID: merger.ID,
+		CreatedAt: bp.CreatedAt, UpdatedAt: bp.UpdatedAt, ClosedAt: bp.ClosedAt, MergedAt: bp.MergedAt, MergedBy: merger.Login,
+		MergedByID: merger.ID,
 	}
 	for _, l := range bp.Labels.Nodes {
 		pr.Labels = append(pr.Labels, l.Name)
@@ -192,7 +196,8 @@ func (bp *bulkPull) reviews() []forge.Review {
 	for i := range nodes {
 		v, user := &nodes[i], nodes[i].Author.user()
 		id, _ := v.FullDatabaseID.Int64() // GitHub's are
-		review := forge.Review{ID: id, User: user.Login, UserID: user.ID, Bot: user.Bot, At: v.SubmittedAt, MayWrite: &v.AuthorCanPushToRepository}
+		review := forge.Review{ID: id, User: user.Login, UserID: user.ID, Bot: user.Bot, At: v.SubmittedAt,
+			MayWrite: &v.AuthorCanPushToRepository}
 		if v.Commit != nil {
 			review.Commit = v.Commit.OID
 		}

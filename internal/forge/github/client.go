@@ -86,7 +86,8 @@ func New(o Options) (*Driver, error) {
 		return nil, errors.New("the GitHub driver needs a token")
 	}
 	api, budget := newClient(rest.Protocol{
-		Options: o, Base: base, Authorization: "Bearer " + o.Token, CacheBytes: cacheBytes, Identity: "token", Limits: limitsOf(base, o.PublicLimits),
+		Options: o, Base: base, Authorization: "Bearer " + o.Token, CacheBytes: cacheBytes, Identity: "token", Limits: limitsOf(base,
+			o.PublicLimits),
 	})
 	d := newDriver(base, o, api)
 	d.budget = func(context.Context) (*rest.Budget, error) { return budget, nil }
@@ -101,8 +102,10 @@ func parseBase(text string) (*url.URL, error) {
 		text = DefaultURL
 	}
 	base, err := url.Parse(text)
-	if err != nil || (base.Scheme != "https" && base.Scheme != "http") || base.Host == "" || base.User != nil || base.RawQuery != "" || base.Fragment != "" {
-		return nil, fmt.Errorf("forge url %q is not the address of an API: write https://HOST/api/v3 (or omit it for github.com)", redactURL(base, text))
+	if err != nil || (base.Scheme != "https" && base.Scheme != "http") || base.Host == "" || base.User != nil || base.RawQuery != "" ||
+		base.Fragment != "" {
+		return nil, fmt.Errorf("forge url %q is not the address of an API: write https://HOST/api/v3 (or omit it for github.com)",
+			redactURL(base, text))
 	}
 	base.Path = strings.TrimRight(base.Path, "/") + "/"
 	return base, nil

@@ -66,12 +66,13 @@ func (d *Driver) HasReacted(ctx context.Context, r forge.Repo, n int, comment in
 // findReaction says whether there is one of a kind among the reactions to a comment.
 func (d *Driver) findReaction(ctx context.Context, r forge.Repo, n int, comment int64, is func(*gh.Reaction) bool) (found bool, err error) {
 	ctx, owner, name := inRepo(ctx, r)
-	err = forEach("list the reactions to a comment on "+r.Number(n), bounds, func(page gh.ListOptions) ([]*gh.Reaction, *gh.Response, error) {
-		return d.api.Reactions.ListIssueCommentReactions(ctx, owner, name, comment, &page)
-	}, func(v *gh.Reaction) bool {
-		found = is(v)
-		return found
-	})
+	err = forEach("list the reactions to a comment on "+r.Number(n), bounds,
+		func(page gh.ListOptions) ([]*gh.Reaction, *gh.Response, error) {
+			return d.api.Reactions.ListIssueCommentReactions(ctx, owner, name, comment, &page)
+		}, func(v *gh.Reaction) bool {
+			found = is(v)
+			return found
+		})
 	return found, err
 }
 

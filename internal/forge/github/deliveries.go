@@ -84,7 +84,8 @@ func readMissed(ctx context.Context, op string, q forge.DeliveryQuery, src deliv
 	}
 	withPayloads := len(missed) <= maxDeliveryCalls-calls
 	for _, m := range missed {
-		found := forge.MissedDelivery{ID: m.GetGUID(), Event: m.GetEvent(), Answer: rest.ClipMessage(strconv.Itoa(m.GetStatusCode()) + " " + m.GetStatus())}
+		found := forge.MissedDelivery{ID: m.GetGUID(), Event: m.GetEvent(),
+			Answer: rest.ClipMessage(strconv.Itoa(m.GetStatusCode()) + " " + m.GetStatus())}
 		if withPayloads {
 			found.Payload, err = readPayload(ctx, op, m.GetID(), src)
 			if err != nil && (ctx.Err() != nil || errors.Is(err, forge.ErrRateLimited)) {

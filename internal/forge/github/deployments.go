@@ -15,13 +15,15 @@ func (d *Driver) HasDeployments() bool { return true }
 // Deployments lists them, newest first as GitHub does.
 func (d *Driver) Deployments(ctx context.Context, r forge.Repo, environment, task string) ([]forge.Deployment, error) {
 	ctx, owner, name := inRepo(ctx, r)
-	list, _, err := d.api.Repositories.ListDeployments(ctx, owner, name, &gh.DeploymentsListOptions{Environment: environment, Task: task, ListOptions: gh.ListOptions{PerPage: forge.MaxDeployments}})
+	list, _, err := d.api.Repositories.ListDeployments(ctx, owner, name, &gh.DeploymentsListOptions{Environment: environment, Task: task,
+		ListOptions: gh.ListOptions{PerPage: forge.MaxDeployments}})
 	if err != nil {
 		return nil, wrapError("list the deployments of "+r.String()+" to "+environment, err)
 	}
 	found := make([]forge.Deployment, 0, len(list))
 	for _, k := range list {
-		found = append(found, forge.Deployment{ID: k.GetID(), Environment: k.GetEnvironment(), Task: k.GetTask(), Commit: k.GetSHA(), Description: k.GetDescription(), CreatedAt: k.GetCreatedAt().Time})
+		found = append(found, forge.Deployment{ID: k.GetID(), Environment: k.GetEnvironment(), Task: k.GetTask(), Commit: k.GetSHA(),
+			Description: k.GetDescription(), CreatedAt: k.GetCreatedAt().Time})
 	}
 	return found, nil
 }
@@ -57,7 +59,8 @@ func (d *Driver) DeploymentState(ctx context.Context, r forge.Repo, id int64) (f
 // the repository's other components in the environment inactive too.
 func (d *Driver) SetDeploymentStatus(ctx context.Context, r forge.Repo, id int64, s forge.DeploymentStatus) error {
 	ctx, owner, name := inRepo(ctx, r)
-	status := &gh.DeploymentStatusRequest{State: gh.String(string(s.State)), Description: gh.String(wording.ClipRunes(s.Description, maxDescription)), AutoInactive: gh.Bool(false)}
+	status := &gh.DeploymentStatusRequest{State: gh.String(string(s.State)),
+		Description: gh.String(wording.ClipRunes(s.Description, maxDescription)), AutoInactive: gh.Bool(false)}
 	if s.LogURL != "" {
 		status.LogURL = &s.LogURL
 	}

@@ -21,7 +21,8 @@ var dialect = rest.Dialect{Message: readMessage, Refine: refine, Hide: hideLimit
 // says that there will be one.
 func wrapError(op string, err error) error {
 	if isAccepted(err) {
-		return &forge.Error{Op: op, Kind: forge.ErrRetryable, Status: http.StatusAccepted, Message: "GitHub is still computing it", Err: err}
+		return &forge.Error{Op: op, Kind: forge.ErrRetryable, Status: http.StatusAccepted,
+			Message: "GitHub is still computing it", Err: err}
 	}
 	return rest.Wrap(op, err)
 }
@@ -69,7 +70,8 @@ func scopeHint(h http.Header) string {
 	if _, classic := h["X-Oauth-Scopes"]; classic && len(accepted) > 0 {
 		has := splitList(h.Get("X-OAuth-Scopes"))
 		if !slices.ContainsFunc(accepted, func(s string) bool { return slices.Contains(has, s) || coversScope(s, has) }) {
-			return fmt.Sprintf("the token has the scopes [%s] and needs one of [%s]", rest.ClipMessage(strings.Join(has, " ")), rest.ClipMessage(strings.Join(accepted, " ")))
+			return fmt.Sprintf("the token has the scopes [%s] and needs one of [%s]", rest.ClipMessage(strings.Join(has, " ")),
+				rest.ClipMessage(strings.Join(accepted, " ")))
 		}
 		return ""
 	}

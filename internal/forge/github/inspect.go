@@ -37,7 +37,8 @@ func (d *Driver) InspectCredentials(ctx context.Context) (*forge.Credentials, er
 	if _, classic := resp.Header["X-Oauth-Scopes"]; classic {
 		has := splitList(resp.Header.Get("X-OAuth-Scopes"))
 		if !slices.Contains(has, "repo") {
-			c.Missing = append(c.Missing, forge.MissingGrant{Name: "repo", Without: "private repositories can't be read, and branches, pull requests and statuses not be written"})
+			c.Missing = append(c.Missing, forge.MissingGrant{Name: "repo",
+				Without: "private repositories can't be read, and branches, pull requests and statuses not be written"})
 		}
 	}
 	return c, nil
@@ -77,7 +78,8 @@ func (d *Driver) InspectRepository(ctx context.Context, r forge.Repo) (*forge.Re
 	if err != nil {
 		return nil, wrapError("read the repository "+r.String(), err)
 	}
-	s := &forge.RepositorySettings{Name: repo.GetFullName(), DefaultBranch: repo.GetDefaultBranch(), Archived: repo.GetArchived(), Methods: methodsOf(repo)}
+	s := &forge.RepositorySettings{Name: repo.GetFullName(), DefaultBranch: repo.GetDefaultBranch(), Archived: repo.GetArchived(),
+		Methods: methodsOf(repo)}
 	switch may := repo.GetPermissions(); {
 	case may["admin"]:
 		s.Permission = forge.PermissionAdmin
@@ -141,7 +143,8 @@ func hookSettings(config *gh.HookConfig, has, needed []string) forge.HookSetting
 func (d *Driver) InspectTeam(ctx context.Context, t forge.Team) (logins []string, complete bool, err error) {
 	op := "list who is in " + t.String()
 	ctx, org, slug := inTeam(ctx, t)
-	members, resp, err := d.api.Teams.ListTeamMembersBySlug(ctx, org, slug, &gh.TeamListTeamMembersOptions{ListOptions: gh.ListOptions{PerPage: perPage}})
+	members, resp, err := d.api.Teams.ListTeamMembersBySlug(ctx, org, slug,
+		&gh.TeamListTeamMembersOptions{ListOptions: gh.ListOptions{PerPage: perPage}})
 	switch {
 	case rest.StatusOf(err) == http.StatusNotFound:
 		return nil, false, forge.MissingTeam(t, op)

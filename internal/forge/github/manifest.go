@@ -18,8 +18,10 @@ func Permissions() []Permission {
 	return []Permission{
 		{Name: "contents", Level: "write", Why: "read the overlays, push a promotion's branch, merge and delete it"},
 		{Name: "metadata", Level: "read", Why: "every App has it: who may do what in a repository, which commands are taken by"},
-		{Name: "pull_requests", Level: "write", Why: "open, describe, label, comment on and close promotions; read reviews, and request them"},
-		{Name: "issues", Level: "read", Why: "be sent comments in pull requests, by which commands are given: to GitHub they are events of issues"},
+		{Name: "pull_requests", Level: "write", Why: "open, describe, label, comment on and close promotions; read reviews, and request " +
+			"them"},
+		{Name: "issues", Level: "read", Why: "be sent comments in pull requests, by which commands are given: to GitHub they are events " +
+			"of issues"},
 		{Name: "statuses", Level: "write", Why: "set the status liftlock on a promotion, and read those that gates wait for"},
 		{Name: "checks", Level: "read", Why: "read check runs that gates wait for, and be sent their results"},
 		{Name: "deployments", Level: "write", Why: "show deployments, for pipelines with deployments: true", Optional: true},
@@ -51,7 +53,8 @@ type ManifestHook struct {
 // than its owner install the App, which several organisations need.
 func NewManifest(name, externalURL, forge, redirectURL string, public bool) Manifest {
 	m := Manifest{
-		Name: name, URL: externalURL, Description: "Liftlock moves releases from environment to environment through pull requests.", Public: public,
+		Name: name, URL: externalURL, Description: "Liftlock moves releases from environment to environment through pull requests.",
+		Public:         public,
 		HookAttributes: ManifestHook{URL: strings.TrimRight(externalURL, "/") + "/webhooks/" + forge, Active: true},
 		RedirectURL:    redirectURL, Permissions: map[string]string{}, Events: append(slices.Clone(DefaultEvents), repositoryEvent),
 	}

@@ -111,7 +111,8 @@ func (d *Driver) addProtection(ctx context.Context, r forge.Repo, branch string,
 		set.Bypassed, set.MaybeBypassed = admin, !admin
 	}
 	found.Sets = append(found.Sets, set)
-	found.Hidden = "what else the branch protection of " + branch + " demands, which only credentials that may read the repository's administration see"
+	found.Hidden = "what else the branch protection of " + branch +
+		" demands, which only credentials that may read the repository's administration see"
 	return nil
 }
 
@@ -131,17 +132,20 @@ func (d *Driver) addBypass(ctx context.Context, p *protection, admin bool, set *
 		return err
 	}
 	// Only the reviews, and not the checks.
-	set.MaybeBypassed = len(p.Reviews.Bypass.Teams) > 0 || slices.ContainsFunc(named, func(who string) bool { return strings.EqualFold(who, me.Login) })
+	set.MaybeBypassed = len(p.Reviews.Bypass.Teams) > 0 || slices.ContainsFunc(named,
+		func(who string) bool { return strings.EqualFold(who, me.Login) })
 	return nil
 }
 
 func (p *protection) ruleSet() forge.RuleSet {
-	set := forge.RuleSet{Name: "branch protection", Signatures: p.Signatures.Enabled, LinearHistory: p.LinearHistory.Enabled, Threads: p.Threads.Enabled}
+	set := forge.RuleSet{Name: "branch protection", Signatures: p.Signatures.Enabled, LinearHistory: p.LinearHistory.Enabled,
+		Threads: p.Threads.Enabled}
 	if c := p.Checks; c != nil {
 		set.UpToDate, set.Checks = c.Strict, c.Contexts
 	}
 	if v := p.Reviews; v != nil {
-		set.Approvals, set.CodeOwners, set.DropsApprovals, set.LastPushApproval = v.Approvals, v.CodeOwners, v.DropsApprovals, v.LastPushApproval
+		set.Approvals, set.CodeOwners, set.DropsApprovals, set.LastPushApproval = v.Approvals, v.CodeOwners, v.DropsApprovals,
+			v.LastPushApproval
 	}
 	if p.Locked.Enabled {
 		set.Others = append(set.Others, "the branch is locked")

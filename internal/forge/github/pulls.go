@@ -90,7 +90,10 @@ func (d *Driver) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.Ne
 	default:
 		return nil, false, refusedCreation(op, err)
 	}
-	if err := rest.AddMissingLabels(&pr, n.Labels, func(missing ...string) error { return d.AddLabels(ctx, r, pr.Number, missing...) }); err != nil {
+	if err := rest.AddMissingLabels(&pr, n.Labels, func(missing ...string) error {
+		return d.AddLabels(ctx, r, pr.Number,
+			missing...)
+	}); err != nil {
 		return nil, false, err
 	}
 	return &pr, created, nil

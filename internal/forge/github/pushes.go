@@ -31,7 +31,8 @@ func (d *Driver) Pushes(ctx context.Context, r forge.Repo, branch string, enough
 			return wrapError(op, err)
 		}
 		for _, a := range list {
-			p := forge.Push{Before: commitOrNone(a.Before), After: commitOrNone(a.After), By: toUser(a.Actor), Merge: a.Type == "pr_merge" || a.Type == "merge_queue_merge"}
+			p := forge.Push{Before: commitOrNone(a.Before), After: commitOrNone(a.After), By: toUser(a.Actor),
+				Merge: a.Type == "pr_merge" || a.Type == "merge_queue_merge"}
 			if a.Ref == "refs/heads/"+branch && enough(p) {
 				return nil
 			}

@@ -107,7 +107,8 @@ func (d *Driver) joinQueue(ctx context.Context, op string, r forge.Repo, m forge
 	case refused == nil:
 		return "", &forge.Error{Op: op, Kind: forge.ErrConflict, Message: "it left the merge queue in this moment"}
 	}
-	return "", &forge.Error{Op: op, Kind: forge.ErrNotMergeable, Message: "GitHub doesn't let it into the merge queue: " + rest.ErrorOf(refused).Message}
+	return "", &forge.Error{Op: op, Kind: forge.ErrNotMergeable, Message: "GitHub doesn't let it into the merge queue: " +
+		rest.ErrorOf(refused).Message}
 }
 
 // isRefusal says that GraphQL understood a call and refuses what it is for.

@@ -29,7 +29,8 @@ func (d *Driver) Reviews(ctx context.Context, r forge.Repo, n int) ([]forge.Revi
 	var given []forge.GivenReview
 	for _, v := range all {
 		given = appendReview(given, v.GetState(), forge.Review{
-			ID: v.GetID(), User: v.GetUser().GetLogin(), UserID: v.GetUser().GetID(), Bot: isBot(v.GetUser()), Commit: v.GetCommitID(), At: v.GetSubmittedAt().Time,
+			ID: v.GetID(), User: v.GetUser().GetLogin(), UserID: v.GetUser().GetID(), Bot: isBot(v.GetUser()), Commit: v.GetCommitID(),
+			At: v.GetSubmittedAt().Time,
 		})
 	}
 	return forge.NewestReviews(given), nil

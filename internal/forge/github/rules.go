@@ -113,7 +113,8 @@ func (d *Driver) forEachRule(ctx context.Context, r forge.Repo, branch string, e
 	ctx, owner, name := inRepo(ctx, r)
 	op = "read the rules of the branch " + branch + " of " + r.String()
 	return op, forEach(op, bounds, func(page gh.ListOptions) (rules []activeRule, resp *gh.Response, err error) {
-		resp, err = d.getJSON(ctx, fmt.Sprintf("repos/%s/%s/rules/branches/%s?per_page=%d&page=%d", owner, name, rest.Segment(branch), page.PerPage, max(page.Page, 1)), &rules)
+		resp, err = d.getJSON(ctx, fmt.Sprintf("repos/%s/%s/rules/branches/%s?per_page=%d&page=%d", owner, name, rest.Segment(branch),
+			page.PerPage, max(page.Page, 1)), &rules)
 		return rules, resp, err
 	}, each)
 }

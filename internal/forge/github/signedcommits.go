@@ -33,14 +33,17 @@ func (d *Driver) SignCommit(ctx context.Context, r forge.Repo, c forge.NewCommit
 	for i := range c.Parents {
 		parents[i] = &gh.Commit{SHA: &c.Parents[i]}
 	}
-	made, _, err := d.api.Git.CreateCommit(ctx, owner, name, &gh.Commit{Message: &c.Message, Tree: &gh.Tree{SHA: &c.Tree}, Parents: parents}, nil)
+	made, _, err := d.api.Git.CreateCommit(ctx, owner, name, &gh.Commit{Message: &c.Message, Tree: &gh.Tree{SHA: &c.Tree},
+		Parents: parents}, nil)
 	if err != nil {
 		return "", wrapError(op, err)
 	}
 	if v := made.GetVerification(); !v.GetVerified() {
 		return "", &forge.Error{
-			Op: op, Kind: forge.ErrUnsupported, Message: fmt.Sprintf("GitHub made %s, and doesn't call its signature verified (%s)", made.GetSHA(), rest.ClipMessage(v.GetReason())),
-			Hint: "signing: forge needs a GitHub App and, on a GitHub Enterprise Server, web commit signing, which its administrator sets up",
+			Op: op, Kind: forge.ErrUnsupported, Message: fmt.Sprintf("GitHub made %s, and doesn't call its signature verified (%s)",
+				made.GetSHA(), rest.ClipMessage(v.GetReason())),
+			Hint: "signing: forge needs a GitHub App and, on a GitHub Enterprise Server, web commit signing, which its administrator " +
+				"sets up",
 		}
 	}
 	return made.GetSHA(), nil
@@ -59,7 +62,8 @@ func checkSignedSize(op string, changes []forge.FileChange) error {
 		return nil
 	}
 	return &forge.Error{
-		Op: op, Kind: forge.ErrInvalid, Message: fmt.Sprintf("it changes %d files with %d KiB; GitHub is given at most %d files and %d MiB to sign", len(changes), size>>10, forge.MaxSignedFiles, forge.MaxSignedBytes>>20),
+		Op: op, Kind: forge.ErrInvalid, Message: fmt.Sprintf("it changes %d files with %d KiB; GitHub is given at most %d files and %d "+
+			"MiB to sign", len(changes), size>>10, forge.MaxSignedFiles, forge.MaxSignedBytes>>20),
 		Hint: "carry less in one promotion, or sign by a key of a user's account (signing.sshKeyFile)",
 	}
 }
@@ -83,7 +87,8 @@ func (d *Driver) createTree(ctx context.Context, op string, r forge.Repo, c forg
 		return wrapError(op, err)
 	}
 	if tree.GetSHA() != c.Tree {
-		return &forge.Error{Op: op, Kind: forge.ErrUnsupported, Message: fmt.Sprintf("GitHub made the tree %s of its files, and Git %s", rest.ClipMessage(tree.GetSHA()), c.Tree)}
+		return &forge.Error{Op: op, Kind: forge.ErrUnsupported, Message: fmt.Sprintf("GitHub made the tree %s of its files, and Git %s",
+			rest.ClipMessage(tree.GetSHA()), c.Tree)}
 	}
 	return nil
 }

@@ -54,12 +54,13 @@ func (d *Driver) Statuses(ctx context.Context, r forge.Repo, commit string) ([]f
 // forEachStatus reads the statuses of a commit, newest first.
 func (d *Driver) forEachStatus(ctx context.Context, r forge.Repo, commit string, each func(*gh.RepoStatus)) error {
 	ctx, owner, name := inRepo(ctx, r)
-	return forEach("list the statuses of a commit of "+r.String(), bounds, func(page gh.ListOptions) ([]*gh.RepoStatus, *gh.Response, error) {
-		return d.api.Repositories.ListStatuses(ctx, owner, name, commit, &page)
-	}, func(s *gh.RepoStatus) bool {
-		each(s)
-		return false
-	})
+	return forEach("list the statuses of a commit of "+r.String(), bounds,
+		func(page gh.ListOptions) ([]*gh.RepoStatus, *gh.Response, error) {
+			return d.api.Repositories.ListStatuses(ctx, owner, name, commit, &page)
+		}, func(s *gh.RepoStatus) bool {
+			each(s)
+			return false
+		})
 }
 
 // Checks reads the statuses and the check runs, and keeps the newest of each name and app.
@@ -96,19 +97,21 @@ func (d *Driver) listStatusChecks(ctx context.Context, r forge.Repo, commit stri
 func (d *Driver) listCheckRuns(ctx context.Context, r forge.Repo, commit string) ([]forge.Check, error) {
 	ctx, owner, name := inRepo(ctx, r)
 	newest := map[checkKey]*gh.CheckRun{}
-	err := forEach("list the check runs of a commit of "+r.String(), bounds, func(page gh.ListOptions) ([]*gh.CheckRun, *gh.Response, error) {
-		list, resp, err := d.api.Checks.ListCheckRunsForRef(ctx, owner, name, commit, &gh.ListCheckRunsOptions{Filter: gh.String("all"), ListOptions: page})
-		if err != nil {
-			return nil, resp, err
-		}
-		return list.CheckRuns, resp, nil
-	}, func(run *gh.CheckRun) bool {
-		key := checkKey{run.GetName(), run.GetApp().GetSlug() + "[bot]"}
-		if known := newest[key]; known == nil || run.GetID() > known.GetID() {
-			newest[key] = run
-		}
-		return false
-	})
+	err := forEach("list the check runs of a commit of "+r.String(), bounds,
+		func(page gh.ListOptions) ([]*gh.CheckRun, *gh.Response, error) {
+			list, resp, err := d.api.Checks.ListCheckRunsForRef(ctx, owner, name, commit, &gh.ListCheckRunsOptions{Filter: gh.String("all"),
+				ListOptions: page})
+			if err != nil {
+				return nil, resp, err
+			}
+			return list.CheckRuns, resp, nil
+		}, func(run *gh.CheckRun) bool {
+			key := checkKey{run.GetName(), run.GetApp().GetSlug() + "[bot]"}
+			if known := newest[key]; known == nil || run.GetID() > known.GetID() {
+				newest[key] = run
+			}
+			return false
+		})
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,8 @@ func (d *Driver) addApprovalRules(ctx context.Context, r forge.Repo, pr *forge.P
 	var state struct {
 		Rules []approvalRule `json:"rules"`
 	}
-	if _, err := d.callMergeRequest(ctx, "read the approval rules of "+number(r, pr.Number), r, pr.Number, http.MethodGet, nil, &state, "approval_state"); err != nil {
+	if _, err := d.callMergeRequest(ctx, "read the approval rules of "+number(r, pr.Number), r, pr.Number, http.MethodGet, nil, &state,
+		"approval_state"); err != nil {
 		return
 	}
 	var unmet []string

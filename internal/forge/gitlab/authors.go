@@ -147,7 +147,8 @@ func (d *Driver) toAuthors(ctx context.Context, op string, commits []commit) ([]
 		if tooMany {
 			return nil, &forge.Error{Op: op, Kind: forge.ErrTooMany, Message: "the commit " + c.ID + " names too many co-authors"}
 		}
-		for _, p := range append([]forge.Contributor{{Name: c.AuthorName, Email: c.AuthorEmail}, {Name: c.CommitterName, Email: c.CommitterEmail}}, coAuthors...) {
+		for _, p := range append([]forge.Contributor{{Name: c.AuthorName, Email: c.AuthorEmail},
+			{Name: c.CommitterName, Email: c.CommitterEmail}}, coAuthors...) {
 			email := strings.ToLower(p.Email)
 			if _, ok := known[email]; !ok {
 				u, err := d.findUserByEmail(ctx, email)

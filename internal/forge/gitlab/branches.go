@@ -14,7 +14,8 @@ func (d *Driver) DeleteBranch(ctx context.Context, r forge.Repo, branch string) 
 	if _, err := d.projectID(ctx, r); err != nil {
 		return err
 	}
-	_, err := d.callProject(ctx, "delete the branch "+branch+" of "+r.String(), r, http.MethodDelete, nil, nil, "repository", "branches", branch)
+	_, err := d.callProject(ctx, "delete the branch "+branch+" of "+r.String(), r, http.MethodDelete, nil, nil, "repository",
+		"branches", branch)
 	if rest.StatusOf(err) == http.StatusNotFound && !isMissingProject(err) {
 		return nil
 	}

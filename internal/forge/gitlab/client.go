@@ -88,7 +88,8 @@ func New(o Options, set CallLimits) (*Driver, error) {
 	}, rest.Dialect{Message: readMessage, Refine: refine, Hide: hideLink})
 	// The token is the transport's: the client would send it wherever it is led.
 	//lint:ignore SA1019 as above
-	client, err := sdk.NewClient("", sdk.WithBaseURL(api.String()), sdk.WithHTTPClient(calls), sdk.WithoutRetries(), sdk.WithCustomLimiter(noLimit{}))
+	client, err := sdk.NewClient("", sdk.WithBaseURL(api.String()), sdk.WithHTTPClient(calls), sdk.WithoutRetries(),
+		sdk.WithCustomLimiter(noLimit{}))
 	if err != nil {
 		return nil, fmt.Errorf("making GitLab's client: %w", err)
 	}
@@ -162,11 +163,13 @@ func (d *Driver) call(ctx context.Context, op, method string, options, out any, 
 
 // unreadable is the error of an answer that isn't understood.
 func unreadable(op string, err error) error {
-	return &forge.Error{Op: op, Kind: forge.ErrRetryable, Message: "GitLab's answer can't be read: " + rest.ClipMessage(err.Error()), Err: err}
+	return &forge.Error{Op: op, Kind: forge.ErrRetryable, Message: "GitLab's answer can't be read: " +
+		rest.ClipMessage(err.Error()), Err: err}
 }
 
 // callProject is call below a project.
-func (d *Driver) callProject(ctx context.Context, op string, r forge.Repo, method string, options, out any, segments ...string) (*sdk.Response, error) {
+func (d *Driver) callProject(ctx context.Context, op string, r forge.Repo, method string, options, out any,
+	segments ...string) (*sdk.Response, error) {
 	id, err := d.projectID(ctx, r)
 	if err != nil {
 		return nil, err
@@ -180,7 +183,8 @@ func (d *Driver) callProject(ctx context.Context, op string, r forge.Repo, metho
 
 // forEach reads a list below a project, page by page and at most so many, until each has
 // enough.
-func forEach[T any](ctx context.Context, d *Driver, op string, r forge.Repo, most int, q query, each func(T) (enough bool), segments ...string) error {
+func forEach[T any](ctx context.Context, d *Driver, op string, r forge.Repo, most int, q query,
+	each func(T) (enough bool), segments ...string) error {
 	q.PerPage = perPage
 	var wrong error // with an entry
 	err := rest.ForEach(op, rest.Bounds{PerPage: perPage, Pages: most, TooMany: forge.ErrTooMany}, func(page int) (rest.Page[T], error) {

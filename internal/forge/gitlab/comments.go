@@ -78,7 +78,8 @@ func (d *Driver) CreateComment(ctx context.Context, r forge.Repo, n int, body st
 
 // UpdateComment replaces a note's text.
 func (d *Driver) UpdateComment(ctx context.Context, r forge.Repo, n int, id int64, body string) error {
-	_, err := d.callMergeRequest(ctx, "update a note on "+number(r, n), r, n, http.MethodPut, noteBody{escapeActions(body)}, nil, "notes", fmt.Sprint(id))
+	_, err := d.callMergeRequest(ctx, "update a note on "+number(r, n), r, n, http.MethodPut, noteBody{escapeActions(body)}, nil, "notes",
+		fmt.Sprint(id))
 	return err
 }
 
@@ -94,7 +95,8 @@ var awardNames = map[string]string{"+1": "thumbsup", "-1": "thumbsdown"}
 // React awards an emoji. A second time is 404 for GitLab, as for a note that isn't there.
 func (d *Driver) React(ctx context.Context, r forge.Repo, n int, comment int64, reaction string) error {
 	name := cmp.Or(awardNames[reaction], reaction)
-	_, err := d.callMergeRequest(ctx, "react to a note on "+number(r, n), r, n, http.MethodPost, award{Name: name}, nil, "notes", fmt.Sprint(comment), "award_emoji")
+	_, err := d.callMergeRequest(ctx, "react to a note on "+number(r, n), r, n, http.MethodPost, award{Name: name}, nil, "notes",
+		fmt.Sprint(comment), "award_emoji")
 	if err != nil && rest.Says(err, "already been taken") {
 		return nil
 	}

@@ -123,7 +123,8 @@ func (el *eventLog) missed(isKnown func(string) bool) forge.MissedDeliveries {
 		}
 		done[id] = true
 		if !isKnown(id) {
-			out.Deliveries = append(out.Deliveries, forge.MissedDelivery{ID: id, Event: e.header("X-Gitlab-Event"), Payload: e.Payload, Answer: e.status()})
+			out.Deliveries = append(out.Deliveries, forge.MissedDelivery{ID: id, Event: e.header("X-Gitlab-Event"), Payload: e.Payload,
+				Answer: e.status()})
 		}
 	}
 	out.Cursor = el.hook + "/" + strconv.FormatInt(newest, 10)

@@ -27,7 +27,8 @@ var DefaultEvents = []string{pushEvents, mergeRequestEvents, noteEvents, pipelin
 // knownEvents are the fields of a hook that say what it is told. Each is written, so that one
 // that isn't wanted is off.
 var knownEvents = []string{
-	pushEvents, "tag_push_events", mergeRequestEvents, "issues_events", "confidential_issues_events", noteEvents, "confidential_note_events",
+	pushEvents, "tag_push_events", mergeRequestEvents, "issues_events", "confidential_issues_events", noteEvents,
+	"confidential_note_events",
 	"job_events", pipelineEvents, "wiki_page_events", "deployment_events", "releases_events",
 }
 
@@ -125,7 +126,8 @@ func (d *Driver) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bo
 		changed = true
 	}
 	if ours[keep].isDisabled() {
-		_, err := d.callProject(ctx, "enable the webhook of "+r.String()+", which GitLab has disabled", r, http.MethodPost, nil, nil, "hooks", ours[keep].id(), "test", pushEvents)
+		_, err := d.callProject(ctx, "enable the webhook of "+r.String()+", which GitLab has disabled", r, http.MethodPost, nil, nil,
+			"hooks", ours[keep].id(), "test", pushEvents)
 		return err == nil || changed, err
 	}
 	return changed, nil
@@ -168,12 +170,14 @@ func (d *Driver) hookID(ctx context.Context, r forge.Repo, url string) (string, 
 // writeHook writes a hook, gives what GitLab made of it, and makes sure that what is to sign its
 // deliveries was taken: a GitLab before 19.0 passes over a field that it doesn't know, and every
 // delivery would be refused.
-func (d *Driver) writeHook(ctx context.Context, what string, r forge.Repo, method string, h hook, path ...string) (written hook, err error) {
+func (d *Driver) writeHook(ctx context.Context, what string, r forge.Repo, method string, h hook, path ...string) (written hook,
+	err error) {
 	if _, err := d.callProject(ctx, what+r.String(), r, method, h, &written, path...); err != nil {
 		return nil, rest.AddHint(err, hookHint)
 	}
 	if h.text(signingToken) != "" && !written.is("signing_token_present") {
-		return nil, fmt.Errorf("%w: %s%s: this GitLab signs no webhooks, which came with 19.0; give it one among webhookSecrets that doesn't begin with whsec_ first", forge.ErrInvalid, what, r)
+		return nil, fmt.Errorf("%w: %s%s: this GitLab signs no webhooks, which came with 19.0; give it one among webhookSecrets that "+
+			"doesn't begin with whsec_ first", forge.ErrInvalid, what, r)
 	}
 	return written, nil
 }

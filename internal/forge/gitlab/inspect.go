@@ -41,7 +41,8 @@ func (d *Driver) InspectCredentials(ctx context.Context) (*forge.Credentials, er
 		return nil, err
 	}
 	if !slices.Contains(token.Scopes, "api") {
-		c.Missing = append(c.Missing, forge.MissingGrant{Name: "api", Without: "merge requests, notes and statuses can't be written, nor branches pushed"})
+		c.Missing = append(c.Missing, forge.MissingGrant{Name: "api",
+			Without: "merge requests, notes and statuses can't be written, nor branches pushed"})
 	}
 	return c, nil
 }
@@ -71,7 +72,8 @@ func (d *Driver) InspectRepository(ctx context.Context, r forge.Repo) (*forge.Re
 	if _, err := d.callProject(ctx, "read the project "+r.String(), r, http.MethodGet, nil, &p); err != nil {
 		return nil, err
 	}
-	s := &forge.RepositorySettings{Name: p.Path, DefaultBranch: p.DefaultBranch, Archived: p.Archived, NoPulls: p.Requests != nil && !*p.Requests}
+	s := &forge.RepositorySettings{Name: p.Path, DefaultBranch: p.DefaultBranch, Archived: p.Archived,
+		NoPulls: p.Requests != nil && !*p.Requests}
 	for _, m := range []string{"merge", "squash", "rebase"} {
 		if why, _ := refuseMethod(p.project, m); why == "" {
 			s.Methods = append(s.Methods, m)
@@ -125,7 +127,8 @@ func (d *Driver) InspectHooks(ctx context.Context, r forge.Repo, h forge.Hook) (
 // readLastAnswer reads what a hook's newest delivery was answered.
 func (d *Driver) readLastAnswer(ctx context.Context, r forge.Repo, id string, s *forge.HookSettings) error {
 	var newest []hookEvent
-	_, err := d.callProject(ctx, "list the events of the webhook of "+r.String(), r, http.MethodGet, query{Page: 1, PerPage: eventsPerPage}, &newest, "hooks", id, "events")
+	_, err := d.callProject(ctx, "list the events of the webhook of "+r.String(), r, http.MethodGet, query{Page: 1, PerPage: eventsPerPage},
+		&newest, "hooks", id, "events")
 	switch {
 	case rest.StatusOf(err) == http.StatusNotFound && !isMissingProject(err): // it is older
 		return nil
@@ -193,7 +196,8 @@ func (d *Driver) InspectGuard(ctx context.Context, r forge.Repo, branch string) 
 		return false
 	}, "protected_branches")
 	if err != nil {
-		return forge.BranchGuard{}, rest.AddHint(err, "make Liftlock's account a Maintainer of the project: only those see its protected branches")
+		return forge.BranchGuard{}, rest.AddHint(err, "make Liftlock's account a Maintainer of the project: only those see its protected "+
+			"branches")
 	}
 	// Of several that match, GitLab's most permissive counts (user/project/repository/branches/protected).
 	if byRole {

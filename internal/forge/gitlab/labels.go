@@ -14,12 +14,14 @@ func (d *Driver) AddLabels(ctx context.Context, r forge.Repo, n int, labels ...s
 	if len(labels) == 0 {
 		return nil
 	}
-	_, err := d.callMergeRequest(ctx, "label "+number(r, n), r, n, http.MethodPut, mergeRequestChange{AddLabels: strings.Join(labels, ",")}, nil)
+	_, err := d.callMergeRequest(ctx, "label "+number(r, n), r, n, http.MethodPut,
+		mergeRequestChange{AddLabels: strings.Join(labels, ",")}, nil)
 	return err
 }
 
 // RemoveLabel takes a label off.
 func (d *Driver) RemoveLabel(ctx context.Context, r forge.Repo, n int, label string) error {
-	_, err := d.callMergeRequest(ctx, "take the label "+label+" off "+number(r, n), r, n, http.MethodPut, mergeRequestChange{RemoveLabels: label}, nil)
+	_, err := d.callMergeRequest(ctx, "take the label "+label+" off "+number(r, n), r, n, http.MethodPut,
+		mergeRequestChange{RemoveLabels: label}, nil)
 	return err
 }

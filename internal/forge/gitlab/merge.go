@@ -88,7 +88,8 @@ func newAcceptRequest(m forge.MergeRequest) acceptRequest {
 func refuseMethod(p project, method string) (why, what string) {
 	switch {
 	case method == "rebase" && p.MergeMethod != "ff":
-		return "the project makes merge commits, so nothing is merged by rebase", "set merge.method to merge or squash, or the project's merge method to fast-forward"
+		return "the project makes merge commits, so nothing is merged by rebase",
+			"set merge.method to merge or squash, or the project's merge method to fast-forward"
 	case method == "merge" && p.MergeMethod == "ff":
 		return "the project makes no merge commits", "set merge.method to squash or rebase, or the project's merge method to merge commit"
 	case method == "squash" && p.SquashOption == "never":
@@ -103,7 +104,8 @@ func refuseMethod(p project, method string) (why, what string) {
 // old versions say for 422.
 func mayBeMerged(status int) bool {
 	switch status {
-	case http.StatusUnauthorized, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusConflict, http.StatusUnprocessableEntity:
+	case http.StatusUnauthorized, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusConflict,
+		http.StatusUnprocessableEntity:
 		return true
 	}
 	return false

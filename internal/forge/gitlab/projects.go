@@ -17,7 +17,8 @@ type project struct {
 	ChecksSucceed   bool `json:"only_allow_merge_if_pipeline_succeeds"`
 	ThreadsResolved bool `json:"only_allow_merge_if_all_discussions_are_resolved"`
 	StatusChecks    bool `json:"only_allow_merge_if_all_status_checks_passed"` // external ones; not shown below Ultimate
-	Approvals       *int `json:"approvals_before_merge"`                       // that rules of merge requests don't replace; nil: not shown, in the free edition
+	// that rules of merge requests don't replace; nil: not shown, in the free edition
+	Approvals *int `json:"approvals_before_merge"`
 }
 
 func (p *project) missing() string {

@@ -186,7 +186,8 @@ func (d *Driver) readMergeRequest(ctx context.Context, r forge.Repo, n int) (*me
 }
 
 // callMergeRequest is callProject below a merge request.
-func (d *Driver) callMergeRequest(ctx context.Context, op string, r forge.Repo, n int, method string, options, out any, segments ...string) (int, error) {
+func (d *Driver) callMergeRequest(ctx context.Context, op string, r forge.Repo, n int, method string, options, out any,
+	segments ...string) (int, error) {
 	resp, err := d.callProject(ctx, op, r, method, options, out, below(n, segments...)...)
 	if resp == nil || resp.Response == nil {
 		return 0, err
@@ -221,7 +222,8 @@ func (d *Driver) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.Ne
 	op := "open a merge request in " + r.String() + " from " + n.Branch
 	var m mergeRequest
 	_, err := d.callProject(ctx, op, r, http.MethodPost, newMergeRequest{
-		Title: n.Title, Description: escapeActions(n.Body), SourceBranch: n.Branch, TargetBranch: n.Base, Labels: strings.Join(n.Labels, ","),
+		Title: n.Title, Description: escapeActions(n.Body), SourceBranch: n.Branch, TargetBranch: n.Base,
+		Labels: strings.Join(n.Labels, ","),
 	}, &m, "merge_requests")
 	if err == nil {
 		pr := m.pullRequest()
@@ -237,7 +239,10 @@ func (d *Driver) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.Ne
 	if pr == nil { // closed between the two calls
 		return nil, false, err
 	}
-	if err := rest.AddMissingLabels(pr, n.Labels, func(missing ...string) error { return d.AddLabels(ctx, r, pr.Number, missing...) }); err != nil {
+	if err := rest.AddMissingLabels(pr, n.Labels, func(missing ...string) error {
+		return d.AddLabels(ctx, r, pr.Number,
+			missing...)
+	}); err != nil {
 		return nil, false, err
 	}
 	return pr, false, nil

@@ -32,7 +32,8 @@ func (d *Driver) Pushes(ctx context.Context, r forge.Repo, branch string, enough
 
 // forEachPush gives the moves of a branch up to the end of a day, newest first; zero: up to now.
 // At least so many of the events of all branches are looked at, also when it is enough.
-func (d *Driver) forEachPush(ctx context.Context, r forge.Repo, branch string, day time.Time, least int, enough func(forge.Push) bool) error {
+func (d *Driver) forEachPush(ctx context.Context, r forge.Repo, branch string, day time.Time, least int,
+	enough func(forge.Push) bool) error {
 	q := query{Action: "pushed", Sort: "desc"}
 	if !day.IsZero() {
 		q.Before = day.UTC().AddDate(0, 0, 1).Format(time.DateOnly)

@@ -18,7 +18,8 @@ type queueRequest struct {
 // joinQueue has a head join the merge train of its target branch; nothing has landed then. A
 // plain merge would go past the train.
 func (d *Driver) joinQueue(ctx context.Context, op string, r forge.Repo, m forge.MergeRequest) (string, error) {
-	_, err := d.callProject(ctx, op, r, http.MethodPost, queueRequest{SHA: m.Head, Squash: m.Method == "squash"}, nil, "merge_trains", "merge_requests", fmt.Sprint(m.Number))
+	_, err := d.callProject(ctx, op, r, http.MethodPost, queueRequest{SHA: m.Head, Squash: m.Method == "squash"}, nil, "merge_trains",
+		"merge_requests", fmt.Sprint(m.Number))
 	return "", err
 }
 
@@ -43,7 +44,8 @@ func (d *Driver) LeaveQueue(ctx context.Context, r forge.Repo, n int) error {
 	case pr.State == forge.Closed, pr.Queue == forge.NotQueued:
 		return nil
 	case refusal != nil && refusal.Status == http.StatusUnauthorized: // the token is good: it has just read
-		return &forge.Error{Op: op, Kind: forge.ErrForbidden, Status: refusal.Status, Message: "Liftlock's account may not take it off", Hint: "make it a Maintainer, or one of those allowed to merge in the settings of the protected branch"}
+		return &forge.Error{Op: op, Kind: forge.ErrForbidden, Status: refusal.Status, Message: "Liftlock's account may not take it off",
+			Hint: "make it a Maintainer, or one of those allowed to merge in the settings of the protected branch"}
 	}
 	return &forge.Error{Op: op, Kind: forge.ErrRetryable, Message: "it is in the queue still"}
 }

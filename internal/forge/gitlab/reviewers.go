@@ -48,7 +48,8 @@ func (d *Driver) RequestReviewers(ctx context.Context, r forge.Repo, n int, from
 		return refused, nil
 	}
 	var changed mergeRequest
-	if _, err := d.callMergeRequest(ctx, "request reviews of "+number(r, n), r, n, http.MethodPut, mergeRequestChange{ReviewerIDs: ids}, &changed); err != nil {
+	if _, err := d.callMergeRequest(ctx, "request reviews of "+number(r, n), r, n, http.MethodPut, mergeRequestChange{ReviewerIDs: ids},
+		&changed); err != nil {
 		return refused, err
 	}
 	for _, id := range ids {

@@ -35,11 +35,13 @@ func (d *Driver) Reviews(ctx context.Context, r forge.Repo, n int) ([]forge.Revi
 	var approved struct {
 		By []approval `json:"approved_by"`
 	}
-	if _, err := d.callMergeRequest(ctx, "read the approvals of "+number(r, n), r, n, http.MethodGet, nil, &approved, "approvals"); err != nil {
+	if _, err := d.callMergeRequest(ctx, "read the approvals of "+number(r, n), r, n, http.MethodGet, nil, &approved,
+		"approvals"); err != nil {
 		return nil, err
 	}
 	var reviewers []reviewer
-	if _, err := d.callMergeRequest(ctx, "list the reviewers of "+number(r, n), r, n, http.MethodGet, nil, &reviewers, "reviewers"); err != nil {
+	if _, err := d.callMergeRequest(ctx, "list the reviewers of "+number(r, n), r, n, http.MethodGet, nil, &reviewers,
+		"reviewers"); err != nil {
 		return nil, err
 	}
 	wanted := wantedNotes(approved.By, reviewers)

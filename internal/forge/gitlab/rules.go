@@ -86,18 +86,21 @@ func (d *Driver) addProtection(ctx context.Context, r forge.Repo, branch string,
 		Protected          bool `json:"protected"`
 		DevelopersCanMerge bool `json:"developers_can_merge"`
 	}
-	if _, err := d.callProject(ctx, "read the branch "+branch+" of "+r.String(), r, http.MethodGet, nil, &seen, "repository", "branches", branch); err != nil || !seen.Protected {
+	if _, err := d.callProject(ctx, "read the branch "+branch+" of "+r.String(), r, http.MethodGet, nil, &seen, "repository", "branches",
+		branch); err != nil || !seen.Protected {
 		return err
 	}
 	var p protectedBranch
-	_, err := d.callProject(ctx, "read the protection of the branch "+branch+" of "+r.String(), r, http.MethodGet, nil, &p, "protected_branches", branch)
+	_, err := d.callProject(ctx, "read the protection of the branch "+branch+" of "+r.String(), r, http.MethodGet, nil, &p,
+		"protected_branches", branch)
 	set := forge.RuleSet{Name: fmt.Sprintf("protected branch %q", branch), CodeOwners: p.CodeOwners}
 	switch rest.StatusOf(err) {
 	case http.StatusForbidden, http.StatusNotFound, http.StatusUnauthorized:
 		if !seen.DevelopersCanMerge {
 			set.Mergers = []string{"Maintainers, or whom the protection names"}
 		}
-		found.Hidden = "what else the protection of the branch " + branch + " demands: only Maintainers see it, and only where it names the branch itself"
+		found.Hidden = "what else the protection of the branch " + branch +
+			" demands: only Maintainers see it, and only where it names the branch itself"
 	default:
 		if err != nil {
 			return err

@@ -99,7 +99,8 @@ func (d *Driver) postStatus(ctx context.Context, r forge.Repo, commit string, s 
 		Pipeline int64 `json:"pipeline_id"`
 	}{pipeline}
 	_, err = d.callProject(ctx, "set the status "+s.Context+" on a commit of "+r.String(), r, http.MethodPost, newStatus{
-		State: setStates[s.State], Name: s.Context, TargetURL: s.TargetURL, Description: wording.ClipRunes(s.Description, maxDescription), Pipeline: pipeline,
+		State: setStates[s.State], Name: s.Context, TargetURL: s.TargetURL, Description: wording.ClipRunes(s.Description, maxDescription),
+		Pipeline: pipeline,
 	}, &set, "statuses", commit)
 	if rest.StatusOf(err) == http.StatusBadRequest && rest.Says(err, "Cannot transition status") {
 		return pipeline, nil
@@ -112,7 +113,8 @@ func (d *Driver) postStatus(ctx context.Context, r forge.Repo, commit string, s 
 
 // listStatuses gives, for each key, the status with the highest number, as it was listed last: of the
 // commit, and where the pipeline that goes for it is of merged results of what a merge would make.
-func listStatuses[K comparable](ctx context.Context, d *Driver, r forge.Repo, commit string, key func(commitStatus) K) (map[K]commitStatus, error) {
+func listStatuses[K comparable](ctx context.Context, d *Driver, r forge.Repo, commit string,
+	key func(commitStatus) K) (map[K]commitStatus, error) {
 	commits := []string{commit}
 	if p, ok := d.pipelines.Get(commitPlace{r, commit}); ok && p.SHA != "" && p.SHA != commit {
 		commits = append(commits, p.SHA)
@@ -140,7 +142,8 @@ func (d *Driver) Statuses(ctx context.Context, r forge.Repo, commit string) ([]f
 	}
 	found := make([]forge.Status, 0, len(newest))
 	for _, s := range newest {
-		found = append(found, forge.Status{Context: s.Name, State: toStatusState(s.Status), Description: s.Description, TargetURL: s.TargetURL, Creator: s.Author.login()})
+		found = append(found, forge.Status{Context: s.Name, State: toStatusState(s.Status), Description: s.Description,
+			TargetURL: s.TargetURL, Creator: s.Author.login()})
 	}
 	slices.SortFunc(found, func(a, b forge.Status) int { return cmp.Compare(a.Context, b.Context) })
 	return found, nil

@@ -122,12 +122,14 @@ func (d *Driver) Permission(ctx context.Context, r forge.Repo, login string) (fo
 		return forge.PermissionNone, err
 	}
 	var m member
-	_, err = d.callProject(ctx, "read the permission of "+login+" in "+r.String(), r, http.MethodGet, nil, &m, "members", "all", strconv.FormatInt(a.ID, 10))
+	_, err = d.callProject(ctx, "read the permission of "+login+" in "+r.String(), r, http.MethodGet, nil, &m, "members", "all",
+		strconv.FormatInt(a.ID, 10))
 	switch {
 	case rest.StatusOf(err) == http.StatusNotFound && !isMissingProject(err):
 		return forge.PermissionNone, nil
 	case err != nil:
-		return forge.PermissionNone, rest.AddHint(err, "make Liftlock's account a member of the project: GitLab doesn't tell others who is one")
+		return forge.PermissionNone, rest.AddHint(err, "make Liftlock's account a member of the project: GitLab doesn't tell others who "+
+			"is one")
 	}
 	return m.permission(d.now()), nil
 }

@@ -26,7 +26,8 @@ func (c *call) toAuthors(commits []git.CommitInfo) ([]forge.CommitAuthors, error
 		if tooMany {
 			return nil, c.failure(forge.ErrTooMany, "the commit "+found.SHA+" names too many co-authors")
 		}
-		named := []forge.Contributor{{Name: found.Author.Name, Email: found.Author.Email}, {Name: found.Committer.Name, Email: found.Committer.Email}}
+		named := []forge.Contributor{{Name: found.Author.Name, Email: found.Author.Email},
+			{Name: found.Committer.Name, Email: found.Committer.Email}}
 		for _, p := range append(named, coAuthors...) {
 			if strings.EqualFold(p.Email, webFlow.Email) {
 				continue

@@ -38,15 +38,16 @@ func (v *view) Deployments(ctx context.Context, r forge.Repo, environment, task 
 
 // CreateDeployment adds one.
 func (v *view) CreateDeployment(ctx context.Context, r forge.Repo, n forge.Deployment) (id int64, err error) {
-	err = v.forge.withRepository(ctx, "create a deployment of "+r.String()+" to "+n.Environment, v.login, r, forge.PermissionWrite, func(c *call) error {
-		if has, err := c.repo.remote.Has(c.ctx, n.Commit); err != nil || !has { // also what is no commit's name
-			return c.failure(forge.ErrInvalid, "No ref found for: "+n.Commit)
-		}
-		id = c.nextID()
-		n.ID, n.CreatedAt, n.Description = id, c.now(), wording.ClipRunes(n.Description, maxDescription)
-		c.repo.deployments = append(c.repo.deployments, &deployment{info: n})
-		return nil
-	})
+	err = v.forge.withRepository(ctx, "create a deployment of "+r.String()+" to "+n.Environment, v.login, r, forge.PermissionWrite,
+		func(c *call) error {
+			if has, err := c.repo.remote.Has(c.ctx, n.Commit); err != nil || !has { // also what is no commit's name
+				return c.failure(forge.ErrInvalid, "No ref found for: "+n.Commit)
+			}
+			id = c.nextID()
+			n.ID, n.CreatedAt, n.Description = id, c.now(), wording.ClipRunes(n.Description, maxDescription)
+			c.repo.deployments = append(c.repo.deployments, &deployment{info: n})
+			return nil
+		})
 	return id, err
 }
 
@@ -64,18 +65,19 @@ func (v *view) DeploymentState(ctx context.Context, r forge.Repo, id int64) (sta
 
 // SetDeploymentStatus adds a state.
 func (v *view) SetDeploymentStatus(ctx context.Context, r forge.Repo, id int64, s forge.DeploymentStatus) error {
-	return v.forge.withRepository(ctx, "set the state of a deployment of "+r.String(), v.login, r, forge.PermissionWrite, func(c *call) error {
-		d, err := c.findDeployment(id)
-		if err != nil {
-			return err
-		}
-		if !slices.Contains(deploymentStates, s.State) {
-			return c.failure(forge.ErrInvalid, "Validation Failed: state is not included in the list")
-		}
-		s.Description = wording.ClipRunes(s.Description, maxDescription)
-		d.states = append(d.states, s)
-		return nil
-	})
+	return v.forge.withRepository(ctx, "set the state of a deployment of "+r.String(), v.login, r, forge.PermissionWrite,
+		func(c *call) error {
+			d, err := c.findDeployment(id)
+			if err != nil {
+				return err
+			}
+			if !slices.Contains(deploymentStates, s.State) {
+				return c.failure(forge.ErrInvalid, "Validation Failed: state is not included in the list")
+			}
+			s.Description = wording.ClipRunes(s.Description, maxDescription)
+			d.states = append(d.states, s)
+			return nil
+		})
 }
 
 func (c *call) findDeployment(id int64) (*deployment, error) {

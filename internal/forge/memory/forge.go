@@ -54,7 +54,8 @@ type Forge struct {
 
 // New makes a forge without repositories.
 func New(o Options) *Forge {
-	f := &Forge{options: o, accounts: map[string]*account{}, byEmail: map[string]*account{}, repos: map[string]*repository{}, teams: map[string]*team{}}
+	f := &Forge{options: o, accounts: map[string]*account{}, byEmail: map[string]*account{}, repos: map[string]*repository{},
+		teams: map[string]*team{}}
 	if o.Bot != "" {
 		f.AddUser(o.Bot, 1, true)
 	}
@@ -96,8 +97,10 @@ func (f *Forge) AddRepo(r forge.Repo, remote *git.MemoryRemote, defaultBranch st
 	defer f.mu.Unlock()
 	f.repos[strings.ToLower(r.String())] = &repository{
 		name: r, remote: remote, defaultBranch: defaultBranch, access: map[string]forge.Permission{}, protections: map[string]Protection{},
-		hooks: map[string]string{}, missed: map[string][]forge.MissedDelivery{}, open: map[int]*pull{}, byBranch: map[string][]*pull{}, byCommit: map[string][]*pull{},
-		heads: remote.Heads(), pushes: map[string][]forge.Push{}, statuses: map[string][]*status{}, checks: map[string][]forge.Check{}, comments: map[int64]*comment{},
+		hooks: map[string]string{}, missed: map[string][]forge.MissedDelivery{}, open: map[int]*pull{}, byBranch: map[string][]*pull{},
+		byCommit: map[string][]*pull{},
+		heads:    remote.Heads(), pushes: map[string][]forge.Push{}, statuses: map[string][]*status{}, checks: map[string][]forge.Check{},
+		comments: map[int64]*comment{},
 	}
 }
 

@@ -40,7 +40,8 @@ func (v *view) Rules(ctx context.Context, r forge.Repo, branch string) (found *f
 			found.Sets[0].Queue = &forge.QueueRule{}
 		}
 		if p, ok := c.repo.protections[branch]; ok {
-			found.Sets = append(found.Sets, forge.RuleSet{Name: "branch protection", Approvals: p.Approvals, Checks: slices.Clone(p.Contexts), DropsApprovals: p.DismissStale, UpToDate: p.Strict})
+			found.Sets = append(found.Sets, forge.RuleSet{Name: "branch protection", Approvals: p.Approvals,
+				Checks: slices.Clone(p.Contexts), DropsApprovals: p.DismissStale, UpToDate: p.Strict})
 		}
 		return nil
 	})
@@ -212,7 +213,8 @@ func (v *view) UpdateBranch(ctx context.Context, r forge.Repo, number int, head 
 		}
 		author := c.by.ident()
 		merge, err := c.repo.remote.Write(c.ctx, git.CommitSpec{
-			Parents: []string{head, c.repo.heads[p.info.Base]}, Base: p.tree, Message: "Merge branch '" + p.info.Base + "' into " + p.info.Branch, Author: &author, Committer: &webFlow, When: c.now(),
+			Parents: []string{head, c.repo.heads[p.info.Base]}, Base: p.tree, Message: "Merge branch '" + p.info.Base + "' into " +
+				p.info.Branch, Author: &author, Committer: &webFlow, When: c.now(),
 		})
 		if err != nil {
 			return err
@@ -300,7 +302,8 @@ func (c *call) rebaseCommits(p *pull, base string, _ forge.MergeRequest) (string
 			return "", cannot
 		}
 		tip, err = remote.Write(c.ctx, git.CommitSpec{
-			Parents: []string{tip}, Base: tree, Message: found.Message, Author: &found.Author, AuthorTime: found.AuthorTime, Committer: &committer, When: c.now(),
+			Parents: []string{tip}, Base: tree, Message: found.Message, Author: &found.Author, AuthorTime: found.AuthorTime,
+			Committer: &committer, When: c.now(),
 		})
 		if err != nil {
 			return "", err

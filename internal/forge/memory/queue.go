@@ -82,7 +82,8 @@ func (c *call) mergeNextQueued() error {
 	c.leaveQueue(next.pull)
 	landing := *c
 	landing.by = next.by
-	_, err := landing.mergePull(next.pull, forge.MergeRequest{Number: next.pull.info.Number, Head: next.request.Head, Method: next.request.Method})
+	_, err := landing.mergePull(next.pull, forge.MergeRequest{Number: next.pull.info.Number, Head: next.request.Head,
+		Method: next.request.Method})
 	c.events = landing.events
 	if errors.Is(err, forge.ErrNotMergeable) || errors.Is(err, forge.ErrConflict) {
 		return nil
@@ -107,14 +108,15 @@ func (f *Forge) QueuedPulls(r forge.Repo) (numbers []int, err error) {
 
 // LeaveQueue takes a pull request out of the repository's merge queue.
 func (v *view) LeaveQueue(ctx context.Context, r forge.Repo, number int) error {
-	return v.withPull(ctx, "take "+r.Number(number)+" out of the merge queue", r, number, forge.PermissionWrite, func(c *call, p *pull) error {
-		switch {
-		case !c.repo.queueMerges:
-			return c.failure(forge.ErrUnsupported, "it merges by no queue")
-		case p.info.State == forge.Merged:
-			return c.failure(forge.ErrConflict, "it is merged")
-		}
-		c.leaveQueue(p)
-		return nil
-	})
+	return v.withPull(ctx, "take "+r.Number(number)+" out of the merge queue", r, number, forge.PermissionWrite,
+		func(c *call, p *pull) error {
+			switch {
+			case !c.repo.queueMerges:
+				return c.failure(forge.ErrUnsupported, "it merges by no queue")
+			case p.info.State == forge.Merged:
+				return c.failure(forge.ErrConflict, "it is merged")
+			}
+			c.leaveQueue(p)
+			return nil
+		})
 }

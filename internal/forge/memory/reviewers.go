@@ -10,7 +10,8 @@ import (
 )
 
 // RequestReviewers requests reviews, each by itself.
-func (v *view) RequestReviewers(ctx context.Context, r forge.Repo, number int, from forge.Reviewers) (refused []forge.RefusedReviewer, err error) {
+func (v *view) RequestReviewers(ctx context.Context, r forge.Repo, number int, from forge.Reviewers) (refused []forge.RefusedReviewer,
+	err error) {
 	if from.IsEmpty() {
 		return nil, nil
 	}

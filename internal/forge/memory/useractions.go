@@ -137,7 +137,8 @@ func (f *Forge) Retarget(r forge.Repo, number int, login, base string) error {
 		case c.repo.heads[base] == "":
 			return c.failure(forge.ErrInvalid, "Validation Failed: Proposed base branch '"+base+"' was not found")
 		case !p.info.Fork && c.findOpen(newPull{branch: p.info.Branch, base: base}) != nil:
-			return c.failure(forge.ErrInvalid, "Validation Failed: A pull request already exists for base branch '"+base+"' and head branch '"+p.info.Branch+"'")
+			return c.failure(forge.ErrInvalid, "Validation Failed: A pull request already exists for base branch '"+base+
+				"' and head branch '"+p.info.Branch+"'")
 		}
 		c.leaveQueue(p)
 		p.info.Base = base
@@ -216,10 +217,12 @@ func (f *Forge) Comment(r forge.Repo, number int, login, body string) (id int64,
 
 // EditComment changes a comment: one's own, or anybody's for who may write.
 func (f *Forge) EditComment(r forge.Repo, id int64, login, body string) error {
-	return f.act("edit a comment in "+r.String()+" as "+login, login, r, forge.PermissionRead, func(c *call) error { return c.editComment(id, body) })
+	return f.act("edit a comment in "+r.String()+" as "+login, login, r, forge.PermissionRead,
+		func(c *call) error { return c.editComment(id, body) })
 }
 
 // DeleteComment removes a comment: one's own, or anybody's for who may write.
 func (f *Forge) DeleteComment(r forge.Repo, id int64, login string) error {
-	return f.act("delete a comment in "+r.String()+" as "+login, login, r, forge.PermissionRead, func(c *call) error { return c.deleteComment(id) })
+	return f.act("delete a comment in "+r.String()+" as "+login, login, r, forge.PermissionRead,
+		func(c *call) error { return c.deleteComment(id) })
 }

@@ -27,7 +27,8 @@ func (v *view) read(ctx context.Context, op string, r forge.Repo, do func(c *cal
 }
 
 // withPull runs do on a pull request as somebody who may do what it needs.
-func (v *view) withPull(ctx context.Context, op string, r forge.Repo, number int, need forge.Permission, do func(c *call, p *pull) error) error {
+func (v *view) withPull(ctx context.Context, op string, r forge.Repo, number int, need forge.Permission,
+	do func(c *call, p *pull) error) error {
 	return v.forge.withRepository(ctx, op, v.login, r, need, func(c *call) error {
 		p, err := c.findPull(number)
 		if err != nil {
@@ -181,7 +182,8 @@ func (v *view) PullRequestsByBranch(ctx context.Context, r forge.Repo, branch st
 func (v *view) MayOpen(context.Context, forge.Repo) error { return nil }
 
 // CreatePullRequest opens one, or finds the open one.
-func (v *view) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.NewPullRequest) (pr *forge.PullRequest, created bool, err error) {
+func (v *view) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.NewPullRequest) (pr *forge.PullRequest, created bool,
+	err error) {
 	err = v.read(ctx, "open a pull request in "+r.String()+" from "+n.Branch, r, func(c *call) error {
 		wanted := newPull{title: n.Title, body: n.Body, branch: n.Branch, base: n.Base}
 		p := c.findOpen(wanted)
@@ -241,9 +243,10 @@ func (v *view) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) (l
 
 // DeleteBranch removes a branch.
 func (v *view) DeleteBranch(ctx context.Context, r forge.Repo, branch string) error {
-	return v.forge.withRepository(ctx, "delete the branch "+branch+" of "+r.String(), v.login, r, forge.PermissionWrite, func(c *call) error {
-		return c.moveBranch(branch, "")
-	})
+	return v.forge.withRepository(ctx, "delete the branch "+branch+" of "+r.String(), v.login, r, forge.PermissionWrite,
+		func(c *call) error {
+			return c.moveBranch(branch, "")
+		})
 }
 
 // Reviews gives one review an account.
@@ -271,15 +274,17 @@ func (v *view) AddLabels(ctx context.Context, r forge.Repo, number int, labels .
 	if len(labels) == 0 {
 		return nil
 	}
-	return v.withPull(ctx, "label "+r.Number(number), r, number, forge.PermissionWrite, func(c *call, p *pull) error { return c.addLabels(p, labels) })
+	return v.withPull(ctx, "label "+r.Number(number), r, number, forge.PermissionWrite,
+		func(c *call, p *pull) error { return c.addLabels(p, labels) })
 }
 
 // RemoveLabel takes a label off.
 func (v *view) RemoveLabel(ctx context.Context, r forge.Repo, number int, label string) error {
-	return v.withPull(ctx, "take the label "+label+" off "+r.Number(number), r, number, forge.PermissionWrite, func(c *call, p *pull) error {
-		c.removeLabel(p, label)
-		return nil
-	})
+	return v.withPull(ctx, "take the label "+label+" off "+r.Number(number), r, number, forge.PermissionWrite,
+		func(c *call, p *pull) error {
+			c.removeLabel(p, label)
+			return nil
+		})
 }
 
 // Comments lists the conversation.
@@ -342,9 +347,10 @@ func (v *view) Authorship(ctx context.Context, r forge.Repo, number int, k *forg
 
 // SetStatus sets a commit status.
 func (v *view) SetStatus(ctx context.Context, r forge.Repo, commit string, s forge.Status) error {
-	return v.forge.withRepository(ctx, "set the status "+s.Context+" on a commit of "+r.String(), v.login, r, forge.PermissionWrite, func(c *call) error {
-		return c.addStatus(commit, s)
-	})
+	return v.forge.withRepository(ctx, "set the status "+s.Context+" on a commit of "+r.String(), v.login, r, forge.PermissionWrite,
+		func(c *call) error {
+			return c.addStatus(commit, s)
+		})
 }
 
 // Statuses are the newest of each context.

@@ -99,7 +99,8 @@ type Budget struct {
 // under way, and until when nothing is called, or calls of an endpoint alone aren't: it must not
 // call back and may be nil.
 func NewBudget(now func() time.Time, limits []Limit, onLimited func(until time.Time, endpoint string)) *Budget {
-	b := &Budget{now: now, closed: map[string]time.Time{}, onLimited: onLimited, places: make(chan struct{}, maxInFlight), lower: make(chan struct{}, maxInFlight-urgentPlaces)}
+	b := &Budget{now: now, closed: map[string]time.Time{}, onLimited: onLimited, places: make(chan struct{}, maxInFlight),
+		lower: make(chan struct{}, maxInFlight-urgentPlaces)}
 	for _, l := range limits {
 		b.paces = append(b.paces, newLimiter(l))
 	}
@@ -198,17 +199,20 @@ func (b *Budget) check(now time.Time, p forge.Priority, endpoint string) error {
 		return &RefusedError{Until: until, Why: "the forge has refused a call for too many of them", Others: p != forge.PriorityUrgent}
 	}
 	if now.Before(b.reset) && (b.remaining <= 0 || b.remaining*100 < reserve(p)*b.limit) {
-		return &RefusedError{Until: b.reset, Why: fmt.Sprintf("of %d calls %d are left, for what is more urgent", b.limit, max(b.remaining, 0)), Others: b.remaining > 0}
+		return &RefusedError{Until: b.reset, Why: fmt.Sprintf("of %d calls %d are left, for what is more urgent", b.limit,
+			max(b.remaining, 0)), Others: b.remaining > 0}
 	}
 	if until := b.closed[endpoint]; now.Before(until) {
-		return &RefusedError{Until: until, Why: fmt.Sprintf("the forge has refused a call of %s for too many of them", endpoint), Others: true}
+		return &RefusedError{Until: until, Why: fmt.Sprintf("the forge has refused a call of %s for too many of them", endpoint),
+			Others: true}
 	}
 	// Of several limits the one that makes it wait for longest says until when: who came back for
 	// another one's turn would be refused by this one then.
 	var refused *RefusedError
 	for _, pc := range b.paces {
 		if until := pc.blocked(now, p, endpoint); !until.IsZero() && (refused == nil || until.After(refused.Until)) {
-			refused = &RefusedError{Until: until, Why: fmt.Sprintf("the forge allows %d of %s in %s", pc.Calls, pc.Name, pc.Every), Others: p != forge.PriorityUrgent}
+			refused = &RefusedError{Until: until, Why: fmt.Sprintf("the forge allows %d of %s in %s", pc.Calls, pc.Name, pc.Every),
+				Others: p != forge.PriorityUrgent}
 		}
 	}
 	if refused != nil {
@@ -316,7 +320,8 @@ func isLimited(resp *http.Response, body []byte) bool {
 		return true
 	case http.StatusForbidden: // GitHub, which doesn't always send the headers
 		return resp.Header.Get("Retry-After") != "" || resp.Header.Get("X-RateLimit-Remaining") == "0" ||
-			bytes.Contains(bytes.ToLower(body), []byte("rate limit")) || bytes.Contains(body, []byte("secondary-rate-limits")) // in the address of its documentation
+			// in the address of its documentation
+			bytes.Contains(bytes.ToLower(body), []byte("rate limit")) || bytes.Contains(body, []byte("secondary-rate-limits"))
 	}
 	return false
 }

@@ -8,11 +8,15 @@ import (
 // pathWords are the path segments that name a thing of a forge's API. Everything
 // else in a path (owners, numbers, branches) is left out of an endpoint's name.
 var pathWords = map[string]bool{
-	"activities": true, "activity": true, "approvals": true, "award_emoji": true, "blobs": true, "access_tokens": true, "app": true, "branch_protections": true, "branches": true, "collaborators": true, "comments": true, "commits": true, "compare": true,
-	"deliveries": true, "events": true, "feeds": true, "git": true, "graphql": true, "groups": true, "installation": true, "installations": true, "hooks": true, "issues": true, "labels": true, "members": true, "memberships": true, "merge": true,
+	"activities": true, "activity": true, "approvals": true, "award_emoji": true, "blobs": true, "access_tokens": true, "app": true,
+	"branch_protections": true, "branches": true, "collaborators": true, "comments": true, "commits": true, "compare": true,
+	"deliveries": true, "events": true, "feeds": true, "git": true, "graphql": true, "groups": true, "installation": true,
+	"installations": true, "hooks": true, "issues": true, "labels": true, "members": true, "memberships": true, "merge": true,
 	"merge_requests": true, "notes": true, "orgs": true, "permission": true,
-	"protected_branches": true, "protection": true, "pull": true, "pulls": true, "reactions": true, "refs": true, "reviewers": true, "reviews": true, "rules": true, "rulesets": true,
-	"search": true, "status": true, "statuses": true, "teams": true, "trees": true, "user": true, "test": true, "users": true, "version": true, "versions": true,
+	"protected_branches": true, "protection": true, "pull": true, "pulls": true, "reactions": true, "refs": true, "reviewers": true,
+	"reviews": true, "rules": true, "rulesets": true,
+	"search": true, "status": true, "statuses": true, "teams": true, "trees": true, "user": true, "test": true, "users": true,
+	"version": true, "versions": true,
 }
 
 // maxWords keeps names short and their number bounded, whatever a branch is called.

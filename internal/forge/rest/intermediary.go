@@ -30,7 +30,8 @@ func intermediaryAnswer(status int, what string) *forge.Error {
 }
 
 // intermediaryHint is what to do where something in between answers.
-const intermediaryHint = "see that the forge's url in the server's file is the forge's own, and that what is in between lets Liftlock through to its API"
+const intermediaryHint = "see that the forge's url in the server's file is the forge's own, and that what is in between lets Liftlock " +
+	"through to its API"
 
 func intermediaryKind(status int) error {
 	switch status {

@@ -9,7 +9,8 @@ import (
 // behind it. The error shows no password.
 func ParseServerURL(text string) (*url.URL, error) {
 	base, err := url.Parse(text)
-	if err != nil || (base.Scheme != "https" && base.Scheme != "http") || base.Host == "" || base.User != nil || base.RawQuery != "" || base.Fragment != "" {
+	if err != nil || (base.Scheme != "https" && base.Scheme != "http") || base.Host == "" || base.User != nil || base.RawQuery != "" ||
+		base.Fragment != "" {
 		shown := "(unreadable)"
 		if base != nil {
 			shown = base.Redacted()

@@ -141,7 +141,8 @@ func (r *roundTripper) checkRedirect(req *http.Request, via []*http.Request) err
 	if first := via[0].Method; req.Method != first {
 		// 301, 302 and 303 make a GET of what was to change something; its answer would look
 		// like success.
-		return fmt.Errorf("the forge redirects a %s to a %s, which would change nothing: correct the forge's url or the repository's name in the server's file", first, req.Method)
+		return fmt.Errorf("the forge redirects a %s to a %s, which would change nothing: correct the forge's url or the repository's "+
+			"name in the server's file", first, req.Method)
 	}
 	if len(via) > maxRedirects {
 		return fmt.Errorf("more than %d redirects", maxRedirects)

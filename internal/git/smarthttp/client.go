@@ -104,7 +104,8 @@ func New(o Options) (*Client, error) {
 		transport.TLSClientConfig = &tls.Config{RootCAs: roots}
 	}
 	keep := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &Client{url: strings.TrimSuffix(o.URL, "/"), stalled: o.Stalled, http: &http.Client{Transport: transport, CheckRedirect: keep}}, nil
+	return &Client{url: strings.TrimSuffix(o.URL, "/"), stalled: o.Stalled, http: &http.Client{Transport: transport, CheckRedirect: keep}},
+		nil
 }
 
 // Close closes the connections that aren't in use.

@@ -63,7 +63,8 @@ func (c *Client) Refs(ctx context.Context, who Credentials, prefixes ...string) 
 		case id == "unborn":
 		case !ok || !isID(id) || !isRefName(name):
 			return nil, fmt.Errorf("%w: a line of refs is %q", ErrNotSpoken, clip(string(line)))
-		case slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) }): // a prefix is a wish, which a server needn't heed
+		// a prefix is a wish, which a server needn't heed
+		case slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) }):
 			refs[name] = id
 		}
 	}
@@ -122,7 +123,8 @@ func scanError(err error, limited *io.LimitedReader) error {
 		return fmt.Errorf("%w: %w", ErrNotSpoken, err)
 	case err == nil:
 		return io.ErrUnexpectedEOF
-	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, errStalled), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, errStalled), errors.Is(err, context.Canceled),
+		errors.Is(err, context.DeadlineExceeded):
 		return err
 	}
 	return errors.New(clip(err.Error())) // it may repeat what the server sent

@@ -38,7 +38,8 @@ func ParseKey(data []byte) (*Key, error) {
 	var locked *ssh.PassphraseMissingError
 	switch {
 	case errors.As(err, &locked):
-		return nil, errors.New("the key has a passphrase, which nobody could enter when the server starts; make one without: ssh-keygen -t ed25519 -N ''")
+		return nil, errors.New("the key has a passphrase, which nobody could enter when the server starts; make one without: ssh-keygen " +
+			"-t ed25519 -N ''")
 	case err != nil && strings.HasPrefix(strings.TrimSpace(string(data)), "ssh-"):
 		return nil, errors.New("it is a public key; the private one is in the file of the same name without .pub")
 	case err != nil:
@@ -51,7 +52,8 @@ func ParseKey(data []byte) (*Key, error) {
 	case ed25519.PrivateKey: // in PKCS#8
 		private = k
 	default:
-		return nil, errors.New("it isn't an ed25519 key, whose signatures are the only ones that come out the same every time; make one: ssh-keygen -t ed25519 -N ''")
+		return nil, errors.New("it isn't an ed25519 key, whose signatures are the only ones that come out the same every time; make one: " +
+			"ssh-keygen -t ed25519 -N ''")
 	}
 	signer, err := ssh.NewSignerFromKey(private)
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 )
 
 // chartMetadata are the files that Helm reads of a chart besides its folders.
-var chartMetadata = []string{"Chart.yaml", "Chart.lock", "values.yaml", "values.schema.json", "requirements.yaml", "requirements.lock", ".helmignore"}
+var chartMetadata = []string{"Chart.yaml", "Chart.lock", "values.yaml", "values.schema.json", "requirements.yaml", "requirements.lock",
+	".helmignore"}
 
 // chartFolders are read as a whole.
 var chartFolders = []string{"templates", "crds", "charts"}

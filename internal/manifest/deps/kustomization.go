@@ -139,7 +139,8 @@ func (w *walker) followPluginConfigs(dir, p string) {
 	if w.activeConfigs[k] {
 		return // plugins whose configurations are made by these plugins
 	}
-	inner := &walker{sharedState: w.sharedState, plain: w.plain, prefetched: w.prefetched, result: w.result, seen: map[nodeKey]bool{}, activeConfigs: w.activeConfigs}
+	inner := &walker{sharedState: w.sharedState, plain: w.plain, prefetched: w.prefetched, result: w.result, seen: map[nodeKey]bool{},
+		activeConfigs: w.activeConfigs}
 	if inner.activeConfigs == nil {
 		inner.activeConfigs = map[nodeKey]bool{}
 	}

@@ -248,7 +248,8 @@ func (r *referenceCollector) addCharts(doc *yaml.Node) {
 	})
 	r.eachMapping(doc, "helmChartInflationGenerator", func(n *yaml.Node) {
 		r.addPathField(n, "values", refFile)
-		r.addChart(r.stringField(n, "chartHome", home), r.stringField(n, "chartName", ""), r.stringField(n, "chartVersion", ""), r.stringField(n, "chartRepoUrl", ""))
+		r.addChart(r.stringField(n, "chartHome", home), r.stringField(n, "chartName", ""), r.stringField(n, "chartVersion", ""),
+			r.stringField(n, "chartRepoUrl", ""))
 	})
 }
 
@@ -270,7 +271,8 @@ func (r *referenceCollector) addChart(home, name, version, repo string) {
 
 // remotePattern is what kustomize fetches instead of reading: URLs, git@host:…,
 // host/org/repo of the known hosts, and anything with a ?ref=.
-var remotePattern = regexp.MustCompile(`(?i)^[a-z][a-z0-9+.-]*::|^[a-z][a-z0-9+.-]*://|^[^/@]+@[^/:]+[:/]|^(www\.)?(github\.com|gitlab\.com|bitbucket\.org)[/:]|[?&](ref|version|submodules|timeout)=|^gh:`)
+var remotePattern = regexp.MustCompile(
+	`(?i)^[a-z][a-z0-9+.-]*::|^[a-z][a-z0-9+.-]*://|^[^/@]+@[^/:]+[:/]|^(www\.)?(github\.com|gitlab\.com|bitbucket\.org)[/:]|[?&](ref|version|submodules|timeout)=|^gh:`)
 
 // isRemote says that a reference leaves the repository.
 func isRemote(path string) bool {

@@ -286,7 +286,8 @@ func (t *treeView) read(found location, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("reading %s: %w", found.path, err)
 	}
 	if info.Size() > limit {
-		return nil, fmt.Errorf("reading %s: %w: its %d bytes are more than the %d that are read", found.path, errTooLarge, info.Size(), limit)
+		return nil, fmt.Errorf("reading %s: %w: its %d bytes are more than the %d that are read", found.path, errTooLarge,
+			info.Size(), limit)
 	}
 	data, err := fs.ReadFile(t.tree, found.path)
 	if err != nil {

@@ -30,7 +30,8 @@ func (c *Changes) Affected(after *Manifests) []ObjectRef {
 		}
 	}
 	for i := range c.Objects {
-		o := Object{APIVersion: c.Objects[i].APIVersion, Kind: c.Objects[i].Kind, Namespace: c.Objects[i].Namespace, Name: c.Objects[i].Name}
+		o := Object{APIVersion: c.Objects[i].APIVersion, Kind: c.Objects[i].Kind, Namespace: c.Objects[i].Namespace,
+			Name: c.Objects[i].Name}
 		add(o.toRef())
 	}
 	for i := 0; after != nil && i < len(out); i++ {
@@ -38,7 +39,8 @@ func (c *Changes) Affected(after *Manifests) []ObjectRef {
 		quoted := []byte(`"` + used.Name + `"`) // names have nothing to escape; one that has is used by none
 		for k := range after.Objects {
 			o := &after.Objects[k]
-			if r := o.toRef(); o.Namespace == used.Namespace && !known[r] && bytes.Contains(o.JSON, quoted) && usesObject(fieldsOf(o), used) {
+			if r := o.toRef(); o.Namespace == used.Namespace && !known[r] && bytes.Contains(o.JSON, quoted) &&
+				usesObject(fieldsOf(o), used) {
 				add(r)
 			}
 		}

@@ -290,7 +290,8 @@ func (r *rendering) addLocalDependencies(dir string, c *chart.Chart) error {
 		if ok, err := satisfiesConstraint(sub.Metadata.Version, d.Version); err != nil {
 			return fmt.Errorf("the chart's dependency %s: %w", d.Name, err)
 		} else if !ok {
-			return fmt.Errorf("the chart's dependency %s: %s has version %s, and %s is asked for", d.Name, at, sub.Metadata.Version, d.Version)
+			return fmt.Errorf("the chart's dependency %s: %s has version %s, and %s is asked for", d.Name, at,
+				sub.Metadata.Version, d.Version)
 		}
 		all = slices.DeleteFunc(all, func(old *chart.Chart) bool { return old.Name() == sub.Name() })
 		all = append(all, sub)

@@ -153,7 +153,8 @@ func vendoredCharts(tree fs.FS, dir string, dependencies []*chart.Dependency) ([
 		for _, e := range entries {
 			file := path.Join(dir, e.Name())
 			version, is := strings.CutPrefix(strings.TrimSuffix(e.Name(), ".tgz"), d.Name+"-")
-			if _, err := semver.StrictNewVersion(strings.TrimPrefix(version, "v")); is && err == nil && strings.HasSuffix(e.Name(), ".tgz") {
+			if _, err := semver.StrictNewVersion(strings.TrimPrefix(version, "v")); is && err == nil &&
+				strings.HasSuffix(e.Name(), ".tgz") {
 				out = append(out, vendoredChart{file, d.Name, version})
 			}
 			if e.IsDir() && e.Name() == d.Name {
@@ -174,7 +175,8 @@ func (c *chartDependencies) check(dir string, carriesLock bool) error {
 		if c.isWanted(v) {
 			continue
 		}
-		return fmt.Errorf("%s lies there, and is what is rendered: %s asks for %s; carry the archives too, with files: {include: [charts/*.tgz]} and whenAbsent: add, or take them out of Git",
+		return fmt.Errorf("%s lies there, and is what is rendered: %s asks for %s; carry the archives too, with files: {include: "+
+			"[charts/*.tgz]} and whenAbsent: add, or take them out of Git",
 			v.file, path.Join(dir, chartFile), strings.Join(c.versionsOf(v.name), " and "))
 	}
 	if c.lock == nil || c.lockFits() {
@@ -182,10 +184,13 @@ func (c *chartDependencies) check(dir string, carriesLock bool) error {
 	}
 	lock := path.Join(dir, c.lockFile)
 	if carriesLock {
-		return fmt.Errorf("%s, as it is carried, doesn't fit the dependencies in %s, so Argo CD couldn't build the chart (helm: the lock file is out of sync): "+
-			"dependencies must be the same in both environments but for what is carried, and the lock that of `helm dependency update`", lock, path.Join(dir, chartFile))
+		return fmt.Errorf("%s, as it is carried, doesn't fit the dependencies in %s, so Argo CD couldn't build the chart (helm: the lock "+
+			"file is out of sync): "+
+			"dependencies must be the same in both environments but for what is carried, and the lock that of `helm dependency update`",
+			lock, path.Join(dir, chartFile))
 	}
-	return fmt.Errorf("%s wouldn't fit the dependencies in %s any more, so Argo CD couldn't build the chart (helm: the lock file is out of sync): carry it too, with files: {include: [%s]}; where it is carried, the release has an old one",
+	return fmt.Errorf("%s wouldn't fit the dependencies in %s any more, so Argo CD couldn't build the chart (helm: the lock file is out "+
+		"of sync): carry it too, with files: {include: [%s]}; where it is carried, the release has an old one",
 		lock, path.Join(dir, chartFile), c.lockFile)
 }
 
@@ -218,7 +223,8 @@ func (c *chartDependencies) versionsOf(name string) []string {
 // alias, its address is the lock's: that is hashed, and only whoever made the lock knows it.
 func (c *chartDependencies) lockFits() bool {
 	wanted := slices.Clone(c.meta.Dependencies)
-	if c.meta.APIVersion == chart.APIVersionV1 && hashDependencies(map[string][]*chart.Dependency{"dependencies": wanted}) == c.lock.Digest {
+	if c.meta.APIVersion == chart.APIVersionV1 && hashDependencies(
+		map[string][]*chart.Dependency{"dependencies": wanted}) == c.lock.Digest {
 		return true
 	}
 	for i, d := range wanted {

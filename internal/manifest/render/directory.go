@@ -75,7 +75,8 @@ func (d *directoryWalk) walk(below string) error {
 			}
 			continue
 		}
-		if !manifestNamePattern.MatchString(e.Name()) || d.exclude != nil && d.exclude.Match(rel) || d.include != nil && !d.include.Match(rel) {
+		if !manifestNamePattern.MatchString(e.Name()) || d.exclude != nil && d.exclude.Match(rel) || d.include != nil &&
+			!d.include.Match(rel) {
 			continue
 		}
 		found, err := d.files.find(path.Join(d.dir, rel))
@@ -111,7 +112,8 @@ func (r *rendering) addManifestFile(name string) error {
 	if err == nil || errors.Is(err, ErrLimit) {
 		return err
 	}
-	looksLikeManifest := bytes.Contains(data, []byte("apiVersion:")) && bytes.Contains(data, []byte("kind:")) && bytes.Contains(data, []byte("metadata:"))
+	looksLikeManifest := bytes.Contains(data, []byte("apiVersion:")) && bytes.Contains(data, []byte("kind:")) && bytes.Contains(data,
+		[]byte("metadata:"))
 	if looksLikeManifest || len(r.out.objects) > len(before.objects) {
 		return err
 	}

@@ -49,7 +49,8 @@ func describeChange(c *Change) string { return c.Kind + " " + c.Name + " " + str
 
 func findChange(in *Changes, c *Change) *Change {
 	at := slices.IndexFunc(in.Objects, func(o Change) bool {
-		return o.Kind == c.Kind && o.Name == c.Name && o.Op == c.Op && (o.Namespace == c.Namespace || o.Namespace == "" || c.Namespace == "")
+		return o.Kind == c.Kind && o.Name == c.Name && o.Op == c.Op && (o.Namespace == c.Namespace || o.Namespace == "" ||
+			c.Namespace == "")
 	})
 	if at < 0 {
 		return nil

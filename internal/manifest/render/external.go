@@ -132,7 +132,8 @@ func (eo *externalOpener) explain(out *Outcome) {
 	}
 	for _, e := range u.Externals {
 		if found, known := eo.opened[e]; known && found.err != nil {
-			out.Err = &Unrenderable{Source: u.Source, Reason: u.Reason + ": " + clipError(found.err).Error(), Remote: u.Remote, Externals: u.Externals}
+			out.Err = &Unrenderable{Source: u.Source, Reason: u.Reason + ": " + clipError(found.err).Error(), Remote: u.Remote,
+				Externals: u.Externals}
 			return
 		}
 	}

@@ -51,7 +51,8 @@ func (r *rendering) renderHelm(dir string, o *helmOptions, env buildEnv) error {
 }
 
 func (r *rendering) releaseOptions(o *helmOptions) chartutil.ReleaseOptions {
-	return chartutil.ReleaseOptions{Name: cmp.Or(o.ReleaseName, r.in.Application), Namespace: cmp.Or(o.Namespace, r.in.Namespace), Revision: 1, IsInstall: true}
+	return chartutil.ReleaseOptions{Name: cmp.Or(o.ReleaseName, r.in.Application), Namespace: cmp.Or(o.Namespace, r.in.Namespace),
+		Revision: 1, IsInstall: true}
 }
 
 // clusterCapabilities are the cluster's version and APIs, as far as they are known.
@@ -83,7 +84,8 @@ func (r *rendering) renderTemplates(c *chart.Chart, top chartutil.Values, o *hel
 		r.out.addNote("templates ask for random values or the time; stand-ins take their place here")
 	}
 	if e.usesCapabilities && r.in.KubeVersion == "" && o.KubeVersion == "" {
-		r.out.addNote("templates ask what the cluster is able to do; Kubernetes " + DefaultKubeVersion + " without further APIs was assumed")
+		r.out.addNote("templates ask what the cluster is able to do; Kubernetes " + DefaultKubeVersion +
+			" without further APIs was assumed")
 	}
 	if e.usesLookup {
 		r.out.addNote("templates look objects up in the cluster; nothing is found here, as in Argo CD")

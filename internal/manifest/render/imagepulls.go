@@ -17,7 +17,8 @@ func (c *Changes) MayExplainPull(image string) bool {
 	}
 	return slices.ContainsFunc(c.Objects, func(o Change) bool {
 		return o.Kind == "Secret" || o.Kind == "ServiceAccount" || o.MoreFields > 0 || slices.ContainsFunc(o.Fields, func(f Field) bool {
-			return f.Hidden || slices.ContainsFunc(pullFields, func(part string) bool { return strings.Contains(f.Path, part) }) || bringsImage(f.New, image)
+			return f.Hidden || slices.ContainsFunc(pullFields, func(part string) bool { return strings.Contains(f.Path, part) }) ||
+				bringsImage(f.New, image)
 		})
 	})
 }

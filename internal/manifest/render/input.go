@@ -11,10 +11,12 @@ import (
 
 // Input is what one target asks for. It marshals to JSON and back.
 type Input struct {
-	Application string   `json:"application"`           // the Application's name: Helm's release name unless a source says otherwise
-	Namespace   string   `json:"namespace,omitempty"`   // the destination's namespace
-	Revision    string   `json:"revision,omitempty"`    // the commit, for $ARGOCD_APP_REVISION; a rendering that uses it changes with every commit
-	KubeVersion string   `json:"kubeVersion,omitempty"` // the cluster's, e.g. 1.31.2; empty: DefaultKubeVersion, and a note where it matters
+	Application string `json:"application"`         // the Application's name: Helm's release name unless a source says otherwise
+	Namespace   string `json:"namespace,omitempty"` // the destination's namespace
+	// the commit, for $ARGOCD_APP_REVISION; a rendering that uses it changes with every commit
+	Revision string `json:"revision,omitempty"`
+	// the cluster's, e.g. 1.31.2; empty: DefaultKubeVersion, and a note where it matters
+	KubeVersion string   `json:"kubeVersion,omitempty"`
 	APIVersions []string `json:"apiVersions,omitempty"` // the cluster's, as group/version or group/version/Kind, besides Kubernetes' own
 	Sources     []Source `json:"sources"`
 	// ValueFilesAs says what an entry of helm.valueFiles is: "names" of files, "globs" (and each

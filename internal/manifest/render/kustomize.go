@@ -92,7 +92,8 @@ func (k *kustomizeFS) build(dir string) ([]byte, error) {
 		return nil, k.fatalErr
 	}
 	if err != nil {
-		return nil, &clippedError{text: "kustomize: " + strings.ReplaceAll(strings.ReplaceAll(err.Error(), mountPoint+"/", ""), mountPoint, "."), err: err}
+		return nil, &clippedError{text: "kustomize: " + strings.ReplaceAll(strings.ReplaceAll(err.Error(), mountPoint+"/", ""), mountPoint,
+			"."), err: err}
 	}
 	out, err := m.AsYaml()
 	if err != nil {

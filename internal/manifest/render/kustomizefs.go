@@ -95,7 +95,8 @@ func (k *kustomizeFS) ReadFile(name string) ([]byte, error) {
 	}
 	if isKustomization(path.Base(found.path)) {
 		if k.kustomizationCount++; k.kustomizationCount > maxKustomizations {
-			return nil, k.recordFatal(fmt.Errorf("%w: more than %d kustomizations; do they include one another over and over?", ErrLimit, maxKustomizations))
+			return nil, k.recordFatal(fmt.Errorf("%w: more than %d kustomizations; do they include one another over and over?", ErrLimit,
+				maxKustomizations))
 		}
 		if data, err = k.mountRemoteBases(tree, found.path, data); err != nil {
 			return nil, k.recordFatal(err)

@@ -182,7 +182,8 @@ func isMapping(text []byte) bool {
 
 // pluginPathKeys are the keys under which the built-in plugins name files, in
 // lower case: they are read without regard to it.
-var pluginPathKeys = map[string]bool{"path": true, "paths": true, "files": true, "file": true, "env": true, "envs": true, "targetfilepath": true}
+var pluginPathKeys = map[string]bool{"path": true, "paths": true, "files": true, "file": true, "env": true, "envs": true,
+	"targetfilepath": true}
 
 // checkPluginConfig refuses a plugin's configuration that names a web address
 // where a built-in plugin reads a file. Other plugins never run.

@@ -56,7 +56,8 @@ func (o *Object) toIdentity() identity {
 }
 
 func (id identity) compare(b identity) int {
-	return cmp.Or(cmp.Compare(id.group, b.group), cmp.Compare(id.kind, b.kind), cmp.Compare(id.namespace, b.namespace), cmp.Compare(id.name, b.name))
+	return cmp.Or(cmp.Compare(id.group, b.group), cmp.Compare(id.kind, b.kind), cmp.Compare(id.namespace, b.namespace),
+		cmp.Compare(id.name, b.name))
 }
 
 // objectCollector gathers a target's objects.
@@ -133,7 +134,8 @@ func (oc *objectCollector) addItems(list []any) error {
 func (oc *objectCollector) addObject(fields map[string]any) error {
 	metadata, _ := fields["metadata"].(map[string]any)
 	text := func(m map[string]any, key string) string { s, _ := m[key].(string); return s }
-	o := Object{APIVersion: text(fields, "apiVersion"), Kind: text(fields, "kind"), Namespace: text(metadata, "namespace"), Name: text(metadata, "name")}
+	o := Object{APIVersion: text(fields, "apiVersion"), Kind: text(fields, "kind"), Namespace: text(metadata, "namespace"),
+		Name: text(metadata, "name")}
 	if o.Name == "" { // a hook may have a generateName only
 		o.Name = text(metadata, "generateName")
 	}

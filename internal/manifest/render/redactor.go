@@ -28,7 +28,8 @@ type redactor struct {
 var (
 	harmlessKeys   = []string{"image", "replicas", "minReplicas", "maxReplicas", "name", "namespace", "kind", "apiVersion"}
 	harmlessGroups = []string{"", "apps", "batch", "autoscaling", "networking.k8s.io", "policy", "rbac.authorization.k8s.io"}
-	freeKeys       = []string{"annotations", "labels", "matchLabels", "selector", "nodeSelector", "data", "binaryData", "stringData", "volumeAttributes", "options"}
+	freeKeys       = []string{"annotations", "labels", "matchLabels", "selector", "nodeSelector", "data", "binaryData", "stringData",
+		"volumeAttributes", "options"}
 )
 
 // isKnown says that an object's kind is Kubernetes' own, or Argo's Rollout, which is like them.
@@ -61,7 +62,8 @@ func (r redactor) itemKey(lists ...[]any) string {
 var secretKinds = []string{"Secret", "SealedSecret", "SopsSecret"}
 
 // secretNamePattern matches names whose values had better not be shown.
-var secretNamePattern = regexp.MustCompile(`(?i)passw(or)?d|passphrase|secret|token|credential|api[-_.]?key|private[-_.]?key|access[-_.]?key`)
+var secretNamePattern = regexp.MustCompile(
+	`(?i)passw(or)?d|passphrase|secret|token|credential|api[-_.]?key|private[-_.]?key|access[-_.]?key`)
 
 func newRedactor(o *Object, namesOnly bool) redactor {
 	return redactor{kind: o.Kind, namesOnly: namesOnly, free: namesOnly && !o.toIdentity().isKnown()}
@@ -77,7 +79,8 @@ func (r redactor) enterKey(parent map[string]any, key string) redactor {
 	switch {
 	case r.hidden:
 	case slices.Contains(secretKinds, r.kind):
-		out.hidden = key == "data" || key == "stringData" || key == "encryptedData" || key == "kubectl.kubernetes.io/last-applied-configuration"
+		out.hidden = key == "data" || key == "stringData" || key == "encryptedData" ||
+			key == "kubectl.kubernetes.io/last-applied-configuration"
 	case r.inConfigData:
 		out.hidden = secretNamePattern.MatchString(key)
 	case key == "value":

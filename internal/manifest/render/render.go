@@ -238,7 +238,8 @@ const (
 // detectLayout is what the options ask for, else what lies in the folder. There the
 // last name in order that tells something decides, as in Argo CD's walk.
 func (r *rendering) detectLayout(dir string, o sourceOptions) (sourceLayout, error) {
-	requested := map[sourceLayout]bool{layoutDirectory: o.Directory != nil, layoutKustomize: o.Kustomize != nil, layoutHelm: o.Helm != nil, layoutPlugin: o.Plugin != nil}
+	requested := map[sourceLayout]bool{layoutDirectory: o.Directory != nil, layoutKustomize: o.Kustomize != nil, layoutHelm: o.Helm != nil,
+		layoutPlugin: o.Plugin != nil}
 	maps.DeleteFunc(requested, func(_ sourceLayout, is bool) bool { return !is })
 	if len(requested) > 1 {
 		return 0, errors.New("the source's options are of more than one kind of kustomize, helm, directory and plugin")

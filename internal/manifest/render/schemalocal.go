@@ -108,5 +108,6 @@ func (s *schemaScan) walk(v any, depth int) error {
 // github.com/santhosh-tekuri/jsonschema).
 func isKnownDialect(address string) bool {
 	scheme, path, _ := strings.Cut(strings.TrimSuffix(address, "#"), "://json-schema.org/")
-	return (scheme == "http" || scheme == "https") && slices.Contains([]string{"schema", "draft-04/schema", "draft-06/schema", "draft-07/schema", "draft/2019-09/schema", "draft/2020-12/schema"}, path)
+	return (scheme == "http" || scheme == "https") && slices.Contains([]string{"schema", "draft-04/schema", "draft-06/schema",
+		"draft-07/schema", "draft/2019-09/schema", "draft/2020-12/schema"}, path)
 }

@@ -120,9 +120,11 @@ func boundedFuncs(sprigs template.FuncMap) template.FuncMap {
 		return func(args []any) error { return checkArguments(name, args[len(args)-1].([]any)) }
 	}
 	indent := func(args []any) error {
-		return errors.Join(checkTextSize("indent", args[0].(int), 1), checkTextSize("indent", strings.Count(args[1].(string), "\n")+1, args[0].(int)))
+		return errors.Join(checkTextSize("indent", args[0].(int), 1), checkTextSize("indent", strings.Count(args[1].(string), "\n")+1,
+			args[0].(int)))
 	}
-	f := template.FuncMap{"print": boundFunc(fmt.Sprint, texts("print")), "println": boundFunc(fmt.Sprintln, texts("println")), "printf": boundFunc(fmt.Sprintf, texts("printf"))}
+	f := template.FuncMap{"print": boundFunc(fmt.Sprint, texts("print")), "println": boundFunc(fmt.Sprintln, texts("println")),
+		"printf": boundFunc(fmt.Sprintf, texts("printf"))}
 	for name, check := range map[string]func(args []any) error{
 		"cat": texts("cat"), "concat": texts("concat"), "indent": indent, "nindent": indent,
 		"join":   func(args []any) error { return checkArguments("join", args) },
@@ -163,16 +165,17 @@ func boundFunc(fn any, check func(args []any) error) any {
 	if t.IsVariadic() {
 		call = f.CallSlice
 	}
-	return reflect.MakeFunc(reflect.FuncOf(in, []reflect.Type{t.Out(0), failure}, t.IsVariadic()), func(args []reflect.Value) []reflect.Value {
-		given := make([]any, len(args))
-		for i, a := range args {
-			given[i] = a.Interface()
-		}
-		if err := check(given); err != nil {
-			return []reflect.Value{reflect.Zero(t.Out(0)), reflect.ValueOf(err)}
-		}
-		return append(call(args), reflect.Zero(failure))
-	}).Interface()
+	return reflect.MakeFunc(reflect.FuncOf(in, []reflect.Type{t.Out(0), failure}, t.IsVariadic()),
+		func(args []reflect.Value) []reflect.Value {
+			given := make([]any, len(args))
+			for i, a := range args {
+				given[i] = a.Interface()
+			}
+			if err := check(given); err != nil {
+				return []reflect.Value{reflect.Zero(t.Out(0)), reflect.ValueOf(err)}
+			}
+			return append(call(args), reflect.Zero(failure))
+		}).Interface()
 }
 
 // checkArguments refuses arguments that together are too long, so that doubling a text

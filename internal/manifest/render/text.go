@@ -42,7 +42,8 @@ func (c *Changes) Text(limit TextLimit) string {
 		all := c.Objects[i].diffLines()
 		shown := all
 		if limit.ObjectLines > 0 && len(all) > limit.ObjectLines {
-			shown = append(all[:limit.ObjectLines:limit.ObjectLines], fmt.Sprintf("  … and %s", wording.Count(len(all)-limit.ObjectLines, "more line")))
+			shown = append(all[:limit.ObjectLines:limit.ObjectLines],
+				fmt.Sprintf("  … and %s", wording.Count(len(all)-limit.ObjectLines, "more line")))
 		}
 		wrote := 0
 		for _, l := range shown {

@@ -166,7 +166,8 @@ func newLocation(p string, info fs.FileInfo, err error) (location, error) {
 	case info.IsDir():
 		return location{path: p, kind: kindFolder}, nil
 	case !info.Mode().IsRegular():
-		return location{}, newUnrenderable(fmt.Sprintf("%s is a submodule or another special file, whose content is not in this repository", p))
+		return location{}, newUnrenderable(fmt.Sprintf("%s is a submodule or another special file, whose content is not in this repository",
+			p))
 	}
 	return location{path: p, kind: kindFile}, nil
 }

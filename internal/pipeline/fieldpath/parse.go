@@ -45,7 +45,8 @@ func checkCanonicalLength(p Path, given string) error {
 		return nil
 	}
 	if n := len(Pattern{p}.String()); n > maxLength {
-		return fmt.Errorf("the path %.40q… is longer than %d bytes when it is written with its quotes and escapes (%d)", given, maxLength, n)
+		return fmt.Errorf("the path %.40q… is longer than %d bytes when it is written with its quotes and escapes (%d)", given,
+			maxLength, n)
 	}
 	return nil
 }
@@ -128,7 +129,8 @@ func parseDottedKey(s string, assignment bool) (Segment, int, error) {
 	case key == "*" && !literal:
 		return Segment{Kind: Any}, n, nil
 	case strings.Contains(key, "*") && !literal:
-		return Segment{}, 0, fmt.Errorf("%q: a * stands for a whole key; write %s for the character", key, strings.ReplaceAll(key, "*", `\*`))
+		return Segment{}, 0, fmt.Errorf("%q: a * stands for a whole key; write %s for the character", key,
+			strings.ReplaceAll(key, "*", `\*`))
 	}
 	return Segment{Kind: Key, Key: key}, n, nil
 }

@@ -44,7 +44,8 @@ type Condition struct {
 
 // Equal says that two segments are the same.
 func (s Segment) Equal(o Segment) bool {
-	return s.Kind == o.Kind && s.Key == o.Key && s.Index == o.Index && s.Value == o.Value && slices.Equal(s.KeyPath, o.KeyPath) && slices.EqualFunc(s.And, o.And, Condition.equal)
+	return s.Kind == o.Kind && s.Key == o.Key && s.Index == o.Index && s.Value == o.Value && slices.Equal(s.KeyPath, o.KeyPath) &&
+		slices.EqualFunc(s.And, o.And, Condition.equal)
 }
 
 func (c Condition) equal(o Condition) bool {

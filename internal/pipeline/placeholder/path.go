@@ -23,7 +23,8 @@ func ParsePattern(text string) (fieldpath.Pattern, error) {
 	for _, s := range p.Segments() {
 		for _, c := range append(s.Conditions(), fieldpath.Condition{KeyPath: s.KeyPath}) {
 			if strings.Contains(strings.Join(c.KeyPath, "."), begin) {
-				return fieldpath.Pattern{}, fmt.Errorf("path %q: a placeholder stands for a key or a value, not for the key of a condition", text)
+				return fieldpath.Pattern{}, fmt.Errorf("path %q: a placeholder stands for a key or a value, not for the key of a condition",
+					text)
 			}
 		}
 	}

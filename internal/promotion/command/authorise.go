@@ -130,7 +130,8 @@ func Authorise(c Command, who Person, needApprover bool) error {
 		return permissionError(c, who, "write to", permission)
 	}
 	if need == NeedApprover && needApprover && !approver && !(c.Verb == Unhold && who.Holds) {
-		return fmt.Errorf("%s may not give /liftlock %s here: the environment has an approvals gate, so it takes somebody whose approval counts there", who.Login, c.Verb)
+		return fmt.Errorf("%s may not give /liftlock %s here: the environment has an approvals gate, so it takes somebody whose approval "+
+			"counts there", who.Login, c.Verb)
 	}
 	return nil
 }
@@ -145,5 +146,6 @@ func permissionError(c Command, who Person, what string, has Permission) error {
 	if who.Role != "" {
 		return fmt.Errorf("%s may not give /liftlock %s: it takes the role %s, and this is %s", who.Login, c.Verb, RoleOperator, who.Role)
 	}
-	return fmt.Errorf("%s may not give /liftlock %s: it takes the permission to %s the repository (the forge says: %s)", who.Login, c.Verb, what, has)
+	return fmt.Errorf("%s may not give /liftlock %s: it takes the permission to %s the repository (the forge says: %s)", who.Login,
+		c.Verb, what, has)
 }

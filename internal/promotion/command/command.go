@@ -84,11 +84,13 @@ func (c Command) Check() error {
 	case c.Gate != "" && c.Verb != Skip:
 		return fmt.Errorf("/liftlock %s takes no gate", c.Verb)
 	case c.Verb == Skip && !gateName.MatchString(c.Gate):
-		return fmt.Errorf("/liftlock skip takes a gate's name, as in /liftlock skip soak the fix can't wait; %q is none", truncateWord(c.Gate))
+		return fmt.Errorf("/liftlock skip takes a gate's name, as in /liftlock skip soak the fix can't wait; %q is none",
+			truncateWord(c.Gate))
 	case c.Scope != "" && c.Verb != Hold && c.Verb != Unhold:
 		return fmt.Errorf("/liftlock %s takes no scope", c.Verb)
 	case c.Scope != "" && !slices.Contains(scopes, c.Scope):
-		return fmt.Errorf("/liftlock %s can't have the scope %q; it is one of %s", c.Verb, truncateWord(c.Scope), strings.Join(scopes, ", "))
+		return fmt.Errorf("/liftlock %s can't have the scope %q; it is one of %s", c.Verb, truncateWord(c.Scope),
+			strings.Join(scopes, ", "))
 	case c.Reverts && c.Verb != Hold:
 		return fmt.Errorf("/liftlock %s takes no reverts", c.Verb)
 	case (c.For != 0 || !c.Until.IsZero()) && c.Verb != Hold:
@@ -104,7 +106,8 @@ func (c Command) Check() error {
 	case c.Reason != oneLine(c.Reason):
 		return errors.New("a reason is one line of visible characters")
 	case c.Verb == Skip && utf8.RuneCountInString(c.Reason) < minSkipReason:
-		return fmt.Errorf("/liftlock skip takes a reason of at least %d characters behind the gate's name, for those who ask why later", minSkipReason)
+		return fmt.Errorf("/liftlock skip takes a reason of at least %d characters behind the gate's name, for those who ask why later",
+			minSkipReason)
 	}
 	return nil
 }

@@ -27,7 +27,8 @@ func ParseArgs(words []string) (Command, error) {
 		}
 	case Why, Promote:
 		if len(rest) > 1 {
-			err = fmt.Errorf("/liftlock %s takes at most an environment; %q was not understood", c.Verb, truncateWord(strings.Join(rest[1:], " ")))
+			err = fmt.Errorf("/liftlock %s takes at most an environment; %q was not understood", c.Verb,
+				truncateWord(strings.Join(rest[1:], " ")))
 		} else if len(rest) == 1 {
 			c.Environment = rest[0]
 		}
@@ -124,7 +125,8 @@ func parseHoldEnd(s string) (time.Time, error) {
 			return t.UTC().Truncate(time.Second), nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("hold until %s: that is no date; write 2027-01-03 (when it begins in UTC) or 2027-01-03T08:00+01:00", truncateWord(s))
+	return time.Time{}, fmt.Errorf("hold until %s: that is no date; write 2027-01-03 (when it begins in UTC) or 2027-01-03T08:00+01:00",
+		truncateWord(s))
 }
 
 func unknownVerb(verb string) error {

@@ -76,11 +76,13 @@ func (p *parser) takeParagraph(paragraph string) {
 		return
 	}
 	if p.isLong {
-		p.cmds, p.errs, p.over = nil, []error{fmt.Errorf("the comment is too long for commands; put them into one of their own, of at most %d bytes", maxComment)}, true
+		p.cmds, p.errs, p.over = nil, []error{fmt.Errorf("the comment is too long for commands; put them into one of their own, of at "+
+			"most %d bytes", maxComment)}, true
 		return
 	}
 	if p.read += len(paragraph); p.read > maxParagraphs {
-		p.errs = append(p.errs, fmt.Errorf("a command stands in a paragraph of at most %d bytes, and so do all of a comment together; put a blank line before it, or it into a comment of its own", maxParagraphs))
+		p.errs = append(p.errs, fmt.Errorf("a command stands in a paragraph of at most %d bytes, and so do all of a comment together; "+
+			"put a blank line before it, or it into a comment of its own", maxParagraphs))
 		p.over = true
 		return
 	}

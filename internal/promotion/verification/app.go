@@ -205,7 +205,8 @@ func findInconclusive(list []Resource) string {
 // MayBeInconclusive says that an analysis without a result may be why the Application isn't
 // well, and that only its resource tree would say so.
 func (a *App) MayBeInconclusive() bool {
-	return a.inconclusiveAnalysis() == "" && (a.Health == suspended || a.Health == unknown || inProgress(a) && strings.Contains(a.Operation.Message, waitingForHealth))
+	return a.inconclusiveAnalysis() == "" && (a.Health == suspended || a.Health == unknown || inProgress(a) &&
+		strings.Contains(a.Operation.Message, waitingForHealth))
 }
 
 // WithInconclusive is the Application with the analysis without a result that its unhealthy
@@ -321,9 +322,11 @@ func (r Resource) isAbsent() bool {
 func (a *App) missingHealthChecks() string {
 	switch {
 	case a.HealthInTree && !a.UncheckedKnown:
-		return "this Argo CD keeps the health of resources outside the Application, so which have no health check is not known; give Liftlock its API (argocd[].api in the server's file), or set controller.resource.health.persist in argocd-cmd-params-cm"
+		return "this Argo CD keeps the health of resources outside the Application, so which have no health check is not known; give " +
+			"Liftlock its API (argocd[].api in the server's file), or set controller.resource.health.persist in argocd-cmd-params-cm"
 	case a.Unchecked.Total > 0:
-		return fmt.Sprintf("Argo CD has no health check for %s (%s); add one to argocd-cm", wording.Count(a.Unchecked.Total, "resource"), strings.Join(a.Unchecked.Kinds, ", "))
+		return fmt.Sprintf("Argo CD has no health check for %s (%s); add one to argocd-cm", wording.Count(a.Unchecked.Total, "resource"),
+			strings.Join(a.Unchecked.Kinds, ", "))
 	}
 	return ""
 }

@@ -72,7 +72,8 @@ func (d *Drift) Describe() string {
 // IsOverwritten says that the sync of a newer commit, which needs nobody, overwrites what was
 // changed. Whether it also removes what Git doesn't have is another question.
 func (d *Drift) IsOverwritten() bool {
-	onlyExtra := d.Total > 0 && len(d.Resources) == d.Total && !slices.ContainsFunc(d.Resources, func(r Difference) bool { return r.How != IsExtra })
+	onlyExtra := d.Total > 0 && len(d.Resources) == d.Total && !slices.ContainsFunc(d.Resources,
+		func(r Difference) bool { return r.How != IsExtra })
 	return d.AutoSync && !onlyExtra
 }
 

@@ -48,9 +48,11 @@ func (j *judgement) isHealthFresh() bool {
 
 func (j *judgement) refreshingVerdict() Verdict {
 	until := j.mem.TimeoutFrom.Add(j.Timeout)
-	v := Verdict{State: Refreshing, Reason: "synced; waiting for Argo CD to compare again, because its health may be about an older state", Next: until}
+	v := Verdict{State: Refreshing, Reason: "synced; waiting for Argo CD to compare again, because its health may be about an older state",
+		Next: until}
 	if !j.now.Before(until) {
-		v = Verdict{State: Unclear, Reason: fmt.Sprintf("synced, but Argo CD has not compared again within %s, so its health may be about an older state", formatDuration(j.Timeout))}
+		v = Verdict{State: Unclear, Reason: fmt.Sprintf("synced, but Argo CD has not compared again within %s, so its health may be "+
+			"about an older state", formatDuration(j.Timeout))}
 	}
 	if !j.mem.DoneReconciled.IsZero() {
 		j.requestRefresh(&v)
@@ -111,7 +113,8 @@ func (j *judgement) healthyVerdict(done bool, notDone string) Verdict {
 	case j.now.Before(until):
 		return Verdict{State: Soaking, Reason: fmt.Sprintf("healthy, but not yet for %s", formatDuration(j.HealthyFor)), Next: until}
 	case j.RequireHealthChecks && j.app.UncheckedError != "":
-		return Verdict{State: Unclear, Reason: "healthy, but which resources have no health check can't be told: " + clipMessage(j.app.UncheckedError)}
+		return Verdict{State: Unclear, Reason: "healthy, but which resources have no health check can't be told: " +
+			clipMessage(j.app.UncheckedError)}
 	case j.RequireHealthChecks:
 		if why := j.app.missingHealthChecks(); why != "" {
 			return Verdict{State: Failed, Reason: "healthy, but " + why + " (verify.ignoreMissingHealth: false)"}
@@ -147,7 +150,8 @@ func (j *judgement) suspendedVerdict() Verdict {
 		}
 		return j.keepVerified(v)
 	}
-	return Verdict{State: Failed, Reason: fmt.Sprintf("suspended for longer than %s%s", formatDuration(j.SuspendedFor), messageSuffix(j.healthDetail()))}
+	return Verdict{State: Failed, Reason: fmt.Sprintf("suspended for longer than %s%s", formatDuration(j.SuspendedFor),
+		messageSuffix(j.healthDetail()))}
 }
 
 // unhealthyVerdict answers for Progressing, Degraded and Missing: the target is degraded
@@ -176,9 +180,11 @@ func (j *judgement) unhealthyVerdict() Verdict {
 		m.NotReadySince = j.now
 	}
 	if m.EverHealthy {
-		limit(m.NotReadySince.Add(j.Timeout), fmt.Sprintf("was healthy, and has not been again for longer than %s", formatDuration(j.Timeout)))
+		limit(m.NotReadySince.Add(j.Timeout), fmt.Sprintf("was healthy, and has not been again for longer than %s",
+			formatDuration(j.Timeout)))
 	} else {
-		limit(latest(m.TimeoutFrom.Add(j.Timeout), m.NotReadySince.Add(j.Debounce)), fmt.Sprintf("did not become healthy within %s", formatDuration(j.Timeout)))
+		limit(latest(m.TimeoutFrom.Add(j.Timeout), m.NotReadySince.Add(j.Debounce)), fmt.Sprintf("did not become healthy within %s",
+			formatDuration(j.Timeout)))
 	}
 	if m.Unhealed || !j.now.Before(until) {
 		if m.Unhealed {
@@ -187,7 +193,8 @@ func (j *judgement) unhealthyVerdict() Verdict {
 		m.Unhealed = true
 		return j.degradedVerdict(verdict + messageSuffix(j.healthDetail()))
 	}
-	return j.keepVerified(Verdict{State: Progressing, Reason: "health is " + j.health + messageSuffix(j.healthDetail()), Next: until, Worsening: j.health != progressing})
+	return j.keepVerified(Verdict{State: Progressing, Reason: "health is " + j.health + messageSuffix(j.healthDetail()), Next: until,
+		Worsening: j.health != progressing})
 }
 
 // keepVerified keeps a verified target verified while nothing has convicted it, with

@@ -18,7 +18,8 @@ var quotedImage = regexp.MustCompile(`(?i)image \\?"([^"\\\s]+)`)
 
 // otherFailure is what a pod's message says where another of its containers fails for another
 // reason: Argo CD puts the messages of all of them together, behind the first one's reason.
-var otherFailure = regexp.MustCompile(`(?i)restarting failed container|(configmap|secret) "|find key|(create|start|run) (container|pod)|oci runtime|runas`)
+var otherFailure = regexp.MustCompile(
+	`(?i)restarting failed container|(configmap|secret) "|find key|(create|start|run) (container|pod)|oci runtime|runas`)
 
 // FailsToPull says that a pod with this reason waits for an image that it can't pull.
 func FailsToPull(reason string) bool {

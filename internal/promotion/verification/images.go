@@ -57,7 +57,8 @@ func (j *judgement) describeOtherImages() string {
 		if len(others) > 1 {
 			verb = "are"
 		}
-		return clipMessage(fmt.Sprintf("%s isn't among the images that run (%s %s), though Argo CD calls it synced: the live Application or something in the cluster may override it, an ignored difference may hide it, or the rollout of %s may be paused",
+		return clipMessage(fmt.Sprintf("%s isn't among the images that run (%s %s), though Argo CD calls it synced: the live Application "+
+			"or something in the cluster may override it, an ignored difference may hide it, or the rollout of %s may be paused",
 			landed.Image, wording.JoinFew(others, maxNamed), verb, landed.Workload))
 	}
 	return ""

@@ -39,7 +39,8 @@ func resumeMemory(mem Memory, e Expect, app *App, now time.Time) Memory {
 	for _, t := range []*time.Time{
 		&mem.Since, &mem.Arrival, &mem.Done, &mem.UndoneSince, &mem.SyncRequestedAt, &mem.RefreshRequestedAt,
 		&mem.TimeoutFrom, &mem.DriftSince, &mem.PausedSince, &mem.HealthySince, &mem.BadSince, &mem.NotReadySince,
-		&mem.QueuedSince, &mem.HeldUpAt, &mem.SuspendedSince, &mem.OthersSince, &mem.UnclearSince, &mem.SyncFailedSince, &mem.VerifiedAt, &mem.DegradedAt,
+		&mem.QueuedSince, &mem.HeldUpAt, &mem.SuspendedSince, &mem.OthersSince, &mem.UnclearSince, &mem.SyncFailedSince, &mem.VerifiedAt,
+		&mem.DegradedAt,
 	} {
 		*t = earliest(*t, now)
 	}
@@ -60,7 +61,8 @@ func (m *Memory) startAgain() {
 	*m = Memory{
 		Commit: m.Commit, Release: m.Release, UID: m.UID,
 		State: m.State, Health: m.Health, Since: m.Since, Timeline: m.Timeline,
-		Arrival: arrival, QueuedSince: m.QueuedSince, HeldUpAt: m.HeldUpAt, SyncedWith: m.SyncedWith, DriftSince: m.DriftSince, Habits: m.Habits,
+		Arrival: arrival, QueuedSince: m.QueuedSince, HeldUpAt: m.HeldUpAt, SyncedWith: m.SyncedWith, DriftSince: m.DriftSince,
+		Habits: m.Habits,
 	}
 }
 
@@ -156,7 +158,8 @@ func (j *judgement) isTriggered() bool {
 
 // scheduleRequest decides whether to request again: for the first time after a while that is given, and
 // not while the last request is still pending.
-func scheduleRequest(requestedAt *time.Time, requests *int, first time.Duration, now time.Time, pending bool) (request bool, next time.Time) {
+func scheduleRequest(requestedAt *time.Time, requests *int, first time.Duration, now time.Time, pending bool) (request bool,
+	next time.Time) {
 	wait := func() time.Duration { return min(first<<max(min(*requests, 5)-1, 0), lastRepeat) }
 	due := requestedAt.Add(wait())
 	switch {

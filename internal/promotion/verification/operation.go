@@ -142,7 +142,8 @@ func (j *judgement) failedSyncVerdict(done bool) (Verdict, bool) {
 	}
 	switch {
 	case op.wasTerminated():
-		return Verdict{State: Failed, Reason: why + "; a person, or the controller's limit for syncs, ended it: sync it again, or revert"}, true
+		return Verdict{State: Failed, Reason: why + "; a person, or the controller's limit for syncs, ended it: sync it again, or revert"},
+			true
 	case op.Phase == errored:
 		return j.erroredVerdict(why), true
 	case op.firstFailure() == nil:
@@ -184,7 +185,8 @@ func (op *Operation) listFailed() []Resource {
 	var out []Resource
 	for i := range op.Results {
 		if r := &op.Results[i]; r.HasFailed() {
-			out = append(out, Resource{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Health: degradedHealth, Message: r.Message})
+			out = append(out, Resource{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Health: degradedHealth,
+				Message: r.Message})
 		}
 	}
 	return out
@@ -195,7 +197,8 @@ func (op *Operation) listFailed() []Resource {
 // syncs are Liftlock's to ask for it asks once more.
 func (j *judgement) erroredVerdict(why string) Verdict {
 	m, again := &j.mem, j.mem.SyncFailedSince.Add(retryErrored)
-	v := Verdict{State: Failed, Reason: why + "; that is the cluster's or Argo CD's trouble, which Argo CD doesn't try again: sync it again, or revert"}
+	v := Verdict{State: Failed, Reason: why + "; that is the cluster's or Argo CD's trouble, which Argo CD doesn't try again: sync it " +
+		"again, or revert"}
 	if !j.isTriggered() || m.ErrorRetried {
 		return v
 	}

@@ -64,7 +64,8 @@ func (j *judgement) waitTurn(why string) Verdict {
 	}
 	until := m.QueuedSince.Add(j.QueueFor)
 	if !j.now.Before(until) {
-		return Verdict{State: Failed, Reason: fmt.Sprintf("has waited for its turn for longer than %s: %s", formatDuration(j.QueueFor), why)}
+		return Verdict{State: Failed, Reason: fmt.Sprintf("has waited for its turn for longer than %s: %s",
+			formatDuration(j.QueueFor), why)}
 	}
 	v.lowerNext(until)
 	return v

@@ -56,9 +56,11 @@ func (j *judgement) findUnsynced(v *Verdict) *Unsynced {
 func (j *judgement) whyNotRetried() string {
 	switch {
 	case j.e.Window != nil:
-		return "a sync window of the project " + j.e.Window.Project + " keeps it from being synced" + j.describeOpening() + ": /liftlock retry once it lets syncs through"
+		return "a sync window of the project " + j.e.Window.Project + " keeps it from being synced" + j.describeOpening() +
+			": /liftlock retry once it lets syncs through"
 	case j.e.Unmarked != "":
-		return "Liftlock syncs a plain Application only where its annotation " + MarkAnnotation + " is " + j.e.Unmarked + ": sync it in Argo CD"
+		return "Liftlock syncs a plain Application only where its annotation " + MarkAnnotation + " is " + j.e.Unmarked +
+			": sync it in Argo CD"
 	case !j.Trigger && !j.app.AutoSync && !j.usesRollingSync():
 		return "it has no automated sync policy, and verify.sync is wait: sync it in Argo CD"
 	}

@@ -65,7 +65,8 @@ func (j *judgement) listRunning() *Runs {
 	for i := range out.Images {
 		image := &out.Images[i]
 		image.Digest = cmp.Or(image.Digest, DigestOf(image.Image))
-		image.Landed = slices.ContainsFunc(j.e.Images, func(l LandedImage) bool { return l.isRunBy(image.Image, j.mem.Habits) }) || j.mem.Runs.hasLanded(image.Image)
+		image.Landed = slices.ContainsFunc(j.e.Images, func(l LandedImage) bool { return l.isRunBy(image.Image, j.mem.Habits) }) ||
+			j.mem.Runs.hasLanded(image.Image)
 	}
 	slices.SortStableFunc(out.Images, func(a, b RunningImage) int {
 		if a.Landed != b.Landed {

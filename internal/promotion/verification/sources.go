@@ -21,11 +21,14 @@ func (j *judgement) describeOutdated() string {
 	}
 	switch {
 	case g.Set == "":
-		return fmt.Sprintf("the manifest of the Application in %s has not been applied yet: %s; whatever applies that file, an Application over it for example, may have to be synced", g.File, diff)
+		return fmt.Sprintf("the manifest of the Application in %s has not been applied yet: %s; whatever applies that file, an "+
+			"Application over it for example, may have to be synced", g.File, diff)
 	case g.NoUpdate:
-		return fmt.Sprintf("the ApplicationSet %s only creates Applications and never updates them (applicationsSync, or its controller's policy), so this one stays as it is: %s; change the policy, or the Application by hand", g.Set, diff)
+		return fmt.Sprintf("the ApplicationSet %s only creates Applications and never updates them (applicationsSync, or its "+
+			"controller's policy), so this one stays as it is: %s; change the policy, or the Application by hand", g.Set, diff)
 	case len(g.Ignored) > 0:
-		return fmt.Sprintf("the ApplicationSet %s has not brought the Application up to date: %s; its ignoreApplicationDifferences (%s) may keep it so", g.Set, diff, clipMessage(strings.Join(g.Ignored, ", ")))
+		return fmt.Sprintf("the ApplicationSet %s has not brought the Application up to date: %s; its ignoreApplicationDifferences (%s) "+
+			"may keep it so", g.Set, diff, clipMessage(strings.Join(g.Ignored, ", ")))
 	default:
 		return fmt.Sprintf("the ApplicationSet %s has not brought the Application up to date yet: %s", g.Set, diff)
 	}

@@ -32,19 +32,22 @@ type App struct {
 	HealthSince    time.Time // zero where this Argo CD doesn't report lastTransitionTime
 	ReconciledAt   time.Time // zero when never reconciled; only ever compared for having changed
 
-	RefreshPending bool      // the refresh annotation is set
-	RefreshedAt    time.Time // the ReconciledAt with which the last refresh annotation that was seen set went away; zero: none seen (see TrackRefresh)
-	Pending        bool      // .operation is set: a sync was asked for and has not begun
-	Operation      *Operation
-	Deployed       []Deployment // the last few, newest first
-	MarkedFor      string       `json:",omitempty"` // the pipeline that an annotation lets sync the Application
-	Hydration      *Hydration   // nil without a source hydrator
-	HydratedPath   string       // with a source hydrator: the folder of the sync branch that the Application deploys
-	HydratedRepo   string       `json:",omitempty"` // the repository of that branch; empty: that of Sources
+	RefreshPending bool // the refresh annotation is set
+	// the ReconciledAt with which the last refresh annotation that was seen set went away; zero: none seen
+	// (see TrackRefresh)
+	RefreshedAt  time.Time
+	Pending      bool // .operation is set: a sync was asked for and has not begun
+	Operation    *Operation
+	Deployed     []Deployment // the last few, newest first
+	MarkedFor    string       `json:",omitempty"` // the pipeline that an annotation lets sync the Application
+	Hydration    *Hydration   // nil without a source hydrator
+	HydratedPath string       // with a source hydrator: the folder of the sync branch that the Application deploys
+	HydratedRepo string       `json:",omitempty"` // the repository of that branch; empty: that of Sources
 	// HydratedFrom is what the source hydrator says it made, and from what. It has said so of
 	// commits that don't have it (argo-cd#25190).
 	HydratedFrom []HydratedCommit `json:",omitempty"`
-	ComparedDry  string           `json:",omitempty"` // the last commit that the hydrator looked at, whether or not it changed a manifest; from 3.5 on
+	// the last commit that the hydrator looked at, whether or not it changed a manifest; from 3.5 on
+	ComparedDry  string `json:",omitempty"`
 	Conditions   []Condition
 	Unhealthy    []Resource // resources whose health is neither Healthy nor empty
 	HealthInTree bool       `json:",omitempty"` // the health of resources is kept outside the Application: Unhealthy says nothing
@@ -322,12 +325,14 @@ type Memory struct {
 	Timeline        []StateChange // state and health changes, oldest first, bounded
 
 	// Taking the commit.
-	Arrival         time.Time // when the arriveWithin clock started; zero: not yet (queued, or Argo CD out of reach)
-	Done            time.Time // when the commit was first seen taken and synced (2 and 3)
-	QueuedSince     time.Time `json:",omitzero"` // continuously waiting its turn since
-	HeldUpAt        time.Time `json:",omitzero"` // when last seen queued or suspended
-	UndoneSince     time.Time // after Done: since when that no longer holds; zero: it does
-	DoneWith        time.Time `json:",omitzero"` // when the operation began that was the last when the target was last seen done and not yet verified; zero: there was none
+	Arrival     time.Time // when the arriveWithin clock started; zero: not yet (queued, or Argo CD out of reach)
+	Done        time.Time // when the commit was first seen taken and synced (2 and 3)
+	QueuedSince time.Time `json:",omitzero"` // continuously waiting its turn since
+	HeldUpAt    time.Time `json:",omitzero"` // when last seen queued or suspended
+	UndoneSince time.Time // after Done: since when that no longer holds; zero: it does
+	// when the operation began that was the last when the target was last seen done and not yet verified;
+	// zero: there was none
+	DoneWith        time.Time `json:",omitzero"`
 	SyncRequestedAt time.Time // when a sync was last wanted
 	SyncRequests    int       // how often in a row
 	// RetriedAfter is when the operation began whose failure counts no longer, because a person
@@ -343,15 +348,16 @@ type Memory struct {
 	Fresh              bool      // a fresh state has been seen since Done
 
 	// Being well.
-	TimeoutFrom     time.Time // Done, moved forward by the time in which nobody could tell or the target was suspended
-	PausedSince     time.Time // since when the timeout's clock stands still; zero: it runs
-	HealthySince    time.Time // continuously healthy since; zero: not healthy
-	HealthMark      time.Time // the HealthSince seen with it: another one means that it was unhealthy between two looks
-	EverHealthy     bool
-	BadSince        time.Time // continuously degraded or missing since
-	NotReadySince   time.Time // continuously degraded, missing or progressing since
-	SuspendedSince  time.Time
-	OthersSince     time.Time  `json:",omitzero"`  // since when another image than what landed has run in its place, without a break; zero: none is known to
+	TimeoutFrom    time.Time // Done, moved forward by the time in which nobody could tell or the target was suspended
+	PausedSince    time.Time // since when the timeout's clock stands still; zero: it runs
+	HealthySince   time.Time // continuously healthy since; zero: not healthy
+	HealthMark     time.Time // the HealthSince seen with it: another one means that it was unhealthy between two looks
+	EverHealthy    bool
+	BadSince       time.Time // continuously degraded or missing since
+	NotReadySince  time.Time // continuously degraded, missing or progressing since
+	SuspendedSince time.Time
+	// since when another image than what landed has run in its place, without a break; zero: none is known to
+	OthersSince     time.Time  `json:",omitzero"`
 	UnclearSince    time.Time  `json:",omitzero"`  // since when nobody has been able to tell, without a break; zero: it can be told
 	UnhealthyBefore bool       `json:",omitempty"` // Degraded or Missing when last seen before the sync of the commit began
 	MissingBefore   bool       `json:",omitempty"` // Missing in a comparison with the commit before its sync began, and ever since

@@ -75,7 +75,8 @@ func (j *judgement) decideVerdict() Verdict {
 	relation := combineRelations(j.rel)
 	if relation == Superseded { // a fact of Git, whatever Argo CD can't tell
 		j.mem.startAgain()
-		return Verdict{State: Arriving, Reason: "a later commit has changed the carried fields: this release is no longer what the environment asks for"}
+		return Verdict{State: Arriving, Reason: "a later commit has changed the carried fields: this release is no longer what the " +
+			"environment asks for"}
 	}
 	if why := unclearReason(j.app); why != "" {
 		return j.unclearVerdict(why)
@@ -312,7 +313,8 @@ func (j *judgement) syncingVerdict(why string) Verdict {
 			return v
 		}
 		if j.e.Window != nil && !j.app.Pending && !inProgress(j.app) && (j.app.AutoSync || j.isTriggered()) {
-			return j.waitTurn(fmt.Sprintf("a sync window of the project %s keeps it from being synced%s", j.e.Window.Project, j.describeOpening()))
+			return j.waitTurn(fmt.Sprintf("a sync window of the project %s keeps it from being synced%s", j.e.Window.Project,
+				j.describeOpening()))
 		}
 	}
 	v := j.waitingVerdict(Syncing, why)
@@ -408,7 +410,8 @@ func (j *judgement) whyOutOfSync() string {
 	case j.usesRollingSync():
 		return status + ": the ApplicationSet's RollingSync has not synced it"
 	case j.Trigger && j.e.Unmarked != "":
-		return status + ": there is no automated sync policy, and Liftlock syncs a plain Application only where its annotation " + MarkAnnotation + " is " + j.e.Unmarked
+		return status + ": there is no automated sync policy, and Liftlock syncs a plain Application only where its annotation " +
+			MarkAnnotation + " is " + j.e.Unmarked
 	case j.Trigger:
 		return status + ": there is no automated sync policy, so Liftlock asks for the sync"
 	default:

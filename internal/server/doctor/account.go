@@ -22,13 +22,16 @@ func (r *repositoryCheck) checkAccount(ctx context.Context) {
 	}
 	pulls, err := r.readRecentPulls(ctx)
 	if err != nil {
-		r.found.add("account-unread", r.where, "whether a person works with Liftlock's account can't be seen, as its pull requests can't be read: "+err.Error(), "try again when the forge answers")
+		r.found.add("account-unread", r.where, "whether a person works with Liftlock's account can't be seen, as its pull requests can't "+
+			"be read: "+err.Error(), "try again when the forge answers")
 		return
 	}
 	for i := range pulls {
 		p := &pulls[i]
 		if _, ours := promotion.ParseBranch(p.Branch); strings.EqualFold(p.Author, me.Login) && (!ours || p.Fork) {
-			r.found.add("account-personal", r.where, fmt.Sprintf("%s was opened by %s, as whom Liftlock works, from a branch that isn't Liftlock's: a person seems to work with this account, and what they comment, review, label or close there is taken for Liftlock's own and not acted on", r.repo.Number(p.Number), me.Login), r.ownAccount())
+			r.found.add("account-personal", r.where, fmt.Sprintf("%s was opened by %s, as whom Liftlock works, from a branch that isn't "+
+				"Liftlock's: a person seems to work with this account, and what they comment, review, label or close there is taken for "+
+				"Liftlock's own and not acted on", r.repo.Number(p.Number), me.Login), r.ownAccount())
 			return
 		}
 	}

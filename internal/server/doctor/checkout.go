@@ -18,7 +18,8 @@ const fetchShare = 4
 func (r *repositoryCheck) openCheckout(ctx context.Context) *Checkout {
 	folder, err := os.MkdirTemp("", "liftlock-doctor-")
 	if err != nil {
-		r.found.add("git-unread", r.where, fmt.Sprintf("there is no folder to fetch it into: %v", err), "give this user a folder for temporary files (TMPDIR)")
+		r.found.add("git-unread", r.where, fmt.Sprintf("there is no folder to fetch it into: %v", err),
+			"give this user a folder for temporary files (TMPDIR)")
 		return nil
 	}
 	c := &Checkout{Config: r.config}
@@ -32,9 +33,11 @@ func (r *repositoryCheck) openCheckout(ctx context.Context) *Checkout {
 	}
 	_ = os.RemoveAll(folder) // likewise
 	if errors.Is(err, git.ErrAuth) || errors.Is(err, git.ErrNoRepository) {
-		r.found.add("git-refused", r.where, err.Error(), "let the token fetch and push by Git over HTTPS: on GitHub contents (or repo), on GitLab write_repository, on Gitea write:repository")
+		r.found.add("git-refused", r.where, err.Error(), "let the token fetch and push by Git over HTTPS: on GitHub contents (or repo), "+
+			"on GitLab write_repository, on Gitea write:repository")
 	} else {
-		r.found.add("git-unread", r.where, err.Error(), "check that this machine reaches the repository by Git over HTTPS, and forges[].caFile; its pipelines weren't checked")
+		r.found.add("git-unread", r.where, err.Error(), "check that this machine reaches the repository by Git over HTTPS, and "+
+			"forges[].caFile; its pipelines weren't checked")
 	}
 	return nil
 }
@@ -42,7 +45,9 @@ func (r *repositoryCheck) openCheckout(ctx context.Context) *Checkout {
 func (r *repositoryCheck) fetchInto(ctx context.Context, folder, url string) (*git.Mirror, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchShare*r.Timeout)
 	defer cancel()
-	m, err := git.Open(ctx, git.Options{Dir: folder, URL: url, CAFile: r.forgeOf.CAFile, Timeout: fetchShare * r.Timeout, Author: git.Ident{Name: "liftlock doctor", Email: "doctor@localhost"}, // of what a probe pushes
+	// of what a probe pushes
+	m, err := git.Open(ctx, git.Options{Dir: folder, URL: url, CAFile: r.forgeOf.CAFile, Timeout: fetchShare * r.Timeout,
+		Author:      git.Ident{Name: "liftlock doctor", Email: "doctor@localhost"},
 		Credentials: func(ctx context.Context) (string, string, error) { return r.forge.GitAuth(ctx, r.repo) }})
 	if err != nil {
 		return nil, err

@@ -41,20 +41,24 @@ func (d *doctor) checkCredentials(ctx context.Context, c *config.Forge, f Forge)
 		return found, false
 	}
 	for _, m := range cred.Missing {
-		found.add("grant-missing", where, fmt.Sprintf("the token lacks the scope %s: %s", m.Name, m.Without), "give the token that scope, or make another one with it")
+		found.add("grant-missing", where, fmt.Sprintf("the token lacks the scope %s: %s", m.Name, m.Without),
+			"give the token that scope, or make another one with it")
 	}
 	now := d.Now()
 	if end := cred.Expires; !end.IsZero() {
 		switch left := end.Sub(now); {
 		case left <= 0:
-			found.add("token-ended", where, "the token ended on "+end.UTC().Format(time.DateOnly), "make a new one and put it where forges[].auth has it")
+			found.add("token-ended", where, "the token ended on "+end.UTC().Format(time.DateOnly),
+				"make a new one and put it where forges[].auth has it")
 		case left < tokenWarning:
-			found.add("token-ends", where, fmt.Sprintf("the token ends in %d days, on %s", int(left.Hours()/24), end.UTC().Format(time.DateOnly)), "make a new one, put it where forges[].auth has it, and restart the server")
+			found.add("token-ends", where, fmt.Sprintf("the token ends in %d days, on %s", int(left.Hours()/24),
+				end.UTC().Format(time.DateOnly)), "make a new one, put it where forges[].auth has it, and restart the server")
 		}
 	}
 	if at := cred.ServerTime; !at.IsZero() {
 		if off := now.Sub(at); off > maxClockOff || off < -maxClockOff {
-			found.add("clock-off", where, fmt.Sprintf("this machine's clock is %s the forge's", describeOffset(off)), "have both machines follow a time server: windows, soaks, holds and an App's signatures go by these clocks")
+			found.add("clock-off", where, fmt.Sprintf("this machine's clock is %s the forge's", describeOffset(off)),
+				"have both machines follow a time server: windows, soaks, holds and an App's signatures go by these clocks")
 		}
 	}
 	d.checkCalls(&found, where, c, cred.Limit)
@@ -68,7 +72,9 @@ func (d *doctor) checkCalls(found *findings, where string, c *config.Forge, l fo
 		return
 	}
 	if l.Left*100 < (100-sweepShare)*l.Calls {
-		found.add("calls-low", where, fmt.Sprintf("%d of %d calls in %s are left: sweeps and webhooks' upkeep rest until the forge counts anew", l.Left, l.Calls, formatWindow(l.Every)), "find out what else uses this account's calls, and give Liftlock an account of its own")
+		found.add("calls-low", where, fmt.Sprintf("%d of %d calls in %s are left: sweeps and webhooks' upkeep rest until the forge "+
+			"counts anew", l.Left, l.Calls, formatWindow(l.Every)),
+			"find out what else uses this account's calls, and give Liftlock an account of its own")
 	}
 	repos := 0
 	for i := range d.Config.Repositories {
@@ -78,7 +84,8 @@ func (d *doctor) checkCalls(found *findings, where string, c *config.Forge, l fo
 	}
 	// A sweep lists a repository's pull requests at least.
 	if least := repos * int(l.Every/max(d.Config.SweepInterval, time.Second)); least*100 > sweepShare*l.Calls {
-		found.add("calls-forecast", where, fmt.Sprintf("the sweeps of %d repositories take at least %d of %d calls in %s", repos, least, l.Calls, formatWindow(l.Every)), "make sweepInterval longer: events find the same sooner")
+		found.add("calls-forecast", where, fmt.Sprintf("the sweeps of %d repositories take at least %d of %d calls in %s", repos, least,
+			l.Calls, formatWindow(l.Every)), "make sweepInterval longer: events find the same sooner")
 	}
 }
 
@@ -115,6 +122,7 @@ func (f *findings) addUnreadable(err error, where string) {
 	case errors.Is(err, forge.ErrForbidden):
 		f.add("grant-missing", where, err.Error(), "give the token what is named, or use another one")
 	default:
-		f.add("forge-unreachable", where, err.Error(), "check forges[].url, forges[].caFile and the network; nothing else is known of it and its repositories until it answers")
+		f.add("forge-unreachable", where, err.Error(), "check forges[].url, forges[].caFile and the network; nothing else is known of it "+
+			"and its repositories until it answers")
 	}
 }

@@ -17,9 +17,11 @@ func (d *doctor) checkSource(ctx context.Context, e External) (found findings) {
 	defer cancel()
 	switch refused, err := e.Reach(ctx); {
 	case refused:
-		found.add("source-refused", where, err.Error(), "check sources[].url, and that its username and password may read it by Git; what is made of it isn't rendered until then")
+		found.add("source-refused", where, err.Error(), "check sources[].url, and that its username and password may read it by Git; "+
+			"what is made of it isn't rendered until then")
 	case err != nil:
-		found.add("source-unread", where, err.Error(), "check that this machine reaches it by Git over HTTPS, and sources[].caFile; what is made of it isn't rendered until then")
+		found.add("source-unread", where, err.Error(), "check that this machine reaches it by Git over HTTPS, and sources[].caFile; what "+
+			"is made of it isn't rendered until then")
 	default:
 		found.add(CodeSource, where, "it answers, and may be read", "")
 	}
@@ -33,9 +35,11 @@ func (d *doctor) checkCharts(ctx context.Context, e External) (found findings) {
 	defer cancel()
 	switch refused, err := e.Reach(ctx); {
 	case refused:
-		found.add("charts-refused", where, err.Error(), "check charts[].url, and that its username and password may read it; what is made of its charts isn't rendered until then")
+		found.add("charts-refused", where, err.Error(), "check charts[].url, and that its username and password may read it; what is "+
+			"made of its charts isn't rendered until then")
 	case err != nil:
-		found.add("charts-unread", where, err.Error(), "check that this machine reaches it, charts[].tls, and charts[].hosts for where it sends to; what is made of its charts isn't rendered until then")
+		found.add("charts-unread", where, err.Error(), "check that this machine reaches it, charts[].tls, and charts[].hosts for where "+
+			"it sends to; what is made of its charts isn't rendered until then")
 	default:
 		found.add(CodeCharts, where, "it answers", "")
 	}

@@ -46,7 +46,8 @@ func (r *repositoryCheck) readRecentChecks(ctx context.Context, pipes []*pipelin
 	for i := range pulls[:min(len(pulls), recentPulls)] {
 		checks, err := r.forge.Checks(ctx, r.repo, pulls[i].Head)
 		if err != nil {
-			r.found.add("checks-unread", r.where, "which checks ran of late can't be read: "+err.Error(), "let the token read commit statuses and check runs")
+			r.found.add("checks-unread", r.where, "which checks ran of late can't be read: "+err.Error(),
+				"let the token read commit statuses and check runs")
 			return recentChecks{}
 		}
 		ran.known = true
@@ -82,7 +83,8 @@ type teamMembers struct {
 
 // checkGates checks that each gate of a pipeline can be passed by somebody, some time.
 func (r *repositoryCheck) checkGates(ctx context.Context, where string, p *pipeline.Pipeline, tree fs.FS, ran recentChecks) {
-	c := &gatesCheck{repositoryCheck: r, ctx: ctx, where: where, tree: tree, ran: ran, teams: map[string]*teamMembers{}, users: map[string]bool{}}
+	c := &gatesCheck{repositoryCheck: r, ctx: ctx, where: where, tree: tree, ran: ran, teams: map[string]*teamMembers{},
+		users: map[string]bool{}}
 	for i := range p.Spec.Environments {
 		e := &p.Spec.Environments[i]
 		if e.IsSource() {
@@ -113,7 +115,9 @@ func (gc *gatesCheck) checkGate(environment string, g *policies.Gate) {
 		gc.checkTimes(what, g)
 	case g.Checks != nil && gc.ran.known:
 		if missing := g.Checks.Unmatched(gc.ran.names); len(missing) > 0 {
-			gc.found.add("check-never-ran", gc.where, fmt.Sprintf("%s waits for %s, which ran on none of the last pull requests", what, strings.Join(missing, ", ")), "have it run on the branches below liftlock/ too, or correct its name; of late there were: "+wording.JoinFew(compactSorted(gc.ran.names), 10))
+			gc.found.add("check-never-ran", gc.where, fmt.Sprintf("%s waits for %s, which ran on none of the last pull requests", what,
+				strings.Join(missing, ", ")), "have it run on the branches below liftlock/ too, or correct its name; of late there were: "+
+				wording.JoinFew(compactSorted(gc.ran.names), 10))
 		}
 	}
 }
@@ -124,9 +128,11 @@ func (gc *gatesCheck) checkTimes(what string, g *policies.Gate) {
 	switch {
 	case r.Outcome == policies.Pass:
 	case r.Until.IsZero():
-		gc.found.add("closed-long", gc.where, fmt.Sprintf("%s stays closed, nobody can say until when: %s", what, r.Reason), "correct its times in the pipeline file")
+		gc.found.add("closed-long", gc.where, fmt.Sprintf("%s stays closed, nobody can say until when: %s", what, r.Reason),
+			"correct its times in the pipeline file")
 	case r.Until.Sub(gc.Now()) > longClosed:
-		gc.found.add("closed-long", gc.where, fmt.Sprintf("%s stays closed until %s: %s", what, r.Until.UTC().Format(time.DateOnly), g.Describe()), "see whether that is meant: nothing is merged there before")
+		gc.found.add("closed-long", gc.where, fmt.Sprintf("%s stays closed until %s: %s", what, r.Until.UTC().Format(time.DateOnly),
+			g.Describe()), "see whether that is meant: nothing is merged there before")
 	}
 }
 
@@ -148,16 +154,19 @@ func (gc *gatesCheck) checkApprovals(what string, a *policies.Approvals) {
 	}
 	switch n := len(who); {
 	case n < a.Count:
-		gc.found.add("approvers-few", gc.where, fmt.Sprintf("%s takes %s, and %s could give one", what, wording.Plural(a.Count, "approval", "approvals"), wording.Plural(n, "person", "people")), "name more people or teams, or let fewer approve")
+		gc.found.add("approvers-few", gc.where, fmt.Sprintf("%s takes %s, and %s could give one", what, wording.Plural(a.Count, "approval",
+			"approvals"), wording.Plural(n, "person", "people")), "name more people or teams, or let fewer approve")
 	case n == a.Count:
-		gc.found.add("approvers-scarce", gc.where, fmt.Sprintf("%s takes %s, and no more people than that could give one: a release by one of them is never approved", what, wording.Plural(n, "approval", "approvals")), "name one more")
+		gc.found.add("approvers-scarce", gc.where, fmt.Sprintf("%s takes %s, and no more people than that could give one: a release by "+
+			"one of them is never approved", what, wording.Plural(n, "approval", "approvals")), "name one more")
 	}
 }
 
 // checkCodeowners checks that there is a file that names the owners, which is read.
 func (gc *gatesCheck) checkCodeowners(what string) {
 	if gc.forgeOf.Type == config.GitLab {
-		gc.found.add("codeowners-unusable", gc.where, what+" goes by CODEOWNERS, which isn't read on GitLab yet, so it waits for ever", "name the owners in users or teams")
+		gc.found.add("codeowners-unusable", gc.where, what+" goes by CODEOWNERS, which isn't read on GitLab yet, so it waits for ever",
+			"name the owners in users or teams")
 		return
 	}
 	files := forge.CodeownersFiles(gc.forgeOf.Type)
@@ -166,7 +175,8 @@ func (gc *gatesCheck) checkCodeowners(what string) {
 			return
 		}
 	}
-	gc.found.add("codeowners-unusable", gc.where, what+" goes by CODEOWNERS, and the branch has none", "commit one as "+strings.Join(files, ", or as "))
+	gc.found.add("codeowners-unusable", gc.where, what+" goes by CODEOWNERS, and the branch has none",
+		"commit one as "+strings.Join(files, ", or as "))
 }
 
 // checkAccounts checks that teams and users are there and may do what they are named for, and gives
@@ -184,7 +194,8 @@ func (gc *gatesCheck) checkAccounts(what string, teams, users []string) (who []s
 	}
 	for _, u := range users {
 		if strings.EqualFold(u, me.Login) {
-			gc.found.add("approver-own", gc.where, fmt.Sprintf("%s names %s, which is Liftlock's own account and never counts", what, u), "name somebody else, or give Liftlock an account of its own")
+			gc.found.add("approver-own", gc.where, fmt.Sprintf("%s names %s, which is Liftlock's own account and never counts", what, u),
+				"name somebody else, or give Liftlock an account of its own")
 		} else if gc.checkUser(what, u) {
 			add(u)
 		}
@@ -212,11 +223,14 @@ func (gc *gatesCheck) checkUser(what, login string) bool {
 	may, err := gc.forge.Permission(gc.ctx, gc.repo, login)
 	switch {
 	case err != nil:
-		gc.found.add("people-unread", gc.where, fmt.Sprintf("what %s may do can't be read: %v", login, err), "let Liftlock's account read who may do what in the repository")
+		gc.found.add("people-unread", gc.where, fmt.Sprintf("what %s may do can't be read: %v", login, err),
+			"let Liftlock's account read who may do what in the repository")
 	case may == forge.PermissionNone:
-		gc.found.add("approver-unknown", gc.where, fmt.Sprintf("%s names %s, who isn't there or has no access to the repository", what, login), "correct the login, or give the person the role that may write")
+		gc.found.add("approver-unknown", gc.where, fmt.Sprintf("%s names %s, who isn't there or has no access to the repository", what,
+			login), "correct the login, or give the person the role that may write")
 	case may < forge.PermissionWrite:
-		gc.found.add("approver-reader", gc.where, fmt.Sprintf("%s names %s, who may only read: such a word doesn't count", what, login), "give the person the role that may write")
+		gc.found.add("approver-reader", gc.where, fmt.Sprintf("%s names %s, who may only read: such a word doesn't count", what, login),
+			"give the person the role that may write")
 	}
 	gc.users[login] = err != nil || may >= forge.PermissionWrite
 	return gc.users[login]
@@ -235,13 +249,17 @@ func (gc *gatesCheck) readTeam(what, name string) *teamMembers {
 	logins, complete, err := gc.forge.InspectTeam(gc.ctx, forge.Team{Organisation: organisation, Name: slug})
 	switch {
 	case errors.Is(err, forge.ErrNotFound):
-		gc.found.add("team-unseen", gc.where, fmt.Sprintf("%s names the team %s, which isn't there, or Liftlock may not see it", what, name), "correct the name, or let Liftlock read the organisation's members (token: read:org; App: members: read; GitLab and Gitea: make it a member)")
+		gc.found.add("team-unseen", gc.where, fmt.Sprintf("%s names the team %s, which isn't there, or Liftlock may not see it", what,
+			name), "correct the name, or let Liftlock read the organisation's members (token: read:org; App: members: read; GitLab and "+
+			"Gitea: make it a member)")
 		return nil
 	case err != nil:
-		gc.found.add("people-unread", gc.where, fmt.Sprintf("who is in %s can't be read: %v", name, err), "let Liftlock's account read who is in the team")
+		gc.found.add("people-unread", gc.where, fmt.Sprintf("who is in %s can't be read: %v", name, err),
+			"let Liftlock's account read who is in the team")
 		return nil
 	case len(logins) == 0:
-		gc.found.add("team-empty", gc.where, fmt.Sprintf("%s names the team %s, in which nobody is", what, name), "add people to the team, or name another")
+		gc.found.add("team-empty", gc.where, fmt.Sprintf("%s names the team %s, in which nobody is", what, name),
+			"add people to the team, or name another")
 	}
 	gc.teams[name] = &teamMembers{logins, complete}
 	return gc.teams[name]

@@ -28,16 +28,19 @@ func (r *repositoryCheck) checkGuards(ctx context.Context, pipes []*pipeline.Pip
 		guard, err := r.forge.InspectGuard(ctx, r.repo, branch)
 		switch {
 		case err != nil:
-			r.found.add("branches-unread", where, "who may push to them can't be read: "+err.Error(), "see yourself that only Liftlock's account may, or let it read the repository's rules")
+			r.found.add("branches-unread", where, "who may push to them can't be read: "+err.Error(),
+				"see yourself that only Liftlock's account may, or let it read the repository's rules")
 			return // the others would say the same
 		case guard.Excluded:
-			r.found.add("branches-closed", where, "they are guarded, and Liftlock's account isn't let past: nothing can be pushed", "add Liftlock's account to those who may (on GitHub the ruleset's bypass list, always and not for pull requests only)")
+			r.found.add("branches-closed", where, "they are guarded, and Liftlock's account isn't let past: nothing can be pushed",
+				"add Liftlock's account to those who may (on GitHub the ruleset's bypass list, always and not for pull requests only)")
 		case !guard.Guarded:
 			open = append(open, patterns[i])
 		}
 	}
 	if len(open) > 0 {
-		r.found.add("branches-open", "branches of "+r.config.Name, "whoever may write may make or move "+strings.Join(open, ", ")+": "+describeOpen(open), "let only Liftlock's account create and update them: "+guardCure(r.forgeOf.Type))
+		r.found.add("branches-open", "branches of "+r.config.Name, "whoever may write may make or move "+strings.Join(open, ", ")+": "+
+			describeOpen(open), "let only Liftlock's account create and update them: "+guardCure(r.forgeOf.Type))
 	}
 }
 

@@ -55,14 +55,18 @@ func (d *doctor) checkHost(ctx context.Context) (found findings) {
 	free, err := d.Host.FreeBytes(at)
 	switch {
 	case err != nil:
-		found.add("disk-unread", where, fmt.Sprintf("how much room dataDir has can't be read: %v", err), "check dataDir in the server's file")
+		found.add("disk-unread", where, fmt.Sprintf("how much room dataDir has can't be read: %v", err),
+			"check dataDir in the server's file")
 	case free < fullDisk:
-		found.add("disk-full", where, fmt.Sprintf("%s has %s left", dir, formatBytes(free)), "free some room, or put dataDir onto a larger file system: nothing can be written down")
+		found.add("disk-full", where, fmt.Sprintf("%s has %s left", dir, formatBytes(free)),
+			"free some room, or put dataDir onto a larger file system: nothing can be written down")
 	case free < lowDisk:
-		found.add("disk-low", where, fmt.Sprintf("%s has %s left", dir, formatBytes(free)), "give dataDir 2 GiB and twice its largest repository")
+		found.add("disk-low", where, fmt.Sprintf("%s has %s left", dir, formatBytes(free)),
+			"give dataDir 2 GiB and twice its largest repository")
 	}
 	if err := d.Host.MayWrite(at); err != nil {
-		found.add("data-dir-closed", where, fmt.Sprintf("%s can't be written to: %v", at, err), "give it to the user that the server runs as, or run doctor as that user")
+		found.add("data-dir-closed", where, fmt.Sprintf("%s can't be written to: %v", at, err),
+			"give it to the user that the server runs as, or run doctor as that user")
 	}
 	found.addOK(0, CodeHost, where, fmt.Sprintf("git %s; dataDir %s has %s left", version, dir, formatBytes(free)))
 	return found

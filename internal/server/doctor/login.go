@@ -18,9 +18,11 @@ func (d *doctor) checkLogin(ctx context.Context) (found findings) {
 	issuer, err := d.Login.Discover(ctx)
 	switch {
 	case err != nil:
-		found.add("login-unreachable", where, err.Error(), "check that this machine reaches oidc.issuer with /.well-known/openid-configuration after it, and oidc.tls; nobody can log in to the console until then")
+		found.add("login-unreachable", where, err.Error(), "check that this machine reaches oidc.issuer with "+
+			"/.well-known/openid-configuration after it, and oidc.tls; nobody can log in to the console until then")
 	case issuer != wanted:
-		found.add("login-issuer", where, "the provider calls itself "+redactURL(issuer)+": no login is accepted", "write that as oidc.issuer, letter for letter and with or without a slash at the end, if it is the provider that is meant")
+		found.add("login-issuer", where, "the provider calls itself "+redactURL(issuer)+": no login is accepted",
+			"write that as oidc.issuer, letter for letter and with or without a slash at the end, if it is the provider that is meant")
 	default:
 		found.add(CodeLogin, where, "it answers; whether it knows oidc.clientID shows at a login only", "")
 	}

@@ -37,7 +37,8 @@ func (r *repositoryCheck) checkPipelines(ctx context.Context) {
 	}
 	if !ok {
 		if r.settings.DefaultBranch != "" { // else it is empty, which was found
-			r.found.add("branch-missing", r.where, "it has no branch "+r.config.Branch, "correct repositories[].branch in the server's file")
+			r.found.add("branch-missing", r.where, "it has no branch "+r.config.Branch,
+				"correct repositories[].branch in the server's file")
 		}
 		return
 	}
@@ -62,18 +63,22 @@ func (r *repositoryCheck) checkPipelines(ctx context.Context) {
 		}
 		for _, branch := range p.EnvironmentBranches() {
 			if _, ok := heads[branch]; !ok {
-				r.found.add("branch-missing", where, "there is no branch "+branch+", on which an environment is said to be", "make the branch, or correct environments[].branch")
+				r.found.add("branch-missing", where, "there is no branch "+branch+", on which an environment is said to be",
+					"make the branch, or correct environments[].branch")
 			}
 		}
 		if p.Spec.Commands == pipeline.CommandsBare && r.forgeOf.Type == config.GitLab {
-			r.found.add("commands-bare", where, "commands: bare lets commands be written as /promote, and GitLab takes lines with the names of its quick actions, such as /promote, out of comments: those commands never reach Liftlock", "remove commands: bare, and write /liftlock promote, which always works")
+			r.found.add("commands-bare", where, "commands: bare lets commands be written as /promote, and GitLab takes lines with the "+
+				"names of its quick actions, such as /promote, out of comments: those commands never reach Liftlock",
+				"remove commands: bare, and write /liftlock promote, which always works")
 		}
 		r.checkGates(ctx, where, p, tree, ran)
 		how := "it acts"
 		if p.Spec.Mode == pipeline.ModeDryRun {
 			how = "it observes, and opens nothing"
 		}
-		r.found.addOK(before, CodePipeline, where, fmt.Sprintf("%s on %s", how, wording.Plural(len(p.Spec.Environments), "environment", "environments")))
+		r.found.addOK(before, CodePipeline, where, fmt.Sprintf("%s on %s", how, wording.Plural(len(p.Spec.Environments), "environment",
+			"environments")))
 	}
 }
 
@@ -83,10 +88,12 @@ func (r *repositoryCheck) loadPipelines(tree fs.FS) ([]*pipeline.Pipeline, bool)
 	var wrong strictyaml.Errors
 	switch {
 	case errors.Is(err, pipeline.ErrNoPipeline):
-		r.found.add("pipeline-missing", r.where, fmt.Sprintf("its branch %s has no pipeline file: Liftlock does nothing there", r.config.Branch), "liftlock init proposes one; commit it as "+pipeline.FileName)
+		r.found.add("pipeline-missing", r.where, fmt.Sprintf("its branch %s has no pipeline file: Liftlock does nothing there",
+			r.config.Branch), "liftlock init proposes one; commit it as "+pipeline.FileName)
 		return nil, false
 	case errors.As(err, &wrong):
-		r.found.add("pipeline-invalid", r.where, describeErrors(wrong), "correct it: nothing is opened or merged until then; liftlock validate checks it before it is pushed")
+		r.found.add("pipeline-invalid", r.where, describeErrors(wrong),
+			"correct it: nothing is opened or merged until then; liftlock validate checks it before it is pushed")
 		return nil, false
 	case err != nil:
 		r.found.add("git-unread", r.where, err.Error(), "try again")
@@ -141,14 +148,17 @@ func hasKustomization(tree fs.FS, folder string) bool {
 // checkManifests checks that what an entry names is there.
 func (r *repositoryCheck) checkManifests(where, at string, m pipeline.ManifestSource, tree fs.FS) {
 	if m.Kustomize != "" && !hasKustomization(tree, m.Kustomize) {
-		r.found.add("sets-missing", where, fmt.Sprintf("no kustomization is in %s on the branch %s, so it has no targets from there", m.Kustomize, r.config.Branch), "correct "+at+".kustomize, a folder from the repository's root; liftlock resolve shows what is built of it")
+		r.found.add("sets-missing", where, fmt.Sprintf("no kustomization is in %s on the branch %s, so it has no targets from there",
+			m.Kustomize, r.config.Branch), "correct "+at+".kustomize, a folder from the repository's root; liftlock resolve shows what "+
+			"is built of it")
 	}
 	if m.Path == "" {
 		return
 	}
 	found, err := doublestar.Glob(tree, strings.TrimPrefix(m.Path, "./"), doublestar.WithFilesOnly())
 	if err != nil || len(found) == 0 {
-		r.found.add("sets-missing", where, fmt.Sprintf("no file is named %s on the branch %s, so it has no targets from there", m.Path, r.config.Branch), "correct "+at+".path, from the repository's root; liftlock resolve shows what is found")
+		r.found.add("sets-missing", where, fmt.Sprintf("no file is named %s on the branch %s, so it has no targets from there", m.Path,
+			r.config.Branch), "correct "+at+".path, from the repository's root; liftlock resolve shows what is found")
 	}
 }
 
@@ -167,7 +177,8 @@ func (r *repositoryCheck) checkSources(where string, p *pipeline.Pipeline, tree 
 	slices.Sort(argocds)
 	for _, name := range slices.Compact(argocds) {
 		if r.Config.ArgoCDByName(name) == nil {
-			r.found.add("argocd-unnamed", where, fmt.Sprintf("the server's file has no Argo CD %q", name), "add it under argocd, or correct the name in the pipeline file")
+			r.found.add("argocd-unnamed", where, fmt.Sprintf("the server's file has no Argo CD %q", name),
+				"add it under argocd, or correct the name in the pipeline file")
 		}
 	}
 }

@@ -33,7 +33,9 @@ func (r *repositoryCheck) probe(ctx context.Context, m *git.Mirror, by Prober) {
 	commit, err := r.pushProbe(ctx, m)
 	switch {
 	case errors.Is(err, git.ErrRejected), errors.Is(err, git.ErrAuth):
-		r.found.add("probe-push", where, "no branch could be pushed: "+err.Error(), "let Liftlock's account push to the branches below liftlock/ and liftlock-revert/, and to liftlock-state: its role, the token's scopes, rules that it isn't let past (for "+guardPatterns(r.forgeOf.Type)+")")
+		r.found.add("probe-push", where, "no branch could be pushed: "+err.Error(),
+			"let Liftlock's account push to the branches below liftlock/ and liftlock-revert/, and to liftlock-state: its role, the "+
+				"token's scopes, rules that it isn't let past (for "+guardPatterns(r.forgeOf.Type)+")")
 		return
 	case err != nil:
 		r.found.add("probe-unread", where, err.Error(), probeAgain)
@@ -47,7 +49,8 @@ func (r *repositoryCheck) probe(ctx context.Context, m *git.Mirror, by Prober) {
 	ctx, cancel := r.limit(context.WithoutCancel(ctx))
 	defer cancel()
 	if err := by.DeleteBranch(ctx, r.repo, probeBranch); err != nil {
-		r.found.addProbe("probe-delete", where, "the branch "+probeBranch+" can't be deleted: ", err, "let Liftlock's account delete its branches, and delete this one by hand")
+		r.found.addProbe("probe-delete", where, "the branch "+probeBranch+" can't be deleted: ", err,
+			"let Liftlock's account delete its branches, and delete this one by hand")
 	}
 	r.found.addOK(before, CodeProbe, where, "a branch was pushed, given a commit status, and deleted")
 }
@@ -61,7 +64,9 @@ func (r *repositoryCheck) pushProbe(ctx context.Context, m *git.Mirror) (commit 
 	if err != nil {
 		return "", err
 	}
-	commit, err = m.Write(reading, git.CommitSpec{Files: []git.FileWrite{{Path: "probe.txt", Content: []byte("What liftlock doctor --probe pushes, and deletes at once.\n")}}, Message: "Probe what may be written [skip ci]\n", When: r.Now()})
+	commit, err = m.Write(reading, git.CommitSpec{Files: []git.FileWrite{{Path: "probe.txt",
+		Content: []byte("What liftlock doctor --probe pushes, and deletes at once.\n")}}, Message: "Probe what may be written [skip ci]\n",
+		When: r.Now()})
 	if err != nil {
 		return "", err
 	}
@@ -75,7 +80,8 @@ func (r *repositoryCheck) pushProbe(ctx context.Context, m *git.Mirror) (commit 
 func (r *repositoryCheck) setProbeStatus(ctx context.Context, where, commit string, by Prober) {
 	ctx, cancel := r.limit(ctx)
 	defer cancel()
-	if err := by.SetStatus(ctx, r.repo, commit, forge.Status{Context: probeStatus, State: forge.StatusSuccess, Description: "a probe by liftlock doctor"}); err != nil {
+	if err := by.SetStatus(ctx, r.repo, commit, forge.Status{Context: probeStatus, State: forge.StatusSuccess,
+		Description: "a probe by liftlock doctor"}); err != nil {
 		r.found.addProbe("probe-status", where, "no commit status could be set: ", err, "give the token the right to write commit statuses")
 	}
 }

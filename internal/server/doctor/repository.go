@@ -27,7 +27,8 @@ type repositoryCheck struct {
 
 func (d *doctor) checkRepository(ctx context.Context, c *config.Forge, r *config.Repository, f Forge) findings {
 	owner, name := r.Split()
-	k := &repositoryCheck{doctor: d, forge: f, forgeOf: c, config: r, repo: forge.Repo{Owner: owner, Name: name}, where: "repository " + r.Name}
+	k := &repositoryCheck{doctor: d, forge: f, forgeOf: c, config: r, repo: forge.Repo{Owner: owner, Name: name},
+		where: "repository " + r.Name}
 	if len(d.Config.Forges) > 1 {
 		k.where += " on " + c.Name
 	}
@@ -58,25 +59,31 @@ func (r *repositoryCheck) checkSettings(ctx context.Context) bool {
 	}
 	r.settings = s
 	if !strings.EqualFold(s.Name, r.config.Name) && s.Name != "" {
-		r.found.add("repository-renamed", r.where, "it is called "+s.Name+" now", "write that name in repositories: a former name leads to it only until somebody else uses it")
+		r.found.add("repository-renamed", r.where, "it is called "+s.Name+" now",
+			"write that name in repositories: a former name leads to it only until somebody else uses it")
 	}
 	if s.Archived {
-		r.found.add("repository-archived", r.where, "it is archived: nothing can be written", "unarchive it, or remove it from the server's file")
+		r.found.add("repository-archived", r.where, "it is archived: nothing can be written",
+			"unarchive it, or remove it from the server's file")
 	}
 	if s.NoPulls {
 		r.found.add("pulls-off", r.where, "pull requests are switched off", "switch them on in its settings")
 	}
 	for _, m := range s.Missing {
-		r.found.add("grant-missing", r.where, fmt.Sprintf("the App's installation lacks the permission %s: %s", m.Name, m.Without), "accept the App's permissions in the organisation's settings, under GitHub Apps")
+		r.found.add("grant-missing", r.where, fmt.Sprintf("the App's installation lacks the permission %s: %s", m.Name, m.Without),
+			"accept the App's permissions in the organisation's settings, under GitHub Apps")
 	}
 	switch {
 	case s.Permission < forge.PermissionWrite:
-		r.found.add("write-missing", r.where, "Liftlock's account may only read: no branch can be pushed and no promotion opened", "give the account the role that may write"+r.writeRole())
+		r.found.add("write-missing", r.where, "Liftlock's account may only read: no branch can be pushed and no promotion opened",
+			"give the account the role that may write"+r.writeRole())
 	case r.forgeOf.Type == config.Gitea && s.Permission < forge.PermissionAdmin:
-		r.found.add("admin-missing", r.where, "Liftlock's account is no administrator: Gitea tells others nobody's permission, so that no command and no approval counts", "make the account an administrator of the repository")
+		r.found.add("admin-missing", r.where, "Liftlock's account is no administrator: Gitea tells others nobody's permission, so that "+
+			"no command and no approval counts", "make the account an administrator of the repository")
 	}
 	r.checkBranch()
-	r.found.addOK(0, CodeRepository, r.where, fmt.Sprintf("its branch is %s; the account may %s", r.config.Branch, describePermission(s.Permission)))
+	r.found.addOK(0, CodeRepository, r.where, fmt.Sprintf("its branch is %s; the account may %s", r.config.Branch,
+		describePermission(s.Permission)))
 	return true
 }
 
@@ -86,7 +93,8 @@ func (r *repositoryCheck) checkBranch() {
 	case of == "":
 		r.found.add("repository-empty", r.where, "it has no commit yet", "push the first one")
 	case of != r.config.Branch:
-		r.found.add("branch-other", r.where, fmt.Sprintf("the tracked branch is %s, and the repository's default branch %s", r.config.Branch, of), "if that isn't meant, correct repositories[].branch: people's pull requests go to the default branch")
+		r.found.add("branch-other", r.where, fmt.Sprintf("the tracked branch is %s, and the repository's default branch %s",
+			r.config.Branch, of), "if that isn't meant, correct repositories[].branch: people's pull requests go to the default branch")
 	}
 }
 
@@ -107,7 +115,8 @@ func (r *repositoryCheck) addUnread(err error) {
 	case errors.Is(err, forge.ErrNotInstalled) && errors.As(err, &refusal):
 		r.found.add("app-unusable", r.where, refusal.Message, refusal.Hint)
 	case errors.Is(err, forge.ErrNotFound):
-		r.found.add("repository-missing", r.where, err.Error(), "correct repositories[].name, or give Liftlock's account access to it: what an account may not see looks as if it weren't there")
+		r.found.add("repository-missing", r.where, err.Error(), "correct repositories[].name, or give Liftlock's account access to it: "+
+			"what an account may not see looks as if it weren't there")
 	case errors.Is(err, forge.ErrForbidden), errors.Is(err, forge.ErrUnauthorized):
 		r.found.add("grant-missing", r.where, err.Error(), "give the token what is named, or use another one")
 	default:
@@ -116,5 +125,6 @@ func (r *repositoryCheck) addUnread(err error) {
 }
 
 func describePermission(p forge.Permission) string {
-	return map[forge.Permission]string{forge.PermissionNone: "do nothing", forge.PermissionRead: "read", forge.PermissionWrite: "write", forge.PermissionAdmin: "administer it"}[p]
+	return map[forge.Permission]string{forge.PermissionNone: "do nothing", forge.PermissionRead: "read", forge.PermissionWrite: "write",
+		forge.PermissionAdmin: "administer it"}[p]
 }

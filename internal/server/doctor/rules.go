@@ -30,7 +30,8 @@ func (r *repositoryCheck) checkRules(ctx context.Context, pipes []*pipeline.Pipe
 		where := fmt.Sprintf("rules of %s in %s", branch, r.config.Name)
 		rules, err := r.forge.Rules(ctx, r.repo, branch)
 		if err != nil {
-			r.found.add("rules-unread", where, err.Error(), "try again when the forge answers, or let the account read the repository's metadata")
+			r.found.add("rules-unread", where, err.Error(), "try again when the forge answers, or let the account read the repository's "+
+				"metadata")
 			continue
 		}
 		j := rulesJudge{forgeType: r.forgeOf.Type, settings: r.settings, rules: rules, me: me.Login, noDeliveries: r.hasNoDeliveries()}
@@ -87,11 +88,13 @@ func (r *repositoryCheck) hasNoDeliveries() bool {
 func (r *rulesJudge) judgePipeline(found *findings, where, branch string, p *pipeline.Pipeline) {
 	method := p.Spec.Merge.Method
 	if by := r.refusedBy(method); by != "" {
-		found.add("method-refused", where, fmt.Sprintf("the pipeline %s merges by %s, which %s doesn't allow", p.Name(), method, by), "set merge.method in the pipeline file to one that is allowed, or allow it")
+		found.add("method-refused", where, fmt.Sprintf("the pipeline %s merges by %s, which %s doesn't allow", p.Name(), method, by),
+			"set merge.method in the pipeline file to one that is allowed, or allow it")
 	} else if method == pipeline.MethodMerge {
 		for i := range r.rules.Sets {
 			if s := &r.rules.Sets[i]; s.LinearHistory && !s.Bypassed {
-				found.add("linear-history", where, fmt.Sprintf("the pipeline %s makes merge commits, and %s demands a linear history", p.Name(), s.Name), "set merge.method to squash or rebase")
+				found.add("linear-history", where, fmt.Sprintf("the pipeline %s makes merge commits, and %s demands a linear history",
+					p.Name(), s.Name), "set merge.method to squash or rebase")
 			}
 		}
 	}
@@ -103,7 +106,8 @@ func (r *rulesJudge) judgePipeline(found *findings, where, branch string, p *pip
 	}
 	for i := range r.rules.Sets {
 		if s := &r.rules.Sets[i]; !s.Bypassed && r.excludes(s) {
-			found.add("merge-forbidden", where, fmt.Sprintf("the pipeline %s merges by itself, and %s lets nobody merge but %s", p.Name(), s.Name, strings.Join(s.Mergers, ", ")), "let Liftlock's account merge there, or set merge: manual")
+			found.add("merge-forbidden", where, fmt.Sprintf("the pipeline %s merges by itself, and %s lets nobody merge but %s", p.Name(),
+				s.Name, strings.Join(s.Mergers, ", ")), "let Liftlock's account merge there, or set merge: manual")
 		}
 	}
 }
@@ -149,9 +153,13 @@ func (r *rulesJudge) excludes(s *forge.RuleSet) bool {
 func (r *rulesJudge) judgeBranch(found *findings, where, branch string) {
 	switch {
 	case r.rules.IsBypassed():
-		found.add("rules-bypassed", where, "Liftlock's account may bypass them: what it merges, it merges past what they demand", "take its account off the bypass list")
+		found.add("rules-bypassed", where, "Liftlock's account may bypass them: what it merges, it merges past what they demand",
+			"take its account off the bypass list")
 	case r.rules.IsMaybeBypassed():
-		found.add("rules-bypass-unsure", where, "Liftlock's account may bypass a part of them, or the forge doesn't show whether it may ("+strings.Join(maybeBypassed(r.rules), ", ")+"): a merge that the forge blocks, and no rule explains, waits for a person instead of being tried", "take it, its teams and its role off the bypass lists; in classic protection switch on Do not allow bypassing the above settings")
+		found.add("rules-bypass-unsure", where, "Liftlock's account may bypass a part of them, or the forge doesn't show whether it may ("+
+			strings.Join(maybeBypassed(r.rules), ", ")+"): a merge that the forge blocks, and no rule explains, waits for a person "+
+			"instead of being tried", "take it, its teams and its role off the bypass lists; in classic protection switch on Do not "+
+			"allow bypassing the above settings")
 	}
 	r.judgeSignatures(found, where)
 	r.judgeApprovals(found, where)
@@ -161,19 +169,24 @@ func (r *rulesJudge) judgeBranch(found *findings, where, branch string) {
 	switch {
 	case unheard && slices.ContainsFunc(r.rules.Sets, func(s forge.RuleSet) bool { return requires(&s) }):
 		// Also where our own account is let past the rules: the others aren't.
-		found.add("queue-unheard", where, "merges go through the forge's merge queue, which demands the commit status liftlock, and no webhook tells of its groups: everybody's pull requests wait there until the queue's timeout", webhook+"; until then don't require the status liftlock")
+		found.add("queue-unheard", where, "merges go through the forge's merge queue, which demands the commit status liftlock, and no "+
+			"webhook tells of its groups: everybody's pull requests wait there until the queue's timeout", webhook+
+			"; until then don't require the status liftlock")
 	case r.rules.Any(requires):
 	case r.rules.Hidden != "":
-		found.add("rules-hidden", where, "not all can be read: "+r.rules.Hidden, "see yourself that the commit status liftlock is required, or let the account read the rules")
+		found.add("rules-hidden", where, "not all can be read: "+r.rules.Hidden,
+			"see yourself that the commit status liftlock is required, or let the account read the rules")
 	default:
 		cure := "require the commit status liftlock for " + branch + ": it is on every pull request, so it stops nobody else"
 		if r.forgeType == config.GitLab {
 			cure = "switch on Pipelines must succeed in the project's settings of merge requests: the status liftlock is part of them"
 		}
 		if unheard {
-			cure = webhook + ", and only then require the commit status liftlock: without one the merge queue would wait for it until its timeout"
+			cure = webhook + ", and only then require the commit status liftlock: without one the merge queue would wait for it until " +
+				"its timeout"
 		}
-		found.add("status-optional", where, "the commit status liftlock isn't required: people can merge past gates, holds and freezes", cure)
+		found.add("status-optional", where, "the commit status liftlock isn't required: people can merge past gates, holds and freezes",
+			cure)
 	}
 }
 
@@ -182,7 +195,9 @@ func (r *rulesJudge) judgeBranch(found *findings, where, branch string) {
 func (r *rulesJudge) judgeApprovals(found *findings, where string) {
 	for i := range r.rules.Sets {
 		if s := &r.rules.Sets[i]; r.forgeType == config.GitLab && s.UpToDate && s.DropsApprovals && s.Approvals > 0 {
-			found.add("approvals-dropped", where, s.Name+" demand approvals, remove them when commits are added, and merge only what is up to date: whenever another one lands, a promotion needs new approvals", "let the project make merge commits, or switch on merge trains; or keep approvals when commits are added")
+			found.add("approvals-dropped", where, s.Name+" demand approvals, remove them when commits are added, and merge only what is "+
+				"up to date: whenever another one lands, a promotion needs new approvals",
+				"let the project make merge commits, or switch on merge trains; or keep approvals when commits are added")
 		}
 	}
 }
@@ -193,6 +208,7 @@ func (r *rulesJudge) judgeSignatures(found *findings, where string) {
 		found.add("signatures-required", where, "they demand signed commits, and "+r.unsigned, r.signingCure)
 	}
 	if r.rules.Any(func(s *forge.RuleSet) bool { return s.SignedMerges }) {
-		found.add("merges-signed", where, "they demand that the forge signs what it merges, and whether it can isn't shown", "see that it has a key and signs merges by Liftlock's account (Gitea: [repository.signing] MERGES in its app.ini)")
+		found.add("merges-signed", where, "they demand that the forge signs what it merges, and whether it can isn't shown",
+			"see that it has a key and signs merges by Liftlock's account (Gitea: [repository.signing] MERGES in its app.ini)")
 	}
 }

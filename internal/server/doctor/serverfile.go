@@ -35,7 +35,8 @@ func InvalidFile(err error) *Report {
 func (d *doctor) checkFile(context.Context) (found findings) {
 	c := d.Config
 	if c.ReadAccess == config.ReadToken && len(c.API.Tokens) == 0 && c.OIDC == nil {
-		found.add("readers-missing", whereFile, "nobody can read the console and the API: reading takes a token or a login, and there is none", "add a token under api.tokens, let people log in (oidc), or set readAccess: open")
+		found.add("readers-missing", whereFile, "nobody can read the console and the API: reading takes a token or a login, and there is "+
+			"none", "add a token under api.tokens, let people log in (oidc), or set readAccess: open")
 	}
 	for _, a := range []struct{ key, address string }{{"externalURL", c.ExternalURL}, {"webhooks.externalURL", c.Webhooks.ExternalURL}} {
 		if a.address == "" || a.key == "webhooks.externalURL" && a.address == c.ExternalURL {
@@ -47,12 +48,16 @@ func (d *doctor) checkFile(context.Context) (found findings) {
 		}
 		switch local := isLocal(u.Hostname()); {
 		case local && d.hasRemoteForge():
-			found.add("address-local", whereFile, fmt.Sprintf("%s is %s, which means another machine to everybody else", a.key, u.Redacted()), "give it the name by which people and the forge reach the server; without one, leave it out, and polling finds everything later")
+			found.add("address-local", whereFile, fmt.Sprintf("%s is %s, which means another machine to everybody else", a.key,
+				u.Redacted()), "give it the name by which people and the forge reach the server; without one, leave it out, and polling "+
+				"finds everything later")
 		case !local && u.Scheme == "http":
-			found.add("address-plain", whereFile, fmt.Sprintf("%s is http: tokens, and what deliveries say, can be read on the way", a.key), "have TLS end at the server (tls) or at a proxy before it, and write https://")
+			found.add("address-plain", whereFile, fmt.Sprintf("%s is http: tokens, and what deliveries say, can be read on the way", a.key),
+				"have TLS end at the server (tls) or at a proxy before it, and write https://")
 		}
 	}
-	found.addOK(0, CodeFile, whereFile, fmt.Sprintf("it is valid: %s, %s, %s", wording.Count(len(c.Forges), "forge"), wording.Plural(len(c.Repositories), "repository", "repositories"), wording.Count(len(c.ArgoCD), "Argo CD")))
+	found.addOK(0, CodeFile, whereFile, fmt.Sprintf("it is valid: %s, %s, %s", wording.Count(len(c.Forges), "forge"),
+		wording.Plural(len(c.Repositories), "repository", "repositories"), wording.Count(len(c.ArgoCD), "Argo CD")))
 	return found
 }
 

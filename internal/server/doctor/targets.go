@@ -85,7 +85,8 @@ func (d *doctor) checkTargetsOf(ctx context.Context, c *Checkout) (found finding
 	defer cancel()
 	resolved, err := d.Targets.Resolve(ctx, c, d.checkouts.all)
 	if err != nil {
-		found.add("targets-unread", "targets in "+c.Config.Name, err.Error(), "try again; liftlock resolve in a checkout says what its files alone come to")
+		found.add("targets-unread", "targets in "+c.Config.Name, err.Error(),
+			"try again; liftlock resolve in a checkout says what its files alone come to")
 		return found
 	}
 	for _, p := range resolved {
@@ -98,7 +99,8 @@ func (d *doctor) checkTargetsOf(ctx context.Context, c *Checkout) (found finding
 
 // judgeTargets judges what one pipeline was resolved to.
 func judgeTargets(found *findings, where string, p *PipelineTargets) {
-	const cure = "correct it: until then the targets from before stay in force, and nothing of theirs is opened or merged; liftlock resolve in a checkout shows the rest"
+	const cure = "correct it: until then the targets from before stay in force, and nothing of theirs is opened or merged; liftlock " +
+		"resolve in a checkout shows the rest"
 	switch {
 	case p.Unread != nil && (len(p.Problems) > 0 || p.Targets == 0):
 		found.add("targets-unread", where, "not all is known: "+p.Unread.Error(), "mend what is said of that Argo CD")
@@ -109,8 +111,11 @@ func judgeTargets(found *findings, where string, p *PipelineTargets) {
 		}
 		found.add("targets-unresolved", where, strings.Join(lines, "; "), cure)
 	case p.Targets == 0:
-		found.add("targets-none", where, "the ApplicationSets generate nothing that its templates give a component and an environment, so there is nothing to promote", "see what liftlock resolve shows in a checkout; correct the generators' paths, or component and environment in the pipeline file")
+		found.add("targets-none", where, "the ApplicationSets generate nothing that its templates give a component and an environment, "+
+			"so there is nothing to promote", "see what liftlock resolve shows in a checkout; correct the generators' paths, or "+
+			"component and environment in the pipeline file")
 	default:
-		found.add(CodeTargets, where, fmt.Sprintf("%s of %s", wording.Count(p.Targets, "target"), wording.Count(p.Components, "component")), "")
+		found.add(CodeTargets, where, fmt.Sprintf("%s of %s", wording.Count(p.Targets, "target"), wording.Count(p.Components, "component")),
+			"")
 	}
 }

@@ -77,7 +77,8 @@ func New(t testing.TB, now func() time.Time) *Provider {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Provider{now: now, key: key, keyID: "1", codes: map[string]*grant{}, User: User{Subject: "sub-ada", Name: "ada", Groups: []string{"sre"}}}
+	p := &Provider{now: now, key: key, keyID: "1", codes: map[string]*grant{},
+		User: User{Subject: "sub-ada", Name: "ada", Groups: []string{"sre"}}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", p.serveConfiguration)
 	mux.HandleFunc("GET /keys", p.serveKeys)
@@ -86,7 +87,8 @@ func New(t testing.TB, now func() time.Time) *Provider {
 	mux.HandleFunc("GET /userinfo", p.serveUserInfo)
 	mux.HandleFunc("GET /logout", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
-		_, _ = w.Write([]byte(`<title>Logged out</title><a href="` + html.EscapeString(r.FormValue("post_logout_redirect_uri")) + `">back</a>`))
+		_, _ = w.Write([]byte(`<title>Logged out</title><a href="` + html.EscapeString(r.FormValue("post_logout_redirect_uri")) +
+			`">back</a>`))
 	})
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
@@ -123,24 +125,28 @@ func (p *Provider) serveConfiguration(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]any{
 		"issuer": p.URL, "authorization_endpoint": p.URL + "/auth", "token_endpoint": p.URL + "/token", "jwks_uri": p.URL + "/keys",
 		"userinfo_endpoint": p.URL + "/userinfo", "end_session_endpoint": p.URL + "/logout",
-		"id_token_signing_alg_values_supported": []string{"RS256"}, "response_types_supported": []string{"code"}, "code_challenge_methods_supported": []string{"S256"},
+		"id_token_signing_alg_values_supported": []string{"RS256"}, "response_types_supported": []string{"code"},
+		"code_challenge_methods_supported": []string{"S256"},
 	})
 }
 
 func (p *Provider) serveKeys(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: p.key.Public(), KeyID: p.keyID, Algorithm: "RS256", Use: "sig"}}})
+	writeJSON(w, http.StatusOK, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: p.key.Public(), KeyID: p.keyID, Algorithm: "RS256",
+		Use: "sig"}}})
 }
 
 func (p *Provider) serveAuth(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	if q.Get("client_id") != ClientID || q.Get("response_type") != "code" || q.Get("code_challenge_method") != "S256" || q.Get("code_challenge") == "" ||
+	if q.Get("client_id") != ClientID || q.Get("response_type") != "code" || q.Get("code_challenge_method") != "S256" ||
+		q.Get("code_challenge") == "" ||
 		!strings.Contains(" "+q.Get("scope")+" ", " openid ") {
 		http.Error(w, "not a login by code with PKCE of the client "+ClientID, http.StatusBadRequest)
 		return
 	}
 	code := rand.Text()
 	p.codes[code] = &grant{challenge: q.Get("code_challenge"), redirect: q.Get("redirect_uri"), nonce: q.Get("nonce"), user: p.User}
-	http.Redirect(w, r, q.Get("redirect_uri")+"?"+url.Values{"code": {code}, "state": {q.Get("state")}, "iss": {p.URL}}.Encode(), http.StatusFound)
+	http.Redirect(w, r, q.Get("redirect_uri")+"?"+url.Values{"code": {code}, "state": {q.Get("state")}, "iss": {p.URL}}.Encode(),
+		http.StatusFound)
 }
 
 func (p *Provider) serveToken(w http.ResponseWriter, r *http.Request) {
@@ -161,7 +167,8 @@ func (p *Provider) serveToken(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	g.used = true
-	claims := map[string]any{"iss": p.URL, "aud": ClientID, "sub": g.user.Subject, "nonce": g.nonce, "iat": p.now().Unix(), "exp": p.now().Add(5 * time.Minute).Unix()}
+	claims := map[string]any{"iss": p.URL, "aud": ClientID, "sub": g.user.Subject, "nonce": g.nonce, "iat": p.now().Unix(),
+		"exp": p.now().Add(5 * time.Minute).Unix()}
 	if !p.HidesGroups {
 		maps.Copy(claims, g.user.claims())
 	}
@@ -180,7 +187,8 @@ func (p *Provider) serveToken(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"access_token": "access " + r.FormValue("code"), "token_type": "Bearer", "expires_in": 300, "id_token": token})
+	writeJSON(w, http.StatusOK, map[string]any{"access_token": "access " + r.FormValue("code"), "token_type": "Bearer", "expires_in": 300,
+		"id_token": token})
 }
 
 func (u User) claims() map[string]any {
@@ -250,5 +258,6 @@ func SignWith(key jose.SigningKey, claims []byte) (string, error) {
 
 // Unsigned makes an ID token of claims with the algorithm none.
 func Unsigned(claims []byte) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none","typ":"JWT"}`)) + "." + base64.RawURLEncoding.EncodeToString(claims) + "."
+	return base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none","typ":"JWT"}`)) + "." +
+		base64.RawURLEncoding.EncodeToString(claims) + "."
 }

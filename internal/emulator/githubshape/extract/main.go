@@ -45,7 +45,8 @@ func run(dir, list, out string) error {
 		if err := readJSON(filepath.Join(dir, "generated", release+".json"), &d); err != nil {
 			return err
 		}
-		r := reader{schemas: d.Components.Schemas, responses: d.Components.Responses, parameters: d.Components.Parameters, needed: map[string]any{}, announced: announced}
+		r := reader{schemas: d.Components.Schemas, responses: d.Components.Responses, parameters: d.Components.Parameters,
+			needed: map[string]any{}, announced: announced}
 		for _, name := range wanted {
 			o, err := r.operation(d, name)
 			if err != nil {

@@ -67,7 +67,8 @@ func run(dir, list, out string) error {
 	}
 	var written bytes.Buffer
 	fmt.Fprintf(&written, "# From %s %s, made by regenerate.sh.\n", npm.Name, npm.Version)
-	formatter.NewFormatter(&written, formatter.WithoutDescription()).FormatSchema(&ast.Schema{Types: x.to, Query: x.to["Query"], Mutation: x.to["Mutation"]})
+	formatter.NewFormatter(&written, formatter.WithoutDescription()).FormatSchema(&ast.Schema{Types: x.to, Query: x.to["Query"],
+		Mutation: x.to["Mutation"]})
 	return os.WriteFile(out, written.Bytes(), 0o644)
 }
 
