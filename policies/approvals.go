@@ -8,9 +8,8 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// Approvals asks for reviews on the forge. A person counts once, for the reviewed diff, and
-// only with write permission. The release's authors and Liftlock's account never count. While
-// the authors aren't known, it waits.
+// Approvals asks for reviews on the forge. The release's authors, Liftlock's account and people
+// without write permission never count.
 type Approvals struct {
 	// How many people must approve.
 	Count int `yaml:"count" json:"count" jsonschema:"required,minimum=1"`
@@ -25,8 +24,8 @@ type Approvals struct {
 	Distinct bool `yaml:"distinct" json:"distinct,omitempty"`
 }
 
-// From narrows whose approval counts: anybody whom one of its keys names, with write
-// permission. Empty: anybody who may write to the repository.
+// From narrows whose approval counts. It is anybody whom one of its keys names; without keys,
+// anybody who may write to the repository.
 type From struct {
 	// Teams on the forge, as organisation/team, with nested teams.
 	Teams []string `yaml:"teams" json:"teams,omitempty"`

@@ -8,8 +8,7 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// HTTP asks your own server about the pull request's head. It answers pass, wait or fail. While
-// it can't be asked, the gate waits.
+// HTTP asks your own server about the pull request's head. It answers pass, wait or fail.
 type HTTP struct {
 	// The endpoint's name in the server's file.
 	Endpoint string `yaml:"endpoint" json:"endpoint" jsonschema:"required"`

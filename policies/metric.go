@@ -18,7 +18,7 @@ import (
 )
 
 // Metric asks a Prometheus server and passes once the answers were right for a while. A wrong
-// sample, or none for twice the interval, starts over.
+// or missing sample starts over.
 type Metric struct {
 	// The server's name in the server's file.
 	Prometheus string `yaml:"prometheus" json:"prometheus" jsonschema:"required"`

@@ -8,9 +8,7 @@ import (
 )
 
 // Soak asks that the release was verified in an environment for a while without a break. A
-// degradation, a failed verification, another release and a change by hand are breaks. Time
-// stands still while the state is unknown. The longest stretch counts, also after the release
-// has left.
+// degradation, a failed verification, another release and a change by hand are breaks.
 type Soak struct {
 	// The environment. Not set: each of this one's after.
 	Environment string `yaml:"environment" json:"environment,omitempty"`

@@ -8,10 +8,9 @@ import (
 	"time"
 )
 
-// Window lets a promotion merge only within recurring times. It has either cron, duration and
-// timezone, or argocd. It follows local time: 22:00 for 8h ends at 06:00, also when the clocks
-// change. A skipped start opens right after the change; a repeated one opens twice. The start
-// is inside, the end is not.
+// Window lets a promotion merge only within recurring times. It has cron, duration and
+// timezone, or argocd alone. Its start is inside, its end is not. It follows local time: 22:00
+// for 8h ends at 06:00, also when the clocks change.
 type Window struct {
 	// When it opens, as in cron: minute, hour, day of the month, month, day of the week (0 or 7 is
 	// Sunday). Only one of the two days may be restricted.

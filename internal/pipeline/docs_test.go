@@ -226,6 +226,7 @@ func reference(t *testing.T, s *jsonschema.Schema) []byte {
 	paths := map[string][]string{} // of the keys that hold a type
 	queue := []typeReference{{of: "Pipeline"}}
 	var order []string
+	inlineTypesWithoutKeys(s)
 	for len(queue) > 0 {
 		next := queue[0]
 		queue = queue[1:]
@@ -259,17 +260,35 @@ func findTypeReferences(s *jsonschema.Schema, path string) []typeReference {
 	return places
 }
 
+// inlineTypesWithoutKeys puts lists and mappings of any keys where they are referred to.
+func inlineTypesWithoutKeys(s *jsonschema.Schema) {
+	for _, of := range s.Definitions {
+		if of.Properties == nil {
+			continue
+		}
+		for pair := of.Properties.Oldest(); pair != nil; pair = pair.Next() {
+			named := s.Definitions[strings.TrimPrefix(pair.Value.Ref, "#/$defs/")]
+			if named != nil && named.Properties.Len() == 0 {
+				inlined := *named
+				inlined.Description = pair.Value.Description
+				pair.Value = &inlined
+			}
+		}
+	}
+}
+
 // section writes one type.
 func section(t *testing.T, b *bytes.Buffer, name string, paths []string, s *jsonschema.Schema) {
 	t.Helper()
 	fmt.Fprintf(b, "\n## %s\n\n", name)
-	if paths[0] != "``" {
-		fmt.Fprintf(b, "At %s. ", strings.Join(paths, " and "))
+	// The key that holds the type says what it is, as the type's first sentence does.
+	_, more, _ := strings.Cut(s.Description+" ", ". ")
+	if paths[0] == "``" {
+		more = s.Description
+	} else {
+		more = "At " + strings.Join(paths, " and ") + ". " + more
 	}
-	fmt.Fprintf(b, "%s\n", s.Description)
-	if s.Properties.Len() == 0 {
-		return
-	}
+	fmt.Fprintf(b, "%s\n", strings.TrimSpace(more))
 	b.WriteString("\n| key | value | |\n|---|---|---|\n")
 	for pair := s.Properties.Oldest(); pair != nil; pair = pair.Next() {
 		key, p := pair.Key, pair.Value
@@ -323,6 +342,8 @@ func valueOf(p *jsonschema.Schema) (text, refersTo string) {
 		return fmt.Sprintf("name: `[a-z0-9][a-z0-9-]*`, at most %d characters", maxNameLength), ""
 	case p.Type == "string":
 		return "text", ""
+	case p.Type == "object":
+		return "mapping", ""
 	}
 	return p.Type, ""
 }

@@ -18,13 +18,13 @@ const (
 
 // Pipeline is one pipeline: one YAML document of a pipeline file.
 type Pipeline struct {
-	// Always liftlock.dev/v1alpha1.
+	// The format's version.
 	APIVersion string `yaml:"apiVersion" json:"apiVersion" jsonschema:"required,enum=liftlock.dev/v1alpha1"`
-	// Always Pipeline.
+	// The format's kind.
 	Kind string `yaml:"kind" json:"kind" jsonschema:"required,enum=Pipeline"`
-	// What the pipeline is called.
+	// Its name.
 	Metadata Metadata `yaml:"metadata" json:"metadata" jsonschema:"required"`
-	// The pipeline itself.
+	// Its rules.
 	Spec Spec `yaml:"spec" json:"spec" jsonschema:"required"`
 
 	File string `yaml:"-" json:"-"` // where it was read, from the repository's root
@@ -456,7 +456,7 @@ const (
 	SuspendedFail = "fail"
 )
 
-// Verify says how a promotion or an arrival is verified.
+// Verify says how a release is verified.
 type Verify struct {
 	// Time for a target to notice the commit and begin to sync.
 	ArriveWithin Duration `yaml:"arriveWithin" json:"arriveWithin" jsonschema:"default=15m"`
