@@ -16,15 +16,6 @@ const (
 	longOneIn    = 20
 )
 
-// heldPages are those whose sentences are bounded, by their names in docs/ or the repository's root.
-var heldPages = []string{
-	"README.md", "glossary.md", "sizing.md",
-	"api.md", "command-line.md", "doctor.md", "forge-rules.md", "github-app.md", "gitlab.md",
-	"install.md", "kind.md", "login.md", "monitoring.md", "notifications.md", "server.md",
-	"console.md", "edits.md", "files-and-targets.md", "first-promotion.md", "pipeline-reference.md", "pull-requests.md",
-	"recipes.md", "rendering.md", "resolution.md", "troubleshooting.md", "tutorial.md",
-}
-
 // TestEnglish holds that sentences in the documentation are short: tables, headings and code don't count.
 func TestEnglish(t *testing.T) {
 	pages, err := filepath.Glob("../docs/*.md")
@@ -32,14 +23,11 @@ func TestEnglish(t *testing.T) {
 		t.Fatal(err)
 	}
 	pages = append(pages, "../README.md", "../CHANGELOG.md")
-	held := 0
+	if len(pages) < 30 {
+		t.Fatalf("only %d pages are there", len(pages))
+	}
 	for _, page := range pages {
-		name := filepath.Base(page)
-		if !slices.Contains(heldPages, name) {
-			continue
-		}
-		held++
-		t.Run(name, func(t *testing.T) {
+		t.Run(filepath.Base(page), func(t *testing.T) {
 			text, err := os.ReadFile(page)
 			if err != nil {
 				t.Fatal(err)
@@ -59,9 +47,6 @@ func TestEnglish(t *testing.T) {
 					len(long), len(sentences), longSentence, longOneIn, strings.Join(long, "\n"))
 			}
 		})
-	}
-	if held != len(heldPages) {
-		t.Errorf("%d of %d held pages are there", held, len(heldPages))
 	}
 }
 

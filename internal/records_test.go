@@ -25,11 +25,12 @@ const recordsPage = "../docs/records.md"
 const recordsHeader = `<!-- Generated from the declarations: go test ./internal -run TestRecordsPage -update -->
 # Records
 
-Beside its tables the database has small values in the table ` + "`records`" + `, each of a kind below. A kind is
-declared once, in the package that owns it, with ` + "`record.Declare`" + ` (` + "`internal/store/record`" + `); nothing else
-reads or writes the table. A row's key is its kind, the repository, the pull request and a name, as far as the
-kind is about these. Values are JSON of the Go type that is named here. A value that can't be read counts as
-absent, or, where a kind is strict, fails the run that needs it.
+The table ` + "`records`" + ` has small values, each of a kind below. The package that owns a kind declares it once, with
+` + "`record.Declare`" + ` (` + "`internal/store/record`" + `). Nothing else reads or writes the table. A row's key is its kind and
+its subject: repository, pull request, unit or name. The value is JSON of the Go type. One that can't be read counts as
+absent; where a kind is strict, it fails the run that needs it.
+
+A kind is *dropped* by its owner, goes when its pull request is *settled* (merged or closed), or is *lasting*, like the database.
 
 | kind | about | what | owner | type | stays |
 | --- | --- | --- | --- | --- | --- |

@@ -18,11 +18,11 @@ type Lifetime string
 // The lifetimes.
 const (
 	// UntilSettled records go with DropSettled, once their pull request is merged or closed.
-	UntilSettled Lifetime = "until its pull request is merged or closed"
+	UntilSettled Lifetime = "settled"
 	// UntilDropped records are dropped by their owner, when what they are about is over.
-	UntilDropped Lifetime = "until its owner drops it"
+	UntilDropped Lifetime = "dropped"
 	// Lasting records stay as long as the database.
-	Lasting Lifetime = "as long as the database"
+	Lasting Lifetime = "lasting"
 )
 
 // Declaration describes a kind of record.

@@ -71,7 +71,7 @@ func (Unit) of(key store.RecordKey) Unit {
 	pipeline, component, _ := strings.Cut(key.Name, unitSeparator)
 	return Unit{key.Repo, pipeline, component}
 }
-func (Unit) describe() string { return "component of a pipeline" }
+func (Unit) describe() string { return "unit" }
 
 // PipelinePrefix is what the names of the records about a pipeline's components begin with.
 func PipelinePrefix(pipeline string) string { return pipeline + unitSeparator }
@@ -93,7 +93,7 @@ func (InUnit) of(key store.RecordKey) InUnit {
 	component, name, _ := strings.Cut(rest, unitSeparator)
 	return InUnit{Unit{key.Repo, pipeline, component}, name}
 }
-func (InUnit) describe() string { return "component of a pipeline and name" }
+func (InUnit) describe() string { return "unit and name" }
 
 // Named is something of no repository, by its name.
 type Named string
