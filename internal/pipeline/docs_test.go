@@ -289,21 +289,31 @@ func section(t *testing.T, b *bytes.Buffer, name string, paths []string, s *json
 		more = "At " + strings.Join(paths, " and ") + ". " + more
 	}
 	fmt.Fprintf(b, "%s\n", strings.TrimSpace(more))
-	b.WriteString("\n| key | value | |\n|---|---|---|\n")
+	b.WriteString("\n")
 	for pair := s.Properties.Oldest(); pair != nil; pair = pair.Next() {
 		key, p := pair.Key, pair.Value
 		if p.Description == "" {
 			t.Errorf("%s.%s has no comment", name, key)
 		}
-		value, _ := valueOf(p)
+		required := ""
 		if slices.Contains(s.Required, key) {
-			value += ", required"
+			required = ", required"
 		}
-		if p.Default != nil {
-			value += fmt.Sprintf("; default `%v`", p.Default)
-		}
-		fmt.Fprintf(b, "| `%s` | %s | %s |\n", key, value, strings.ReplaceAll(p.Description, "|", `\|`))
+		fmt.Fprintf(b, "- `%s`%s: %s. %s\n", key, required, valueWithDefault(p), p.Description)
 	}
+}
+
+// valueWithDefault says what a key takes, and which of it where it isn't set.
+func valueWithDefault(p *jsonschema.Schema) string {
+	value, _ := valueOf(p)
+	if p.Default == nil {
+		return value
+	}
+	fallback := fmt.Sprintf("`%v`", p.Default)
+	if strings.Contains(value, fallback) {
+		return strings.Replace(value, fallback, fallback+" (default)", 1)
+	}
+	return value + ", default " + fallback
 }
 
 // valueOf says what a key takes, and the type it refers to, if any.
@@ -339,7 +349,7 @@ func valueOf(p *jsonschema.Schema) (text, refersTo string) {
 	case p.Type == "string" && strings.Contains(p.Pattern, "µs"):
 		return "duration", ""
 	case p.Pattern == namePattern.String():
-		return fmt.Sprintf("name: `[a-z0-9][a-z0-9-]*`, at most %d characters", maxNameLength), ""
+		return fmt.Sprintf("`[a-z0-9][a-z0-9-]*`, at most %d characters", maxNameLength), ""
 	case p.Type == "string":
 		return "text", ""
 	case p.Type == "object":

@@ -92,7 +92,7 @@ const CommandsBare = "bare"
 
 // Spec is the pipeline itself.
 type Spec struct {
-	// act; or observe: says what it would do, opens and merges nothing.
+	// observe: says what it would do, opens and merges nothing.
 	Mode Mode `yaml:"mode" json:"mode" jsonschema:"enum=act,enum=observe,default=act"`
 	// What is promoted when the pipeline, a component or a carry entry is new. baseline: only later
 	// releases. converge: also what a source environment already has and the ones after it lack.
