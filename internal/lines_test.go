@@ -22,7 +22,7 @@ const (
 	// maxConditions is how many && and || an expression may have before its parts get names.
 	maxConditions = 3
 	// maxDenseExpressions is how many may have more.
-	maxDenseExpressions = 189
+	maxDenseExpressions = 165
 )
 
 // TestLines counts lines that are too wide, expressions with too many conditions, and receivers that

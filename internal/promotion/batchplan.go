@@ -273,7 +273,8 @@ func (b *batchPlanner) composition(j *batchPlan) (Composition, bool) {
 // without them. True when it did.
 func (b *batchPlanner) dropJoiners(j *batchPlan) bool {
 	c, ok := b.composition(j)
-	if !ok || c.State != EditRefused || len(c.RefusedByMember) > 0 || j.recompose || len(j.current) == 0 {
+	isRefusedAsWhole := ok && c.State == EditRefused && len(c.RefusedByMember) == 0
+	if !isRefusedAsWhole || j.recompose || len(j.current) == 0 {
 		return false
 	}
 	for _, p := range j.current {

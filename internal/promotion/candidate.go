@@ -214,8 +214,12 @@ func (ev *evaluator) reasonNotToCome(e *Env, c *candidate, forced *PendingComman
 	}
 	why, since := ev.quarantineReason(e, c.Release)
 	v := findVeto(e, c.Release)
-	if forced != nil && (why == "" || forced.At.After(since)) && (v == nil || forced.At.After(v.At)) {
-		return Reason{}, nil
+	if forced != nil {
+		overridesQuarantine := why == "" || forced.At.After(since)
+		overridesVeto := v == nil || forced.At.After(v.At)
+		if overridesQuarantine && overridesVeto {
+			return Reason{}, nil
+		}
 	}
 	if why != "" {
 		return Reason{Code: "quarantined", Text: fmt.Sprintf("%s %s; /liftlock promote %s brings it back", c.Name, why, e.Name)}, nil
@@ -256,7 +260,7 @@ func (ev *evaluator) explainNoCandidate(e *Env, st *EnvState) {
 		case l.By == ByBaseline:
 			st.addReason("baseline", fmt.Sprintf("%s carries %s since before the pipeline came in (adopt: baseline); the next release "+
 				"moves, or /liftlock promote %s", name, u.Release.Value, e.Name))
-		case l.By == ByPerson && !u.Source():
+		case u.isChangedByHand():
 			st.addReason("diverged", fmt.Sprintf("%s was changed by hand to %s; that is not carried on", name, u.Release.Value))
 		case l.By == ByRevert:
 			st.addReason("reverted", fmt.Sprintf("%s is back at %s after a revert", name, u.Release.Value))

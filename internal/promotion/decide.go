@@ -210,7 +210,7 @@ func (ev *evaluator) evaluateCurrent(e *Env, st *EnvState) {
 		st.VerifiedAt = a.VerifiedAt
 	}
 	switch {
-	case l.By == ByPerson && !e.Source():
+	case e.isChangedByHand():
 		st.State = Diverged
 		did := "changed it by hand in " + wording.Short(l.Commit)
 		if l.ModifiedPull != 0 {
@@ -227,7 +227,9 @@ func (ev *evaluator) evaluateCurrent(e *Env, st *EnvState) {
 		st.State = Idle
 		st.Reason = "in place; nothing waits for its verification"
 	}
-	if a != nil && l.By != ByBaseline && !(l.By == ByPerson && !e.Source()) || a != nil && ev.needsVerdict(e) {
+	// What the pipeline found there, or a person put there, is recorded only where somebody needs to know.
+	isPromoted := l.By != ByBaseline && !e.isChangedByHand()
+	if a != nil && (isPromoted || ev.needsVerdict(e)) {
 		switch {
 		case r.clear && !a.IsVerified():
 			ev.addAction(Record{Environment: e.Name, Release: a.Release, Commit: a.Commit, Verified: true})
@@ -257,7 +259,7 @@ func (ev *evaluator) evaluateCurrent(e *Env, st *EnvState) {
 // would have Argo CD refresh everything.
 func (ev *evaluator) needsVerdict(e *Env) bool {
 	l := e.Landed.Value
-	if l.By == ByPerson && !e.Source() {
+	if e.isChangedByHand() {
 		return false
 	}
 	requested := false

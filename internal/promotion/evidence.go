@@ -262,9 +262,18 @@ func (t *TargetEvidence) findCulprit() *ResourceEvidence {
 	var best *ResourceEvidence
 	for _, r := range verification.Culprits(list) {
 		k := &t.Resources[slices.IndexFunc(t.Resources, func(k ResourceEvidence) bool { return k.isAbout(r) })]
-		if best == nil || k.isChanged() && !best.isChanged() || k.isChanged() == best.isChanged() && k.Message != "" && best.Message == "" {
+		if best == nil || k.isLikelierThan(best) {
 			best = k
 		}
 	}
 	return best
+}
+
+// isLikelierThan says that a resource is likelier to be the cause than another: what the promotion
+// changed comes first, then what has a message.
+func (re *ResourceEvidence) isLikelierThan(other *ResourceEvidence) bool {
+	if re.isChanged() != other.isChanged() {
+		return re.isChanged()
+	}
+	return re.Message != "" && other.Message == ""
 }

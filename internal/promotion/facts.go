@@ -251,6 +251,10 @@ type Env struct {
 // Source says that releases arrive here from outside.
 func (e *Env) Source() bool { return e.Spec.IsSource() }
 
+// isChangedByHand says that a person put there what is there, past the environments before it.
+// Where releases arrive from outside that is as it should be.
+func (e *Env) isChangedByHand() bool { return e.Landed.Value.By == ByPerson && !e.Source() }
+
 // Target is one target of an environment with the verdict about what landed.
 type Target struct {
 	Name       string               `json:"name"`         // unique in its environment
@@ -293,7 +297,8 @@ type Object struct {
 
 // matchesResource says whether Argo CD's word is about this object.
 func (o Object) matchesResource(r verification.Resource) bool {
-	return o.Group == r.Group && o.Kind == r.Kind && o.Name == r.Name && (o.Namespace == r.Namespace || r.Namespace == "")
+	inNamespace := o.Namespace == r.Namespace || r.Namespace == ""
+	return o.Group == r.Group && o.Kind == r.Kind && o.Name == r.Name && inNamespace
 }
 
 // MergesByItself says whether Liftlock merges promotions into the environment, or reverts there,

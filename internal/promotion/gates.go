@@ -262,8 +262,9 @@ func (ev *evaluator) addPromotionGates(e *Env, p *Pull, add func(string, policie
 	}
 	// What is there must have come to its end first: otherwise a busy upstream
 	// replaces every release before it is verified, and nothing ever gets past here.
-	if r, l := ev.rollups[e.Name], e.Landed.Value; r.state == Verifying && len(e.Targets) > 0 &&
-		(l.By == ByPromotion || l.By == ByHand || l.By == ByRevert) {
+	r, l := ev.rollups[e.Name], e.Landed.Value
+	isVerifying := r.state == Verifying && len(e.Targets) > 0
+	if isVerifying && slices.Contains([]string{ByPromotion, ByHand, ByRevert}, l.By) {
 		if until := l.At.Add(e.Spec.Verify.WatchWindow()); ev.facts.Now.Before(until) {
 			add("verifying", policies.Wait, fmt.Sprintf("%s is still verifying %s: %s", e.Name, e.Release.Value, r.reason))
 			ev.recheckAt(until)

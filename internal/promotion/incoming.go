@@ -98,8 +98,10 @@ func (ev *evaluator) finishOvertakenPromotes(e *Env) bool {
 func (ev *evaluator) stillVerifying(e *Env) bool {
 	for _, name := range e.Spec.After {
 		u := ev.facts.findEnv(name)
-		if u != nil && u.Release.OK && u.Release.Value.ID != e.Release.Value.ID && ev.rollups[name].state == Verifying &&
-			len(u.Targets) > 0 {
+		if u == nil || !u.Release.OK || u.Release.Value.ID == e.Release.Value.ID {
+			continue
+		}
+		if ev.rollups[name].state == Verifying && len(u.Targets) > 0 {
 			return true
 		}
 	}

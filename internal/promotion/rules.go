@@ -81,7 +81,11 @@ func (r *RuleReport) Describe() string {
 // isn't up to date, which is this one's turn to be. A revert waits for nobody's turn. Its head is
 // ours: of others nothing is merged.
 func (p *Pull) isBehindAlone(gates []policies.Result, revert bool, now time.Time) bool {
-	return p.Mergeable == MergeBehind && (revert || p.UpdatedFirst == 0) && !p.lacksMore() && !p.isBeingUpdated(now) && othersPass(gates)
+	isItsTurn := revert || p.UpdatedFirst == 0
+	if p.Mergeable != MergeBehind || !isItsTurn || p.isBeingUpdated(now) {
+		return false
+	}
+	return !p.lacksMore() && othersPass(gates)
 }
 
 // lacksMore says that the forge demands more of a pull request than that it is up to date and that
@@ -112,8 +116,11 @@ func (p *Pull) hasApproval() bool {
 // seen: that might merge what the forge's rules keep others from merging; nor where it would join
 // the forge's merge queue again, which dropped it.
 func (p *Pull) isBlockedWrongly(gates []policies.Result, now time.Time) bool {
+	if p.Mergeable != MergeBlocked || p.Draft || p.isDropped() {
+		return false
+	}
 	seen := p.Rules.Read && p.Rules.Hidden == "" && !p.Rules.Bypassed
-	if p.Mergeable != MergeBlocked || p.Draft || p.isDropped() || !seen || len(p.Rules.Unmet) > 0 || !othersPass(gates) {
+	if !seen || len(p.Rules.Unmet) > 0 || !othersPass(gates) {
 		return false
 	}
 	return p.Refusal == nil || p.Refusal.NotifiedSince && !now.Before(p.Refusal.At.Add(mergeAttemptInterval))

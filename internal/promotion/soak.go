@@ -84,7 +84,7 @@ func (e *Env) soakStateOf(a *Arrival) soakState {
 	if !e.Release.OK || !e.Landed.OK {
 		return soakUnclear
 	}
-	if a != e.currentArrival() || e.Landed.Value.By == ByPerson && !e.Source() {
+	if a != e.currentArrival() || e.isChangedByHand() {
 		return soakBroken
 	}
 	switch r := rollUpTargets(e); {

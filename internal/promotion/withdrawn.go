@@ -105,11 +105,15 @@ func (ev *evaluator) reasonOutdated(e *Env, release, name string) string {
 // is what would be promoted there now: the newest release that all before it have verified, with
 // nothing against it, and no older than anything that was there. Then nothing has diverged.
 func (ev *evaluator) adoptByHand(e *Env) {
-	if e.Source() || !e.Release.OK || !e.Landed.OK || e.Landed.Value.By != ByPerson || e.Revert != nil {
+	isReadable := e.Release.OK && e.Landed.OK
+	if !isReadable || !e.isChangedByHand() || e.Revert != nil {
 		return
 	}
 	a, all := e.currentArrival(), ev.listCandidates(e, false)
-	if a == nil || len(all) == 0 || all[0].Release != a.Release || ev.facts.PipelineErr != "" || len(ev.facts.Problems) > 0 {
+	if a == nil || len(all) == 0 || all[0].Release != a.Release {
+		return
+	}
+	if ev.facts.PipelineErr != "" || len(ev.facts.Problems) > 0 {
 		return
 	}
 	if why, _ := ev.reasonNotToCome(e, &all[0], nil); why.Text != "" {

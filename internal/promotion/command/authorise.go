@@ -129,7 +129,8 @@ func Authorise(c Command, who Person, needApprover bool) error {
 	if permission < Write {
 		return permissionError(c, who, "write to", permission)
 	}
-	if need == NeedApprover && needApprover && !approver && !(c.Verb == Unhold && who.Holds) {
+	endsOwnHold := c.Verb == Unhold && who.Holds
+	if need == NeedApprover && needApprover && !approver && !endsOwnHold {
 		return fmt.Errorf("%s may not give /liftlock %s here: the environment has an approvals gate, so it takes somebody whose approval "+
 			"counts there", who.Login, c.Verb)
 	}

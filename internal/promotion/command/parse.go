@@ -282,7 +282,11 @@ func tagLength(text, tag string) int {
 }
 
 func isNameByte(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == ':'
+	switch {
+	case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		return true
+	}
+	return c == '-' || c == ':'
 }
 
 // closingRun is where the code span that run backticks opened ends; 0 when the

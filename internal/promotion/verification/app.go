@@ -144,10 +144,10 @@ const settlingTime = time.Minute
 // so what surrounds it has. All times are its Argo CD's. Where that doesn't report since
 // when the health is so, nobody can tell, and the answer is false.
 func (a *App) TurnedByItself() bool {
-	if h := a.assessHealth(); h != progressing && h != unknown || a.Deleting || a.Pending || inProgress(a) {
+	if h := a.assessHealth(); h != progressing && h != unknown {
 		return false
 	}
-	return !a.turnedByChange()
+	return !a.Deleting && !a.isOperating() && !a.turnedByChange()
 }
 
 // turnedByChange says that the health is as it is since it was synced or made, or a moment
@@ -170,7 +170,7 @@ func (a *App) TurnedByChange() *bool {
 	if a.HealthSince.IsZero() {
 		return nil
 	}
-	by := a.Pending || inProgress(a) || a.turnedByChange()
+	by := a.isOperating() || a.turnedByChange()
 	return &by
 }
 
@@ -205,8 +205,8 @@ func findInconclusive(list []Resource) string {
 // MayBeInconclusive says that an analysis without a result may be why the Application isn't
 // well, and that only its resource tree would say so.
 func (a *App) MayBeInconclusive() bool {
-	return a.inconclusiveAnalysis() == "" && (a.Health == suspended || a.Health == unknown || inProgress(a) &&
-		strings.Contains(a.Operation.Message, waitingForHealth))
+	mayWait := a.Health == suspended || a.Health == unknown || a.waitsInSync()
+	return mayWait && a.inconclusiveAnalysis() == ""
 }
 
 // WithInconclusive is the Application with the analysis without a result that its unhealthy
@@ -253,7 +253,7 @@ func (a *App) assessHealth() string {
 
 // IsBusy says that something is under way, so that another state is due.
 func (a *App) IsBusy() bool {
-	return a.Pending || inProgress(a) || a.RefreshPending || a.Health == progressing
+	return a.isOperating() || a.RefreshPending || a.Health == progressing
 }
 
 // IsSettled says that the Application is in sync and nothing is under way: what it shows is no
@@ -265,7 +265,8 @@ func (a *App) IsSettled() bool { return !a.IsBusy() && a.SyncStatus == synced }
 // resources elsewhere.
 func (a *App) MayLackResource() bool {
 	lesser := a.Health == healthy || a.Health == suspended || a.Health == progressing
-	return a.HealthInTree && lesser && a.SyncStatus == outOfSync && a.Differing > 0 && !a.Pending && !inProgress(a)
+	differs := a.SyncStatus == outOfSync && a.Differing > 0
+	return a.HealthInTree && lesser && differs && !a.isOperating()
 }
 
 // WithUnchecked is the Application with what was found out of resources without a health

@@ -120,7 +120,7 @@ func (j *judgement) whyDriftUntold() string {
 		return unclearReason(a)
 	case !a.ComparedToSpec:
 		return "Argo CD has not compared with the Application's present spec yet"
-	case a.Pending || inProgress(a):
+	case a.isOperating():
 		return "a sync is under way"
 	}
 	return ""

@@ -81,7 +81,7 @@ func (j *judgement) healthVerdict(done bool, notDone string) Verdict {
 		return j.suspendedVerdict()
 	case progressing, degradedHealth, missing:
 		m.HealthySince, m.SuspendedSince = time.Time{}, time.Time{}
-		if j.health == missing && (j.app.Pending || inProgress(j.app)) {
+		if j.health == missing && j.app.isOperating() {
 			// In the middle of a sync a resource may be gone for a moment.
 			m.BadSince = time.Time{}
 			return j.keepVerified(Verdict{State: Progressing, Reason: "health is Missing while a sync is under way"})

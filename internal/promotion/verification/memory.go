@@ -143,7 +143,8 @@ func (j *judgement) requestRefresh(v *Verdict) {
 func (j *judgement) requestSync(v *Verdict) {
 	a := j.app
 	isSynced := a.SyncStatus != outOfSync || a.Operation != nil && a.Operation.IsWhole() && j.operationRelation() == Holds
-	if a.Pending || inProgress(a) || !j.awaitsRetriedSync() && (!j.isTriggered() || isSynced) {
+	isDue := j.awaitsRetriedSync() || j.isTriggered() && !isSynced
+	if a.isOperating() || !isDue {
 		return
 	}
 	request, next := scheduleRequest(&j.mem.SyncRequestedAt, &j.mem.SyncRequests, firstRepeat, j.now, false)

@@ -17,6 +17,14 @@ func isRunning(op *Operation) bool {
 
 func inProgress(a *App) bool { return a.Operation != nil && isRunning(a.Operation) }
 
+// isOperating says that an operation is asked for or under way.
+func (a *App) isOperating() bool { return a.Pending || inProgress(a) }
+
+// waitsInSync says that a sync runs and waits for what it synced to get well.
+func (a *App) waitsInSync() bool {
+	return inProgress(a) && strings.Contains(a.Operation.Message, waitingForHealth)
+}
+
 func hasFailed(op *Operation) bool {
 	return op != nil && (op.Phase == failed || op.Phase == errored)
 }
@@ -90,7 +98,8 @@ func (j *judgement) operationRelation() Relation {
 // stays that.
 func (j *judgement) isSyncedAnew() bool {
 	op := j.app.Operation
-	return !j.mem.Done.IsZero() && !j.mem.isVerified() && op != nil && op.IsWhole() && !j.lastSyncBegan().Equal(j.mem.DoneWith)
+	isUnverified := !j.mem.Done.IsZero() && !j.mem.isVerified()
+	return isUnverified && op != nil && op.IsWhole() && !j.lastSyncBegan().Equal(j.mem.DoneWith)
 }
 
 // isReplaced says that something else was synced since, so that what runs, and is well, isn't the
@@ -119,10 +128,11 @@ func (j *judgement) hasBeenSynced() bool { return !j.mem.Done.IsZero() || j.e.De
 // about to try the newer commit: then it counts only after debounce.
 func (j *judgement) failedSyncVerdict(done bool) (Verdict, bool) {
 	op, m := j.app.Operation, &j.mem
+	isPartial := op != nil && !op.IsWhole()
 	switch {
 	case op != nil && j.app.Pending && !isRunning(op), j.awaitsRetriedSync():
 		return Verdict{}, false // nobody can tell yet what was asked for
-	case op != nil && !op.IsWhole() && !done && m.SyncFailure != "" && !j.e.DeployedBefore:
+	case isPartial && !done && m.SyncFailure != "" && !j.e.DeployedBefore:
 		// Somebody else's operation took the place of the release's own, and none that
 		// succeeded came between two looks.
 		return j.convictBySync(), true

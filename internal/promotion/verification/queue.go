@@ -3,7 +3,6 @@ package verification
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -93,7 +92,8 @@ func (j *judgement) whyLeftOut() string {
 // isPausedInSync says that the sync of the commit runs and waits for something that is
 // suspended, such as a canary that waits for a person.
 func (j *judgement) isPausedInSync() bool {
-	a := j.app
-	return inProgress(a) && j.operationRelation() == Holds && strings.Contains(a.Operation.Message, waitingForHealth) &&
-		(j.health == suspended || slices.ContainsFunc(a.Unhealthy, func(r Resource) bool { return r.Health == suspended }))
+	if !j.app.waitsInSync() || j.operationRelation() != Holds {
+		return false
+	}
+	return j.health == suspended || slices.ContainsFunc(j.app.Unhealthy, func(r Resource) bool { return r.Health == suspended })
 }

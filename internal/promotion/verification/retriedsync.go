@@ -41,9 +41,15 @@ func (j *judgement) lastSyncBegan() time.Time {
 // findUnsynced says of a target that came to its end what another sync of the commit, which
 // it never had, could mend. What differs after it had been synced is drift, which people made.
 func (j *judgement) findUnsynced(v *Verdict) *Unsynced {
-	if v.State != Failed && v.State != Degraded || !j.compared || j.queued || j.hasBeenSynced() ||
-		j.app.Pending || inProgress(j.app) || j.app.SyncStatus == synced && j.mem.SyncFailedSince.IsZero() && !j.awaitsRetriedSync() {
+	hasEnded := v.State == Failed || v.State == Degraded
+	if !hasEnded || !j.compared || j.hasBeenSynced() {
 		return nil
+	}
+	if j.queued || j.app.isOperating() {
+		return nil
+	}
+	if j.app.SyncStatus == synced && j.mem.SyncFailedSince.IsZero() && !j.awaitsRetriedSync() {
+		return nil // nothing differs, and no sync failed
 	}
 	return &Unsynced{
 		LastSync: j.lastSyncBegan(), Barred: j.whyNotRetried(),

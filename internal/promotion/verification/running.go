@@ -43,7 +43,8 @@ type TargetRuns struct {
 // noteRuns remembers what a target runs when it is verified, and once more when its pods could be read.
 func (j *judgement) noteRuns(v *Verdict) {
 	m := &j.mem
-	if v.State == Verified && !v.Lapsed && (m.Runs == nil || !m.Runs.OfPods && len(j.e.Running) > 0) {
+	knowsMore := m.Runs == nil || !m.Runs.OfPods && len(j.e.Running) > 0
+	if v.State == Verified && !v.Lapsed && knowsMore {
 		m.Runs = j.listRunning()
 	}
 	if m.isVerified() {

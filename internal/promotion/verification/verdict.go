@@ -123,9 +123,13 @@ func (j *judgement) recordHealthBefore(relation Relation) {
 // sync of it is known, that one may have done it.
 func (j *judgement) brokeBeforeItsSync() bool {
 	op := j.app.Operation
-	first := op != nil && op.IsWhole() && op.Retries == 0 && j.operationRelation() == Holds &&
-		j.mem.Done.IsZero() && !j.e.DeployedBefore && !j.mem.SyncTried
-	return first && j.app.Health == degradedHealth && !j.app.HealthSince.IsZero() && j.app.HealthSince.Before(op.StartedAt)
+	if j.hasBeenSynced() || j.mem.SyncTried {
+		return false
+	}
+	if op == nil || !op.IsWhole() || op.Retries != 0 || j.operationRelation() != Holds {
+		return false
+	}
+	return j.app.Health == degradedHealth && !j.app.HealthSince.IsZero() && j.app.HealthSince.Before(op.StartedAt)
 }
 
 // unreachableVerdict suspends every clock: neither the time to arrive nor the time to
@@ -312,7 +316,8 @@ func (j *judgement) syncingVerdict(why string) Verdict {
 		if v, ok := j.queuedVerdict(); ok {
 			return v
 		}
-		if j.e.Window != nil && !j.app.Pending && !inProgress(j.app) && (j.app.AutoSync || j.isTriggered()) {
+		isAwaited := j.app.AutoSync || j.isTriggered() // somebody syncs it once the window opens
+		if j.e.Window != nil && !j.app.isOperating() && isAwaited {
 			return j.waitTurn(fmt.Sprintf("a sync window of the project %s keeps it from being synced%s", j.e.Window.Project,
 				j.describeOpening()))
 		}
@@ -320,7 +325,7 @@ func (j *judgement) syncingVerdict(why string) Verdict {
 	v := j.waitingVerdict(Syncing, why)
 	if v.State == Syncing {
 		j.requestSync(&v)
-		if j.app.SyncStatus == outOfSync && !j.mem.HeldUpAt.IsZero() && !inProgress(j.app) && !j.app.Pending {
+		if j.app.SyncStatus == outOfSync && !j.mem.HeldUpAt.IsZero() && !j.app.isOperating() {
 			// Argo CD may not look again by itself when a window opens.
 			j.requestRefresh(&v)
 		}
