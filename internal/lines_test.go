@@ -22,7 +22,7 @@ const (
 	// maxConditions is how many && and || an expression may have before its parts get names.
 	maxConditions = 3
 	// maxDenseExpressions is how many may have more.
-	maxDenseExpressions = 165
+	maxDenseExpressions = 135
 )
 
 // TestLines counts lines that are too wide, expressions with too many conditions, and receivers that

@@ -112,8 +112,11 @@ func (co *Controller) checkStillLanded(ctx context.Context, s *facts.Snapshot, o
 		return nil
 	}
 	pr, known, err := co.opts.Store.Pull(ctx, o.Unit.Repo, o.Pull)
-	if err != nil || !known || pr.State != string(forge.Merged) || pr.Revert || pr.Environment != o.Command.Environment {
+	if err != nil || !known {
 		return err
+	}
+	if pr.State != string(forge.Merged) || pr.Revert || pr.Environment != o.Command.Environment {
+		return nil
 	}
 	ev, _, err := co.opts.Gatherer.Evaluate(ctx, s, o.Unit, false)
 	if errors.Is(err, facts.ErrNoUnit) {

@@ -237,11 +237,12 @@ const (
 func awaitsMergeability(ev *facts.Evaluation, d *promotion.Decision) (waits, revert bool) {
 	awaits := func(number int, gates []policies.Result) bool {
 		p := ev.OpenPulls[number]
-		return p != nil && !p.Queued && !p.UncomputedSince.IsZero() && ev.Environment(p.Environment).MergesByItself(p.Revert) &&
-			!slices.ContainsFunc(gates, func(g policies.Result) bool {
-				return g.Outcome != policies.Pass &&
-					g.Gate != promotion.GateMergeable
-			})
+		if p == nil || p.Queued || p.UncomputedSince.IsZero() || !ev.Environment(p.Environment).MergesByItself(p.Revert) {
+			return false
+		}
+		return !slices.ContainsFunc(gates, func(g policies.Result) bool {
+			return g.Outcome != policies.Pass && g.Gate != promotion.GateMergeable
+		})
 	}
 	for i := range d.Components {
 		for _, st := range d.Components[i].Envs {

@@ -362,7 +362,8 @@ func revisionsOnBranch(t *appset.Target, branch, commit string) []string {
 	for i := range t.Sources {
 		s := &t.Sources[i]
 		at := appset.BranchName(s.TargetRevision) // none: the tracked branch, which has the target as Here then
-		if s.Here && s.Chart == "" && t.Hydration == nil && (at == "" || at == branch) {
+		isOnBranch := at == "" || at == branch
+		if isOnBranch && s.Here && s.Chart == "" && t.Hydration == nil {
 			out[i], follows = commit, true
 		}
 	}

@@ -147,7 +147,8 @@ func (a *Actor) putPage(ctx context.Context, s *subject, in *prtext.Input, page 
 		return time.Time{}, err
 	}
 	want := hashParts(page.Title, page.Body)
-	if shown.Page == want || s.rendering || p.HeadState == promotion.HeadModified || p.Revert && len(in.Evidence) == 0 && in.By == "" {
+	lacksEvidence := p.Revert && len(in.Evidence) == 0 && in.By == ""
+	if shown.Page == want || s.rendering || lacksEvidence || p.HeadState == promotion.HeadModified {
 		return time.Time{}, nil
 	}
 	if p.PR.Title != page.Title || p.PR.Body != page.Body {
@@ -200,13 +201,18 @@ func (a *Actor) presentLanded(ctx context.Context, ev *facts.Evaluation, d *prom
 	reverts := map[int]bool{}
 	for i, c := range ev.Components {
 		e, st := c.Env(env), d.Components[i].Env(env)
-		if l := e.Landed.Value; e.Landed.OK && l.Pull != 0 && st != nil && (!l.Batch || ev.IsBatch()) {
-			s := subject{ev: ev, d: d, env: env, number: l.Pull, batch: l.Batch, members: l.Members}
-			if !s.batch {
-				s.members = []promotion.Member{{Component: c.Facts.Unit.Component, Release: e.Release.Value.ID, Name: e.Release.Value.Name}}
-			}
-			landed[l.Pull], watched[l.Pull], reverts[l.Pull] = s, watched[l.Pull] || st.State != promotion.Idle, l.By == promotion.ByRevert
+		l := e.Landed.Value
+		if !e.Landed.OK || l.Pull == 0 || st == nil {
+			continue
 		}
+		if l.Batch && !ev.IsBatch() {
+			continue
+		}
+		s := subject{ev: ev, d: d, env: env, number: l.Pull, batch: l.Batch, members: l.Members}
+		if !s.batch {
+			s.members = []promotion.Member{{Component: c.Facts.Unit.Component, Release: e.Release.Value.ID, Name: e.Release.Value.Name}}
+		}
+		landed[l.Pull], watched[l.Pull], reverts[l.Pull] = s, watched[l.Pull] || st.State != promotion.Idle, l.By == promotion.ByRevert
 	}
 	for _, n := range slices.Sorted(maps.Keys(landed)) {
 		if !watched[n] {

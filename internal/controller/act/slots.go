@@ -91,7 +91,10 @@ func (a *Actor) checkOpenLimit(ctx context.Context, s *subject, place string) er
 	}
 	for _, pr := range open {
 		ref, ok := promotion.ParseBranch(pr.Branch)
-		if ok && !ref.Revert && ref.Pipeline == u.Pipeline && ref.Environment == s.env && ref.Component != u.Component && r.HasOpened(&pr) {
+		if !ok || ref.Revert || ref.Component == u.Component {
+			continue
+		}
+		if ref.Pipeline == u.Pipeline && ref.Environment == s.env && r.HasOpened(&pr) {
 			n++
 		}
 	}

@@ -300,8 +300,9 @@ func describeOtherSources(want []appset.Source, has []verification.Source) strin
 	}
 	for i, s := range want {
 		h := has[i]
-		if s.RepoURL != h.RepoURL || s.Path != h.Path || s.Chart != h.Chart || s.Ref != h.Ref || !s.Here &&
-			s.TargetRevision != h.TargetRevision {
+		isOther := s.RepoURL != h.RepoURL || s.Path != h.Path || s.Chart != h.Chart || s.Ref != h.Ref
+		followsOther := !s.Here && s.TargetRevision != h.TargetRevision
+		if isOther || followsOther {
 			return explanation
 		}
 	}

@@ -143,8 +143,8 @@ func (rg *ruleGatherer) readRules(ctx context.Context, r *Repository, branch str
 
 // isStopped says that the forge keeps a pull request from being merged by rules of its own.
 func isStopped(pr *forge.PullRequest) bool {
-	return pr.State == forge.Open && pr.Queue == forge.NotQueued && !pr.Draft &&
-		(pr.Mergeable == forge.MergeableBlocked || pr.Mergeable == forge.MergeableBehind)
+	lacksSomething := pr.Mergeable == forge.MergeableBlocked || pr.Mergeable == forge.MergeableBehind
+	return lacksSomething && pr.State == forge.Open && pr.Queue == forge.NotQueued && !pr.Draft
 }
 
 // addRules fills in which of the forge's own rules keep a pull request from being merged, where

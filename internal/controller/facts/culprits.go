@@ -86,7 +86,11 @@ func (ag *argocdGatherer) unhealthyAtFirst(t *appset.Target, app *verification.A
 func (ag *argocdGatherer) lookForAbsent(l *targetLook, t *appset.Target, app *verification.App, v *verification.Verdict,
 	mem *verification.Memory) *verification.App {
 	trees := ag.argocds.byName[ag.argocds.ArgoCDOf(t)].Trees
-	if app == nil || trees == nil || mem.Done.IsZero() && v.Drift == nil || !app.MayLackResource() {
+	if app == nil || trees == nil {
+		return nil
+	}
+	isAwaited := mem.Done.IsZero() && v.Drift == nil // it may be about to come
+	if isAwaited || !app.MayLackResource() {
 		return nil
 	}
 	list, err := trees.UnhealthyResources(l.treesContext(), app)
@@ -103,8 +107,11 @@ func (ag *argocdGatherer) lookForAbsent(l *targetLook, t *appset.Target, app *ve
 func (ag *argocdGatherer) lookForInconclusive(l *targetLook, t *appset.Target, app *verification.App, v *verification.Verdict,
 	mem *verification.Memory) *verification.App {
 	trees := ag.argocds.byName[ag.argocds.ArgoCDOf(t)].Trees
-	if app == nil || trees == nil || v.State != verification.Suspended && (v.State != verification.Unclear || mem.Done.IsZero()) ||
-		!app.MayBeInconclusive() {
+	if app == nil || trees == nil {
+		return nil
+	}
+	isUnclear := v.State == verification.Unclear && !mem.Done.IsZero()
+	if v.State != verification.Suspended && !isUnclear || !app.MayBeInconclusive() {
 		return nil
 	}
 	list, err := trees.UnhealthyResources(l.treesContext(), app)
@@ -121,8 +128,11 @@ func (ag *argocdGatherer) lookForInconclusive(l *targetLook, t *appset.Target, a
 func (ag *argocdGatherer) lookForUnchecked(l *targetLook, t *appset.Target, app *verification.App, e *verification.Expect,
 	v *verification.Verdict) *verification.App {
 	trees := ag.argocds.byName[ag.argocds.ArgoCDOf(t)].Trees
-	if app == nil || trees == nil || !e.Limits.RequireHealthChecks || !app.HealthInTree || app.UncheckedKnown ||
-		v.State != verification.Failed || !verification.WasHealthy(app) {
+	if app == nil || trees == nil || !e.Limits.RequireHealthChecks {
+		return nil
+	}
+	mayHide := app.HealthInTree && !app.UncheckedKnown
+	if !mayHide || v.State != verification.Failed || !verification.WasHealthy(app) {
 		return nil
 	}
 	unchecked, err := trees.UncheckedResources(l.treesContext(), app)

@@ -231,7 +231,8 @@ func (ga *Gatherer) callEndpoint(ctx context.Context, c *ComponentEvaluation, en
 	now := c.Facts.Now
 	r.NextAt = s.NextAt
 	expired := s.Outcome == policies.Pass && !now.Before(s.At.Add(h.MaxAge)) && s.CalledAt.Before(s.At.Add(h.MaxAge))
-	due := s.CalledAt.IsZero() || !now.Before(s.NextAt) || expired || c.fresh && now.Sub(s.CalledAt) > c.freshAge()
+	outdated := c.fresh && now.Sub(s.CalledAt) > c.freshAge()
+	due := s.CalledAt.IsZero() || !now.Before(s.NextAt) || expired || outdated
 	switch {
 	case s.Outcome == policies.Fail || !due:
 		return nil

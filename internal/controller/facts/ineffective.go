@@ -93,7 +93,10 @@ func (eg *effectGatherer) ListIneffective(ctx context.Context, ev *Evaluation, e
 // withoutChange are edits without one of their changes; false where it can't be taken back alone.
 func withoutChange(edits []fieldedit.Edit, c *fieldedit.Change) ([]fieldedit.Edit, bool) {
 	at := slices.IndexFunc(edits, func(e fieldedit.Edit) bool { return e.File == c.File })
-	if at < 0 || c.Added || c.Removed || edits[at].Created || edits[at].Deleted {
+	if at < 0 || c.Added || c.Removed {
+		return nil, false
+	}
+	if edits[at].Created || edits[at].Deleted {
 		return nil, false
 	}
 	var op fieldedit.Op
@@ -274,8 +277,11 @@ func (eg *effectGatherer) readLiveOptions(ctx context.Context, e *isolation.Effe
 	}
 	argo := eg.targets.argocds.byName[eg.targets.argocds.ArgoCDOf(t)]
 	app, err := eg.targets.argocds.findApp(t)
-	if err != nil || app == nil || app.Deleting || argo.Live == nil || len(app.Sources) != len(t.Sources) {
+	if err != nil || app == nil || app.Deleting {
 		return run, "" // there is none yet, or it isn't known; what runs is verified anyway
+	}
+	if argo.Live == nil || len(app.Sources) != len(t.Sources) {
+		return run, ""
 	}
 	// What a set ignores stays as it runs, also where that is what Git said until now.
 	differs := e.Spec && len(e.Target.Policy.IgnoreDifferences) > 0

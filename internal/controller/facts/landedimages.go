@@ -50,7 +50,10 @@ const (
 func (ag *argocdGatherer) runningImages(l *targetLook, t *appset.Target, app *verification.App, v *verification.Verdict,
 	mem *verification.Memory, now time.Time) []verification.RunningImage {
 	trees := ag.argocds.byName[ag.argocds.ArgoCDOf(t)].Trees
-	if app == nil || trees == nil || l.env.Spec.Verify.Runs.Images == pipeline.RunsOff || v.State != verification.Verified || v.Lapsed {
+	if app == nil || trees == nil || l.env.Spec.Verify.Runs.Images == pipeline.RunsOff {
+		return nil
+	}
+	if v.State != verification.Verified || v.Lapsed {
 		return nil
 	}
 	if mem.Runs != nil && mem.Runs.OfPods || now.Sub(mem.VerifiedAt) > podsSoughtFor {

@@ -146,7 +146,8 @@ func (ga *Gatherer) markUnrequested(ctx context.Context, ev *Evaluation, env *pr
 // hasLiftable says that a merged promotion's release was kept out by something before.
 func hasLiftable(past []promotion.PastPull, merged *promotion.PastPull) bool {
 	return slices.ContainsFunc(past, func(p promotion.PastPull) bool {
-		if !p.Merged && p.Superseded || p.Merged && !p.Revert || p.At.Truncate(time.Second).After(merged.At) {
+		isVeto, isRevert := !p.Merged && !p.Superseded, p.Merged && p.Revert
+		if !isVeto && !isRevert || p.At.Truncate(time.Second).After(merged.At) {
 			return false
 		}
 		return promotion.SameRelease(merged.Release, wording.Short(p.Release))

@@ -34,7 +34,10 @@ func newLazyIndex(r *Repository, branch, commit string, targets []appset.Target,
 
 // isFor says that an index is that of a commit and of targets, unchanged.
 func (l *lazyIndex) isFor(commit string, targets []appset.Target) bool {
-	return l != nil && l.commit == commit && len(l.targets) == len(targets) && (len(targets) == 0 || &l.targets[0] == &targets[0])
+	if l == nil || l.commit != commit || len(l.targets) != len(targets) {
+		return false
+	}
+	return len(targets) == 0 || &l.targets[0] == &targets[0]
 }
 
 // newestBuilt is the newest of this index and those before it that was made.

@@ -144,7 +144,10 @@ func (ga *Gatherer) inspectLeftovers(ctx context.Context, ev *Evaluation) error 
 			}
 			known = pr != nil
 		}
-		if !ok || known || env.Source() || env.Tip == "" || !ev.IsBatch() && ev.envAt(env.Name, ev.Unit.Component) == nil {
+		if !ok || known || env.Source() || env.Tip == "" {
+			continue
+		}
+		if !ev.IsBatch() && ev.envAt(env.Name, ev.Unit.Component) == nil {
 			continue
 		}
 		why, author, err := ga.inspectLeftoverHead(ctx, ev, env, head)

@@ -35,8 +35,10 @@ func (g *gitGatherer) ensureMergeFetched(ctx context.Context, c *ComponentEvalua
 	var newest *forge.PullRequest
 	for _, p := range pulls {
 		pr := &p.PR
-		if pr.State == forge.Merged && pr.MergeCommit != "" && p.isOurs(r) && pr.Base == env.Branch &&
-			(newest == nil || pr.MergedAt.After(newest.MergedAt)) {
+		if pr.State != forge.Merged || pr.MergeCommit == "" || !p.isOurs(r) || pr.Base != env.Branch {
+			continue
+		}
+		if newest == nil || pr.MergedAt.After(newest.MergedAt) {
 			newest = pr
 		}
 	}

@@ -125,7 +125,10 @@ func (ga *Gatherer) wantsReviews(ctx context.Context, ev *Evaluation, env *promo
 	id := ev.RememberRelease(rel).ID
 	return slices.ContainsFunc(env.Spec.After, func(name string) bool {
 		u := c.Env(name)
-		return u == nil || !u.Release.OK || u.Release.Value.ID != id || len(u.History) > 0 && u.History[0].Release != id
+		if u == nil || !u.Release.OK || u.Release.Value.ID != id {
+			return true
+		}
+		return len(u.History) > 0 && u.History[0].Release != id
 	}), nil
 }
 

@@ -39,8 +39,9 @@ func (pg *pullGatherer) readDetail(ctx context.Context, r *Repository, e *cached
 	if d != nil && d.pr.Queue == forge.Queued {
 		maxAge = min(maxAge, queuedMaxAge)
 	}
-	if d == nil || fresh || d.at.Before(e.NotifiedAt) || pg.now().Sub(d.at) >= maxAge || d.pr.Head != e.PR.Head ||
-		d.pr.State != e.PR.State {
+	isSame := d != nil && d.pr.Head == e.PR.Head && d.pr.State == e.PR.State
+	isRecent := isSame && !d.at.Before(e.NotifiedAt) && pg.now().Sub(d.at) < maxAge
+	if fresh || !isRecent {
 		if _, err := pg.RefreshPullRequest(ctx, r, e.PR.Number); err != nil {
 			return nil, false, err
 		}

@@ -183,8 +183,10 @@ func (pg *pullGatherer) RefreshPullRequests(ctx context.Context, r *Repository) 
 
 // sameListedPull compares what a list shows; Mergeable is not in lists.
 func sameListedPull(a, b *forge.PullRequest) bool {
-	return a.State == b.State && a.Head == b.Head && a.UpdatedAt.Equal(b.UpdatedAt) && a.Title == b.Title && a.Base == b.Base &&
-		a.MergeCommit == b.MergeCommit && fmt.Sprint(a.Labels) == fmt.Sprint(b.Labels)
+	if a.Head != b.Head || a.Base != b.Base || a.State != b.State || a.MergeCommit != b.MergeCommit {
+		return false
+	}
+	return a.UpdatedAt.Equal(b.UpdatedAt) && a.Title == b.Title && fmt.Sprint(a.Labels) == fmt.Sprint(b.Labels)
 }
 
 // ensurePullsCached reads the book once a process before anything is judged: a pull

@@ -179,7 +179,10 @@ func (c *ComponentEvaluation) markUnmanagedReverts(env *promotion.Env) {
 		if p.batch {
 			short = wording.Short(promotion.BatchID(env.Landed.Value.Members))
 		}
-		if !p.isOurs(c.Snapshot.Repo) && p.isOpen() && p.ref.Revert && short != "" && strings.EqualFold(p.ref.Short, short) {
+		if p.isOurs(c.Snapshot.Repo) || !p.isOpen() || !p.ref.Revert {
+			continue
+		}
+		if short != "" && strings.EqualFold(p.ref.Short, short) {
 			env.MarkRevertUnmanaged(p.unmanagedReason())
 		}
 	}
@@ -414,8 +417,10 @@ const maxRevertedTries = 5
 
 // isReverted says that a revert takes a pull request back, which landed what the revert's branch names.
 func (ga *Gatherer) isReverted(ctx context.Context, ev *Evaluation, revert, p *pullRecord) (bool, error) {
-	if p.ref.Revert || p.PR.State != forge.Merged || !p.isOurs(ev.Snapshot.Repo) || p.PR.MergeCommit == "" ||
-		p.PR.Number > revert.PR.Number {
+	if p.ref.Revert || p.PR.Number > revert.PR.Number {
+		return false, nil
+	}
+	if p.PR.State != forge.Merged || p.PR.MergeCommit == "" || !p.isOurs(ev.Snapshot.Repo) {
 		return false, nil
 	}
 	if landed, err := hasLanded(ctx, ev, p); err != nil || !landed {

@@ -262,8 +262,10 @@ func findRevertedPull(env *promotion.Env, revert int, release string) int {
 	of := 0
 	for i := range env.PastPulls {
 		p := &env.PastPulls[i]
-		if !p.Revert && p.Merged && p.Number < revert && p.Number > of && p.Release != "" &&
-			wording.Short(p.Release) == wording.Short(release) {
+		if p.Revert || !p.Merged || p.Number <= of || p.Number >= revert {
+			continue
+		}
+		if p.Release != "" && wording.Short(p.Release) == wording.Short(release) {
 			of = p.Number
 		}
 	}

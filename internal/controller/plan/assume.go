@@ -59,7 +59,8 @@ func (pl *planner) assume(ctx context.Context, c *facts.ComponentEvaluation) err
 func (pl *planner) assumeHistory(ctx context.Context, c *facts.ComponentEvaluation, env *promotion.Env, past bool) error {
 	env.History = nil
 	readable, l := env.Release.OK && env.Landed.OK, &env.Landed.Value
-	if readable && l.Commit == "" && l.By == promotion.ByBaseline && env.Source() && c.Pipeline.Spec.Adopt == pipeline.AdoptConverge {
+	isBaseline := readable && l.Commit == "" && l.By == promotion.ByBaseline
+	if isBaseline && env.Source() && c.Pipeline.Spec.Adopt == pipeline.AdoptConverge {
 		env.History = []promotion.Arrival{{Seq: 1, Release: env.Release.Value.ID, Name: env.Release.Value.Name, By: l.By, At: c.Facts.Now,
 			VerifiedAt: c.Facts.Now}}
 	}

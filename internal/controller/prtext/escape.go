@@ -186,7 +186,8 @@ func codeSpan(s string, limit int) string {
 	var b strings.Builder
 	b.WriteString("<code>")
 	for _, r := range v {
-		if r >= utf8.RuneSelf || r == ' ' || r == '/' || unicode.IsLetter(r) || unicode.IsDigit(r) {
+		isPlain := r == ' ' || r == '/' || unicode.IsLetter(r) || unicode.IsDigit(r)
+		if isPlain || r >= utf8.RuneSelf {
 			b.WriteRune(r)
 		} else {
 			fmt.Fprintf(&b, "&#%d;", r)

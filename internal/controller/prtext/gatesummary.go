@@ -44,16 +44,19 @@ func summarizeGates(in Input) gateSummary {
 			found, diverged = true, diverged || pull.Diverged
 			s.headModified = cmp.Or(s.headModified, pull.HeadReason)
 		}
-		readable = readable && e.Fields != promotion.FieldsMixed && e.BranchState != promotion.BranchUnmanaged &&
-			e.Release.OK && e.Landed.OK
+		if e.Fields == promotion.FieldsMixed || e.BranchState == promotion.BranchUnmanaged || !e.Release.OK || !e.Landed.OK {
+			readable = false
+		}
 	}
 	for _, r := range st.Why {
 		if r.Code == codeOthersWork && !in.Revert {
 			s.headModified = cmp.Or(s.headModified, r.Text)
 		}
 	}
-	s.evaluated = len(s.gates) > 0 || found && s.headModified == "" && !diverged && (readable || in.Revert) && !isDryRun(in) &&
-		!actsOtherwise(in)
+	isOwn := found && s.headModified == "" && !diverged
+	isReadable := readable || in.Revert
+	restsOnGates := !isDryRun(in) && !actsOtherwise(in)
+	s.evaluated = len(s.gates) > 0 || isOwn && isReadable && restsOnGates
 	return s
 }
 

@@ -37,7 +37,10 @@ const maxImpactNames = 8
 // NeedsComment says that there is something to tell in a comment: a pull request that
 // touches no target and breaks nothing is left in peace.
 func (in Impact) NeedsComment() bool {
-	return in.Failed != "" || in.PipelineErr != "" || in.Report != nil && (in.changesTargets() || in.Report.NewProblems() > 0)
+	if in.Failed != "" || in.PipelineErr != "" {
+		return true
+	}
+	return in.Report != nil && (in.changesTargets() || in.Report.NewProblems() > 0)
 }
 
 func (in Impact) changesTargets() bool {
