@@ -115,7 +115,7 @@ func TestPromotionShowsItsHistory(t *testing.T) {
 	}
 	var kinds []string
 	for _, e := range d.Events {
-		kinds = append(kinds, e.Kind)
+		kinds = append(kinds, string(e.Kind))
 	}
 	if want := []string{"opened", "merged", "degraded"}; !slices.Equal(kinds, want) {
 		t.Errorf("its events are %v, want %v", kinds, want)

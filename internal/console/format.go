@@ -28,19 +28,6 @@ func stateTone(state string) string {
 	return "quiet"
 }
 
-// eventTones are the tones of the timeline's kinds of events.
-var eventTones = map[string]string{
-	"opened": "busy", "replaced": "busy", "merged": "ok", "verified": "ok", "degraded": "bad", "broken": "bad", "revert-opened": "undo",
-	"queued": "busy", "unqueued": "hand", "closed": "quiet", "command": "hand", "landed": "quiet", "retry": "hand", "drifted": "hand",
-}
-
-func eventTone(kind string) string {
-	if t, ok := eventTones[kind]; ok {
-		return t
-	}
-	return "quiet"
-}
-
 // summarizeList names a list by its first entries.
 func summarizeList(vals []string) string {
 	if len(vals) <= 3 {

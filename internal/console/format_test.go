@@ -6,6 +6,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/fieldedit"
+	"github.com/liftlock/liftlock/internal/pipeline/event"
 )
 
 func TestAges(t *testing.T) {
@@ -34,7 +35,7 @@ func TestReleaseNames(t *testing.T) {
 func TestStepsOfAPromotion(t *testing.T) {
 	events := func(kinds ...string) (out []api.Event) {
 		for _, k := range kinds {
-			out = append(out, api.Event{Kind: k, At: now})
+			out = append(out, api.Event{Kind: event.Kind(k), At: now})
 		}
 		return out
 	}

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/pipeline/event"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
@@ -100,7 +101,7 @@ func newPages(base, version string, hasLogin bool, now func() time.Time, isAmbig
 
 func (p *pages) templateFuncs() template.FuncMap {
 	return template.FuncMap{
-		"tone": stateTone, "eventTone": eventTone, "plural": wording.Count,
+		"tone": stateTone, "eventTone": event.Kind.Tone, "plural": wording.Count,
 		"ago": p.marks.age, "part": p.marks.part, "endpart": p.marks.endPart, "items": p.marks.list, "enditems": p.marks.endList,
 		"item": p.marks.item, "cell": p.marks.cell,
 		"stamp":     func(t time.Time) string { return t.UTC().Format(time.RFC3339) },

@@ -12,6 +12,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/fieldedit"
+	"github.com/liftlock/liftlock/internal/pipeline/event"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
@@ -142,7 +143,7 @@ const maxPromotionAudit = 50
 func (r *reader) addAudit(ctx context.Context, row store.Promotion, p *api.Promotion) error {
 	d := p.Detail
 	for i := range d.Events {
-		if d.Events[i].Kind == "merged" && d.Events[i].Component == row.Component {
+		if d.Events[i].Kind == event.Merged && d.Events[i].Component == row.Component {
 			d.MergedAt = d.Events[i].At
 		}
 	}
@@ -213,7 +214,7 @@ func describeCause(u *shownUnit, p *api.Promotion) string {
 	}
 	if p.State == "closed" || p.State == "superseded" {
 		for i := len(d.Events) - 1; i >= 0; i-- {
-			if d.Events[i].Kind == "closed" || d.Events[i].Kind == "replaced" {
+			if d.Events[i].Kind == event.Closed || d.Events[i].Kind == event.Replaced {
 				return d.Events[i].Message
 			}
 		}

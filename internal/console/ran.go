@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/pipeline/event"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 )
@@ -34,7 +35,7 @@ func addRan(row *store.Promotion, d *api.PromotionDetail) {
 	for i := range d.Events {
 		e := &d.Events[i]
 		var data promotion.VerifiedRuns
-		if e.Kind != "verified" || e.Component != row.Component || e.Environment != row.Environment || json.Unmarshal(e.Data,
+		if e.Kind != event.Verified || e.Component != row.Component || e.Environment != row.Environment || json.Unmarshal(e.Data,
 			&data) != nil {
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/pipeline/event"
 )
 
 // progressStep is one step of a promotion's way.
@@ -20,10 +21,10 @@ func buildSteps(p *api.Promotion) []progressStep {
 	at := map[string]time.Time{}
 	for _, e := range p.Detail.Events {
 		switch e.Kind {
-		case "opened", "revert-opened":
+		case event.Opened, event.RevertOpened:
 			at["opened"] = e.At
-		case "merged", "verified", "degraded", "closed":
-			at[e.Kind] = e.At
+		case event.Merged, event.Verified, event.Degraded, event.Closed:
+			at[string(e.Kind)] = e.At
 		}
 	}
 	if at["opened"].IsZero() {

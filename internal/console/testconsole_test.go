@@ -18,6 +18,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/fieldedit"
+	"github.com/liftlock/liftlock/internal/pipeline/event"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/promotion/stored"
@@ -213,7 +214,7 @@ func (tc *testConsole) promotion(component, environment, kind, release, state st
 
 func (tc *testConsole) event(component, environment, kind string, pull int, age time.Duration, message string) {
 	tc.t.Helper()
-	_, err := tc.store.AddEvents(tc.t.Context(), store.Event{At: before(age), Repo: testRepo, Pipeline: "shop", Component: component, Environment: environment, Pull: pull, Kind: kind, Message: message})
+	_, err := tc.store.AddEvents(tc.t.Context(), store.Event{At: before(age), Repo: testRepo, Pipeline: "shop", Component: component, Environment: environment, Pull: pull, Kind: event.Kind(kind), Message: message})
 	tc.must(err)
 }
 

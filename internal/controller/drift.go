@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/pipeline/event"
 	"github.com/liftlock/liftlock/internal/store"
 )
 
@@ -30,7 +31,7 @@ func driftEvents(c *facts.ComponentEvaluation) []store.Event {
 				panic(err) // plain data always marshals
 			}
 			out = append(out, store.Event{At: d.Since, Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Environment: env.Name,
-				Kind:    "drifted",
+				Kind:    event.Drifted,
 				Message: fmt.Sprintf("%s was changed in the cluster: it %s", t.Name, d.Describe()), Data: data,
 				IdempotencyKey: fmt.Sprintf("drifted|%s|%s|%s|%s|%s|%d", u.Repo, u.Pipeline, u.Component, env.Name, t.ID,
 					d.Since.Truncate(driftInterval).Unix())})

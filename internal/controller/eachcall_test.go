@@ -84,7 +84,7 @@ func (f *fixture) outcome() (out []string) {
 	f.must(err)
 	var said []string
 	for _, e := range events {
-		if slices.Contains([]string{"replaced", "queued", "unqueued"}, e.Kind) {
+		if slices.Contains([]string{"replaced", "queued", "unqueued"}, string(e.Kind)) {
 			continue // not said of what had its effect before a failure
 		}
 		said = append(said, fmt.Sprintf("%s %s %s #%d", e.Component, e.Environment, e.Kind, e.Pull))

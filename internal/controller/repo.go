@@ -13,6 +13,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/pipeline/event"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
@@ -183,7 +184,7 @@ func (co *Controller) setBranchStatus(ctx context.Context, r *Repository, s *fac
 		if err := brokenPipelines.Put(ctx, co.opts.Store, about, s.PipelineErr); err != nil {
 			return err
 		}
-		_, err := co.opts.Store.AddEvents(ctx, store.Event{At: co.opts.Clock.Now(), Repo: r.ID, Kind: "broken",
+		_, err := co.opts.Store.AddEvents(ctx, store.Event{At: co.opts.Clock.Now(), Repo: r.ID, Kind: event.Broken,
 			Message: "the pipeline file is broken: " + s.PipelineErr, IdempotencyKey: "broken|" + r.ID + "|" + s.Commit})
 		return err
 	case was:

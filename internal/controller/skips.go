@@ -11,6 +11,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/pipeline/event"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
@@ -122,7 +123,7 @@ func (co *Controller) storeSkip(ctx context.Context, r *Repository, ev *facts.Ev
 		if c, _ := ev.Component(m.Component); c != nil {
 			u := c.Facts.Unit
 			events = append(events, store.Event{At: skip.At, Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component,
-				Environment: open.Environment, Pull: open.Number, Kind: "skipped",
+				Environment: open.Environment, Pull: open.Number, Kind: event.Skipped,
 				Message: text, IdempotencyKey: fmt.Sprintf("skipped|%s|%s|%s", u.Repo, u.Component, skip.Source)})
 		}
 	}

@@ -9,20 +9,12 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/pipeline/event"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
-)
-
-// The kinds of events that a change of an environment's state is, for who is told of it.
-const (
-	eventFailed   = "failed"
-	eventHeld     = "held"
-	eventDiverged = "diverged"
-	eventWaiting  = "waiting"
-	eventUntold   = "untold" // nobody has been able to tell for long how it is
 )
 
 // stateEvents tells what has become of a component's environments since the last look
@@ -70,8 +62,8 @@ type noteworthyState struct {
 }
 
 // noteworthyStates are those of an environment, by the kind of event that they are.
-func noteworthyStates(env *promotion.EnvState) map[string]noteworthyState {
-	out := map[string]noteworthyState{}
+func noteworthyStates(env *promotion.EnvState) map[event.Kind]noteworthyState {
+	out := map[event.Kind]noteworthyState{}
 	what := func(name string) string {
 		if name == "" {
 			return "what is there"
@@ -80,30 +72,30 @@ func noteworthyStates(env *promotion.EnvState) map[string]noteworthyState {
 	}
 	switch env.State {
 	case promotion.Failed:
-		out[eventFailed] = noteworthyState{about: env.Release + env.Commit, pull: env.LandedPull,
+		out[event.Failed] = noteworthyState{about: env.Release + env.Commit, pull: env.LandedPull,
 			text: fmt.Sprintf("%s failed in %s: %s", what(env.Name), env.Environment, env.Reason)}
 	case promotion.Diverged:
-		out[eventDiverged] = noteworthyState{about: env.Release, text: fmt.Sprintf("%s: %s", env.Environment, env.Reason)}
+		out[event.Diverged] = noteworthyState{about: env.Release, text: fmt.Sprintf("%s: %s", env.Environment, env.Reason)}
 	}
 	if untold := env.UntoldTargets(); len(untold) > 0 {
 		first := fmt.Sprintf("%s in %s: %s", untold[0], env.Environment, env.Targets[untold[0]].Reason)
 		if more := len(untold) - 1; more > 0 {
 			first += fmt.Sprintf(" (and %s)", wording.Count(more, "other target"))
 		}
-		out[eventUntold] = noteworthyState{about: env.Release + env.Commit, pull: env.LandedPull, text: first}
+		out[event.Untold] = noteworthyState{about: env.Release + env.Commit, pull: env.LandedPull, text: first}
 	}
 	if env.Promotion == promotion.Held && env.Pull > 0 {
 		text := fmt.Sprintf("#%d into %s is held", env.Pull, env.Environment)
 		if i := slices.IndexFunc(env.Gates, func(g policies.Result) bool { return g.Gate == "hold" }); i >= 0 {
 			text += ": " + env.Gates[i].Reason
 		}
-		out[eventHeld] = noteworthyState{about: fmt.Sprint(env.Pull), pull: env.Pull, text: text}
+		out[event.Held] = noteworthyState{about: fmt.Sprint(env.Pull), pull: env.Pull, text: text}
 	}
 	if i := slices.IndexFunc(env.Gates, func(g policies.Result) bool {
 		return g.Gate == "approvals" &&
 			g.Outcome == policies.Wait
 	}); i >= 0 && env.Pull > 0 {
-		out[eventWaiting] = noteworthyState{about: fmt.Sprint(env.Pull), pull: env.Pull,
+		out[event.Waiting] = noteworthyState{about: fmt.Sprint(env.Pull), pull: env.Pull,
 			text: fmt.Sprintf("#%d brings %s to %s and waits: %s", env.Pull, what(env.CandidateName), env.Environment, env.Gates[i].Reason)}
 	}
 	return out

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/pipeline/event"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/store"
@@ -34,7 +35,7 @@ func TestNoteworthyStates(t *testing.T) {
 		c.env.Environment = "qa"
 		got := map[string]string{}
 		for kind, s := range noteworthyStates(&c.env) {
-			got[kind] = s.text
+			got[string(kind)] = s.text
 		}
 		if !maps.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
@@ -52,7 +53,7 @@ func TestStatesAreNotifiedOnce(t *testing.T) {
 		all, err := w.opts.Store.Events(t.Context(), store.EventFilter{Limit: 1000})
 		w.must(err)
 		for _, e := range all {
-			if e.Kind == eventHeld && e.Pull == p.Number && strings.Contains(e.Message, "is held: the pull request has the label") {
+			if e.Kind == event.Held && e.Pull == p.Number && strings.Contains(e.Message, "is held: the pull request has the label") {
 				n++
 			}
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/wake"
+	"github.com/liftlock/liftlock/internal/pipeline/event"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/store"
@@ -250,8 +251,8 @@ func revertLimitEvents(c *facts.ComponentEvaluation, d *promotion.ComponentDecis
 			continue
 		}
 		out = append(out, store.Event{At: c.Facts.Now, Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component,
-			Environment: e.Environment, Kind: "storm",
-			Message: e.Why[i].Text, IdempotencyKey: fmt.Sprintf("storm|%s|%s|%s|%d", u.Repo, u.Pipeline, e.Environment, since.Unix())})
+			Environment: e.Environment, Kind: event.RevertLimit,
+			Message: e.Why[i].Text, IdempotencyKey: fmt.Sprintf("%s|%s|%s|%s|%d", event.RevertLimit, u.Repo, u.Pipeline, e.Environment, since.Unix())})
 	}
 	return out
 }

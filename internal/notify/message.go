@@ -11,19 +11,8 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// words are what a pipeline's file calls the kinds of events that can be told.
-var words = map[string]string{
-	"opened": "opened", "waiting": "waiting", "merged": "merged", "unjudged": "unjudged", "ungated": "unjudged", "verified": "verified",
-	"degraded": "degraded", "revert-opened": "reverted",
-	"failed": "failed", "untold": "failed", "held": "held", "diverged": "diverged", "skipped": "skipped", "drifted": "drifted",
-	"storm": "limit",
-}
-
 // wordOf is an event's word; empty: nobody is told of such.
-func wordOf(e *store.Event) string { return words[e.Kind] }
-
-// urgent are the words of what a person has to see to.
-var urgent = map[string]bool{"degraded": true, "reverted": true, "failed": true, "limit": true, "unjudged": true, "skipped": true}
+func wordOf(e *store.Event) string { return e.Kind.Word() }
 
 // message is what is told at once: of one word and one pipeline.
 type message struct {

@@ -22,6 +22,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/liftlock/liftlock/internal/pipeline/event"
 	"github.com/liftlock/liftlock/internal/store"
 )
 
@@ -104,7 +105,7 @@ func (f *fixture) notifier(owner, kind string) *Notifier {
 
 func (f *fixture) add(kind, component, message string) {
 	f.t.Helper()
-	if _, err := f.store.AddEvents(f.t.Context(), store.Event{At: f.clock.Now(), Repo: "hub:acme/fleet", Pipeline: "shop", Component: component, Environment: "prod", Pull: 7, Kind: kind, Message: message}); err != nil {
+	if _, err := f.store.AddEvents(f.t.Context(), store.Event{At: f.clock.Now(), Repo: "hub:acme/fleet", Pipeline: "shop", Component: component, Environment: "prod", Pull: 7, Kind: event.Kind(kind), Message: message}); err != nil {
 		f.t.Fatal(err)
 	}
 }

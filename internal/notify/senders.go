@@ -17,6 +17,8 @@ import (
 	"github.com/cenkalti/backoff/v4"
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"github.com/liftlock/liftlock/internal/pipeline/event"
 )
 
 const (
@@ -204,7 +206,7 @@ var slackEscape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
 func (s slackSender) send(ctx context.Context, m message) error {
 	title := "*" + slackEscape.Replace(m.title()) + "*"
-	if urgent[m.word] {
+	if event.IsUrgent(m.word) {
 		title = ":rotating_light: " + title
 	}
 	lines := m.describe(slackEscape.Replace, func(text, to string) string { return "<" + slackEscape.Replace(to) + "|" + text + ">" })
@@ -228,7 +230,7 @@ func (t teamsSender) send(ctx context.Context, m message) error {
 		return out
 	}
 	style := map[string]any{"weight": "Bolder", "size": "Medium"}
-	if urgent[m.word] {
+	if event.IsUrgent(m.word) {
 		style["color"] = "Attention"
 	}
 	body := []any{block(teamsEscape.Replace(m.title()), style)}

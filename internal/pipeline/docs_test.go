@@ -18,6 +18,7 @@ import (
 	validator "github.com/santhosh-tekuri/jsonschema/v6"
 	"gopkg.in/yaml.v3"
 
+	"github.com/liftlock/liftlock/internal/pipeline/event"
 	"github.com/liftlock/liftlock/internal/strictyaml"
 	"github.com/liftlock/liftlock/policies"
 )
@@ -61,6 +62,14 @@ func schema(t *testing.T) *jsonschema.Schema {
 	exactlyOne(s.Definitions["Gate"], policies.Kinds()...)
 	exactlyOne(s.Definitions["ApplicationSetSource"], "path", "kustomize", "helm", "live")
 	orItsShorthand(s, "Environment", "onDegraded", &OnDegraded{})
+	on, _ := s.Definitions["Notification"].Properties.Get("on")
+	on.Description = "The events."
+	for _, w := range event.Words() {
+		on.Items.Enum = append(on.Items.Enum, w.Word)
+		if w.Means != "" {
+			on.Description += " " + w.Word + ": " + w.Means + "."
+		}
+	}
 	s.Definitions["Window"].OneOf = []*jsonschema.Schema{{Required: []string{"cron", "duration", "timezone"}}, {Required: []string{"argocd"}}}
 	for _, k := range []string{"applicationSets", "applications"} {
 		someOf := &jsonschema.Schema{Properties: jsonschema.NewProperties(), Required: []string{k}}

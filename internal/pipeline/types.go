@@ -335,16 +335,9 @@ type FilePick struct {
 type Notification struct {
 	// The channel's name in the server's file.
 	To string `yaml:"to" json:"to" jsonschema:"required"`
-	// The events. waiting: for people at its gates. reverted: a revert was opened. failed: a
-	// release never arrived, can't be verified, or a target's state is unknown for long. skipped: a
-	// gate. unjudged: merged past the gates. drifted: a target was changed in the cluster. limit:
-	// so many reverts that everything holds.
-	On []string `yaml:"on" json:"on" jsonschema:"required,minItems=1,enum=opened,enum=waiting,enum=merged,enum=verified,enum=degraded,enum=reverted,enum=failed,enum=held,enum=diverged,enum=skipped,enum=unjudged,enum=drifted,enum=limit"`
+	// The events, by their words in package event.
+	On []string `yaml:"on" json:"on" jsonschema:"required,minItems=1"`
 }
-
-// NotificationEvents are the words of Notification.On.
-var NotificationEvents = []string{"opened", "waiting", "merged", "verified", "degraded", "reverted", "failed", "held", "diverged",
-	"skipped", "unjudged", "drifted", "limit"}
 
 // BreakGlass says who may skip gates. At least one of users and teams is set.
 type BreakGlass struct {

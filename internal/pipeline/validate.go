@@ -9,6 +9,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"github.com/liftlock/liftlock/internal/pipeline/event"
 	"github.com/liftlock/liftlock/internal/pipeline/placeholder"
 	"github.com/liftlock/liftlock/internal/strictyaml"
 	"github.com/liftlock/liftlock/internal/wording"
@@ -365,9 +366,9 @@ func (c *checker) checkNotifications(all []Notification) {
 		if len(n.On) == 0 {
 			c.Errorf(at, "on is missing: what is told, like [degraded, reverted]")
 		}
-		c.checkAtMost(at+".on", len(n.On), len(NotificationEvents))
+		c.checkAtMost(at+".on", len(n.On), len(event.Words()))
 		for k, word := range n.On {
-			c.OneOf(fmt.Sprintf("%s.on[%d]", at, k), word, NotificationEvents...)
+			c.OneOf(fmt.Sprintf("%s.on[%d]", at, k), word, event.WordNames()...)
 		}
 	}
 }

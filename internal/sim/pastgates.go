@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
+	eventkind "github.com/liftlock/liftlock/internal/pipeline/event"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 )
@@ -55,7 +56,7 @@ func (sim *Simulation) mergeAs(login string, pr *forge.PullRequest, ref promotio
 func (sim *Simulation) isOnRecord(number int) bool {
 	all, err := sim.store.Events(sim.ctx, store.EventFilter{Pull: number, Limit: 1000})
 	sim.must(err)
-	return slices.ContainsFunc(all, func(e store.Event) bool { return e.Kind == "ungated" })
+	return slices.ContainsFunc(all, func(e store.Event) bool { return e.Kind == eventkind.Ungated })
 }
 
 // judgeRecorded judges that the audit trail says of nothing that the service merged itself that it went past

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"time"
+
+	"github.com/liftlock/liftlock/internal/pipeline/event"
 )
 
 // Event is something that happened, for people to read.
@@ -16,7 +18,7 @@ type Event struct {
 	Component      string
 	Environment    string
 	Pull           int // 0: about no pull request
-	Kind           string
+	Kind           event.Kind
 	Message        string // cut at 8 KiB
 	Data           json.RawMessage
 	IdempotencyKey string // the same happening is written once; empty: always
@@ -61,7 +63,7 @@ func (t *Tx) AddEvents(ctx context.Context, all ...Event) (added int, err error)
 
 func (t *Tx) addEvent(ctx context.Context, e Event) (fresh bool, err error) {
 	if err := cmp.Or(checkNames("its repository", e.Repo, "its pipeline", e.Pipeline, "its component", e.Component,
-		"its environment", e.Environment, "its kind", e.Kind, "its key", e.IdempotencyKey), checkJSON(e.Data)); err != nil {
+		"its environment", e.Environment, "its kind", string(e.Kind), "its key", e.IdempotencyKey), checkJSON(e.Data)); err != nil {
 		return false, err
 	}
 	if e.At.IsZero() {

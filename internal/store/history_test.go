@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/liftlock/liftlock/internal/pipeline/event"
 )
 
 func TestPromotions(t *testing.T) {
@@ -184,7 +186,7 @@ func TestPrune(t *testing.T) {
 		fill := func(id string) {
 			t.Helper()
 			value(w.Accept(ctx, Delivery{Forge: "hub", ID: id, ReceivedAt: w.Now(), Keys: []string{"idle " + id}}))(t)
-			value(w.AddEvents(ctx, Event{Kind: id}))(t)
+			value(w.AddEvents(ctx, Event{Kind: event.Kind(id)}))(t)
 			must(t, w.AddAudit(ctx, Audit{Actor: id}))
 			must(t, w.FinishPendingCommand(ctx, value(w.PutPendingCommand(ctx, PendingCommand{Unit: id, Verb: "retry"}))(t), "done"))
 			value(w.PutArrival(ctx, Arrival{Unit: "gone", Commit: id, At: w.Now()}))(t)

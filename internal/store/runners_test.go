@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/pipeline/event"
 	"github.com/liftlock/liftlock/internal/store/storetest"
 )
 
@@ -147,7 +148,7 @@ func TestFollowingEventsMissesNone(t *testing.T) {
 			go func() {
 				for n := range each {
 					if err := w.Tx(ctx, "run", func(tx *Tx) error {
-						_, err := tx.AddEvents(ctx, Event{Kind: fmt.Sprint(i, "/", n)}, Event{Kind: fmt.Sprint(i, "/", n, "b")})
+						_, err := tx.AddEvents(ctx, Event{Kind: event.Kind(fmt.Sprint(i, "/", n))}, Event{Kind: event.Kind(fmt.Sprint(i, "/", n, "b"))})
 						runtime.Gosched()
 						return err
 					}); err != nil {

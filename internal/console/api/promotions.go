@@ -3,6 +3,8 @@ package api
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/liftlock/liftlock/internal/pipeline/event"
 )
 
 // Promotions answers GET /api/v1/promotions, newest first.
@@ -103,7 +105,7 @@ type StateChange struct {
 type Event struct {
 	Seq         int64           `json:"seq"`
 	At          time.Time       `json:"at"`
-	Kind        string          `json:"kind"`
+	Kind        event.Kind      `json:"kind"`
 	Repository  string          `json:"repository,omitempty"`
 	Pipeline    string          `json:"pipeline,omitempty"`
 	Component   string          `json:"component,omitempty"`

@@ -16,6 +16,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/pipeline/event"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/store"
@@ -222,13 +223,13 @@ func (a *Actor) recordVerification(ctx context.Context, c *facts.ComponentEvalua
 				continue
 			}
 			said := *h
-			kind, verb, cause := "verified", "is verified", ""
+			kind, state, verb, cause := event.Verified, promotion.Verified, "is verified", ""
 			if x.Verified {
 				said.MarkVerified(c.Facts.Now)
 			}
 			if x.Degraded {
 				said.MarkDegraded(c.Facts.Now)
-				kind, verb, cause = "degraded", "is degraded", degradedCause(env)
+				kind, state, verb, cause = event.Degraded, promotion.Degraded, "is degraded", degradedCause(env)
 			}
 			row, err := c.ArrivalRow(x.Environment, &said)
 			if err != nil {
@@ -244,14 +245,14 @@ func (a *Actor) recordVerification(ctx context.Context, c *facts.ComponentEvalua
 			ev := newEvent(c, x.Environment, pull, kind, fmt.Sprintf("%s %s in %s%s", h.Name, verb, x.Environment, cause))
 			ev.IdempotencyKey = fmt.Sprintf("%s|%s|%s|%s|%d", kind, wake.UnitName(c.Facts.Unit), x.Environment, x.Commit,
 				row.VerifiedAt.UnixMicro()+row.DegradedAt.UnixMicro())
-			if kind == "verified" {
+			if kind == event.Verified {
 				ev.Data = runsOf(env)
 			}
 			measure = func() {
-				a.opts.Metrics.Stage(x.Environment, kind, c.Facts.Now.Sub(h.At))
+				a.opts.Metrics.Stage(x.Environment, state, c.Facts.Now.Sub(h.At))
 				a.opts.Metrics.Delivered(c.Facts.Unit.Pipeline, x.Environment, c.Facts.MeasureDelivery(x))
 			}
-			if err := a.updatePromotion(ctx, tx, c, x.Environment, pull, x.Release, kind); err != nil {
+			if err := a.updatePromotion(ctx, tx, c, x.Environment, pull, x.Release, state); err != nil {
 				return err
 			}
 			history = slices.Clone(env.History) // others have it too
@@ -397,7 +398,7 @@ func (a *Actor) restartVerification(ctx context.Context, c *facts.ComponentEvalu
 				return err
 			}
 		}
-		_, err := tx.AddEvents(ctx, newEvent(c, x.Environment, 0, "retry", "the verification starts again"))
+		_, err := tx.AddEvents(ctx, newEvent(c, x.Environment, 0, event.Retry, "the verification starts again"))
 		return err
 	})
 }
@@ -503,7 +504,7 @@ func (a *Actor) finishCommand(ctx context.Context, c *facts.ComponentEvaluation,
 			if err := tx.FinishPendingCommand(ctx, x.ID, x.Outcome); err != nil {
 				return err
 			}
-			_, err := tx.AddEvents(ctx, newEvent(c, k.Environment, 0, "command", fmt.Sprintf("%s's %s %s: %s", k.By, k.Verb, k.Environment,
+			_, err := tx.AddEvents(ctx, newEvent(c, k.Environment, 0, event.Command, fmt.Sprintf("%s's %s %s: %s", k.By, k.Verb, k.Environment,
 				x.Outcome)))
 			return err
 		})

@@ -333,7 +333,7 @@ func (f *fixture) events(kind string) []string {
 	f.must(err)
 	var out []string
 	for _, e := range all {
-		if kind == "" || e.Kind == kind {
+		if kind == "" || string(e.Kind) == kind {
 			out = append(out, e.Component+": "+e.Message)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/pipeline/event"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/wording"
@@ -201,12 +202,12 @@ func (a *Actor) recordMerged(ctx context.Context, s *subject, x mergeDone) error
 			if err := a.putPromotionRow(ctx, tx, c, s.env, s.number, kind, m.Release, "merged"); err != nil {
 				return err
 			}
-			ev := newEvent(c, s.env, s.number, "merged", fmt.Sprintf("#%d merged into %s as %s", s.number, x.branch,
+			ev := newEvent(c, s.env, s.number, event.Merged, fmt.Sprintf("#%d merged into %s as %s", s.number, x.branch,
 				wording.Short(x.landed)))
 			ev.IdempotencyKey = facts.MergedEventKey(u, s.number)
 			events := []store.Event{ev}
 			if x.unjudged != "" {
-				ev = newEvent(c, s.env, s.number, "unjudged", x.unjudged)
+				ev = newEvent(c, s.env, s.number, event.Unjudged, x.unjudged)
 				ev.IdempotencyKey = fmt.Sprintf("unjudged|%s|%d|%s", wake.UnitName(u), s.number, x.landed)
 				events = append(events, ev)
 			}

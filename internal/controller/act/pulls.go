@@ -16,6 +16,7 @@ import (
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/pipeline/event"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
@@ -47,7 +48,7 @@ func (a *Actor) openPromotion(ctx context.Context, s *subject, x promotion.Open)
 			if err := a.recordOpened(ctx, tx, c, s.env, pr.Number, promotion.KindPromotion, m); err != nil {
 				return err
 			}
-			ev := newEvent(c, s.env, pr.Number, "opened", fmt.Sprintf("#%d opened: %s to %s", pr.Number, x.Name, s.env))
+			ev := newEvent(c, s.env, pr.Number, event.Opened, fmt.Sprintf("#%d opened: %s to %s", pr.Number, x.Name, s.env))
 			ev.IdempotencyKey = facts.OpenedEventKey(c.Facts.Unit, pr.Number)
 			_, err := tx.AddEvents(ctx, ev)
 			return err
@@ -315,7 +316,7 @@ func (a *Actor) replaceHead(ctx context.Context, s *subject, x promotion.Replace
 			if err := a.recordOpened(ctx, tx, c, s.env, x.Pull, promotion.KindPromotion, m); err != nil {
 				return err
 			}
-			_, err := tx.AddEvents(ctx, newEvent(c, s.env, x.Pull, "replaced", fmt.Sprintf("#%d composed anew: %s", x.Pull, x.Why)))
+			_, err := tx.AddEvents(ctx, newEvent(c, s.env, x.Pull, event.Replaced, fmt.Sprintf("#%d composed anew: %s", x.Pull, x.Why)))
 			return err
 		})
 	})
@@ -422,7 +423,7 @@ func (a *Actor) closePull(ctx context.Context, s *subject, x promotion.Close) er
 			return err
 		}
 		return s.eachMember(func(c *facts.ComponentEvaluation, _ promotion.Member) error {
-			ev := newEvent(c, s.env, x.Pull, "closed", fmt.Sprintf("#%d closed: %s", x.Pull, x.Why))
+			ev := newEvent(c, s.env, x.Pull, event.Closed, fmt.Sprintf("#%d closed: %s", x.Pull, x.Why))
 			ev.IdempotencyKey = facts.ClosedEventKey(c.Facts.Unit, x.Pull, pr.Head)
 			_, err := tx.AddEvents(ctx, ev)
 			return err
@@ -483,7 +484,7 @@ func (a *Actor) openRevert(ctx context.Context, s *subject, x promotion.OpenReve
 			if err := a.updatePromotion(ctx, tx, c, s.env, x.Pull, m.Release, promotion.Reverting); err != nil {
 				return err
 			}
-			ev := newEvent(c, s.env, pr.Number, "revert-opened", fmt.Sprintf("#%d opened: takes #%d back from %s", pr.Number,
+			ev := newEvent(c, s.env, pr.Number, event.RevertOpened, fmt.Sprintf("#%d opened: takes #%d back from %s", pr.Number,
 				x.Pull, s.env))
 			ev.IdempotencyKey = facts.OpenedEventKey(c.Facts.Unit, pr.Number)
 			_, err := tx.AddEvents(ctx, ev)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/pipeline/event"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 )
@@ -52,7 +53,7 @@ func (a *Actor) recordJoined(ctx context.Context, s *subject, head string, at ti
 			return err
 		}
 		return s.eachMember(func(c *facts.ComponentEvaluation, _ promotion.Member) error {
-			_, err := tx.AddEvents(ctx, newEvent(c, s.env, s.number, "queued", message))
+			_, err := tx.AddEvents(ctx, newEvent(c, s.env, s.number, event.Queued, message))
 			return err
 		})
 	})
@@ -66,7 +67,7 @@ func (a *Actor) recordLeft(ctx context.Context, s *subject, message string) erro
 			return err
 		}
 		return s.eachMember(func(c *facts.ComponentEvaluation, _ promotion.Member) error {
-			_, err := tx.AddEvents(ctx, newEvent(c, s.env, s.number, "unqueued", message))
+			_, err := tx.AddEvents(ctx, newEvent(c, s.env, s.number, event.Unqueued, message))
 			return err
 		})
 	})

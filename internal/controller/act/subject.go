@@ -9,6 +9,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
+	"github.com/liftlock/liftlock/internal/pipeline/event"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 )
@@ -137,7 +138,7 @@ func unitFields(u promotion.Unit) []zap.Field {
 }
 
 // newEvent starts an event about a component.
-func newEvent(c *facts.ComponentEvaluation, env string, pull int, kind, message string) store.Event {
+func newEvent(c *facts.ComponentEvaluation, env string, pull int, kind event.Kind, message string) store.Event {
 	u := c.Facts.Unit
 	return store.Event{At: c.Facts.Now, Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Environment: env, Pull: pull,
 		Kind: kind, Message: message}

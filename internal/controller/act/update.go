@@ -8,6 +8,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/pipeline/event"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 )
@@ -59,7 +60,7 @@ func (a *Actor) updateHead(ctx context.Context, s *subject, x promotion.Merge) e
 
 // UpdatedEvent says that a pull request was brought up to date from a head.
 func UpdatedEvent(c *facts.ComponentEvaluation, env string, pr *forge.PullRequest, from string) store.Event {
-	e := newEvent(c, env, pr.Number, "updated", fmt.Sprintf("#%d brought up to date with %s, to be merged", pr.Number, pr.Base))
+	e := newEvent(c, env, pr.Number, event.Updated, fmt.Sprintf("#%d brought up to date with %s, to be merged", pr.Number, pr.Base))
 	e.IdempotencyKey = fmt.Sprintf("updated|%s|%d|%s", wake.UnitName(c.Facts.Unit), pr.Number, from)
 	return e
 }

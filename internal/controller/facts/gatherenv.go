@@ -12,6 +12,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/pipeline/event"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/store"
@@ -279,11 +280,11 @@ func (c *ComponentEvaluation) ArrivalRow(env string, a *promotion.Arrival) (stor
 func landedEvent(c *ComponentEvaluation, env *promotion.Env) store.Event {
 	u, l := c.Facts.Unit, env.Landed.Value
 	ev := store.Event{At: c.Facts.Now, Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Environment: env.Name, Pull: l.Pull,
-		Kind:           "landed",
+		Kind:           event.Landed,
 		Message:        fmt.Sprintf("%s is in %s (%s, %s)", env.Release.Value, env.Name, l.By, wording.Short(l.Commit)),
 		IdempotencyKey: fmt.Sprintf("landed|%s|%s|%s|%s", wake.UnitName(u), env.Name, l.Commit, l.By)}
 	if l.Pull != 0 {
-		ev.Kind = "merged"
+		ev.Kind = event.Merged
 		ev.Message = fmt.Sprintf("#%d merged into %s as %s", l.Pull, env.Branch, wording.Short(l.Commit))
 		ev.IdempotencyKey = MergedEventKey(u, l.Pull)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/pipeline/event"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
@@ -276,28 +277,28 @@ func findRevertedPull(env *promotion.Env, revert int, release string) int {
 // it is reported.
 func (c *ComponentEvaluation) recordEvents(env *promotion.Env, pr *forge.PullRequest, now store.Promotion) []store.Event {
 	u := c.Facts.Unit
-	event := func(kind string, at time.Time, format string, args ...any) store.Event {
+	newEvent := func(kind event.Kind, at time.Time, format string, args ...any) store.Event {
 		return store.Event{At: at, Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Environment: env.Name,
 			Pull: pr.Number, Kind: kind,
 			Message: fmt.Sprintf("#%d "+format, append([]any{pr.Number}, args...)...)}
 	}
-	opened := event("opened", pr.CreatedAt, "opened: %s", pr.Title)
+	opened := newEvent(event.Opened, pr.CreatedAt, "opened: %s", pr.Title)
 	if now.Kind == promotion.KindRevert {
-		opened.Kind = "revert-opened"
+		opened.Kind = event.RevertOpened
 	}
 	opened.IdempotencyKey = OpenedEventKey(u, pr.Number)
 	out := []store.Event{opened}
 	switch {
 	case pr.State == forge.Merged && !IsRecordOfMerge(&now):
-		closed := event("closed", pr.MergedAt, "merged into %s, which isn't the branch of %s: nothing landed there", pr.Base, env.Name)
+		closed := newEvent(event.Closed, pr.MergedAt, "merged into %s, which isn't the branch of %s: nothing landed there", pr.Base, env.Name)
 		closed.IdempotencyKey = ClosedEventKey(u, pr.Number, pr.Head)
 		out = append(out, closed)
 	case pr.State == forge.Merged:
-		merged := event("merged", pr.MergedAt, "merged into %s as %s", pr.Base, wording.Short(pr.MergeCommit))
+		merged := newEvent(event.Merged, pr.MergedAt, "merged into %s as %s", pr.Base, wording.Short(pr.MergeCommit))
 		merged.IdempotencyKey = MergedEventKey(u, pr.Number)
 		out = append(out, merged)
 	case pr.State == forge.Closed:
-		closed := event("closed", pr.ClosedAt, "closed without a merge")
+		closed := newEvent(event.Closed, pr.ClosedAt, "closed without a merge")
 		closed.IdempotencyKey = ClosedEventKey(u, pr.Number, pr.Head)
 		out = append(out, closed)
 	}
@@ -305,16 +306,16 @@ func (c *ComponentEvaluation) recordEvents(env *promotion.Env, pr *forge.PullReq
 }
 
 // OpenedEventKey names the event that a pull request was opened, in a component's life.
-func OpenedEventKey(u promotion.Unit, pull int) string { return eventKey("opened", u, pull) }
+func OpenedEventKey(u promotion.Unit, pull int) string { return eventKey(event.Opened, u, pull) }
 
 // MergedEventKey names the event that it was merged.
-func MergedEventKey(u promotion.Unit, pull int) string { return eventKey("merged", u, pull) }
+func MergedEventKey(u promotion.Unit, pull int) string { return eventKey(event.Merged, u, pull) }
 
 // ClosedEventKey names the event that it was closed with a head; it may be opened again.
 func ClosedEventKey(u promotion.Unit, pull int, head string) string {
-	return eventKey("closed", u, pull) + "|" + head
+	return eventKey(event.Closed, u, pull) + "|" + head
 }
 
-func eventKey(what string, u promotion.Unit, pull int) string {
+func eventKey(what event.Kind, u promotion.Unit, pull int) string {
 	return fmt.Sprintf("%s|%s|%s|%d", what, u.Repo, u.Component, pull)
 }

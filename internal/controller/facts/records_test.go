@@ -185,7 +185,7 @@ func TestRecordEvents(t *testing.T) {
 		pr.State = c.state
 		var got []shown
 		for _, e := range f.c.recordEvents(f.env, &pr, store.Promotion{Kind: c.kind}) {
-			got = append(got, shown{e.Kind, e.Message, e.IdempotencyKey, e.At})
+			got = append(got, shown{string(e.Kind), e.Message, e.IdempotencyKey, e.At})
 			if e.Repo != u.Repo || e.Pipeline != u.Pipeline || e.Component != u.Component || e.Environment != "qa" || e.Pull != 3 {
 				t.Errorf("%s: %+v is of another pull request", name, e)
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/pipeline/event"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/store"
@@ -155,8 +156,8 @@ func ungatedEvent(c *ComponentEvaluation, env string, u *UngatedMerge) store.Eve
 		next = fmt.Sprintf("it isn't known to be what Liftlock composed, so %s is left alone until /liftlock promote %s", env, env)
 	}
 	return store.Event{At: c.Facts.Now, Repo: unit.Repo, Pipeline: unit.Pipeline, Component: unit.Component, Environment: env, Pull: u.Pull,
-		Kind:    "ungated",
-		Message: fmt.Sprintf("#%d was %s; %s", u.Pull, u, next), IdempotencyKey: eventKey("ungated", unit, u.Pull)}
+		Kind:    event.Ungated,
+		Message: fmt.Sprintf("#%d was %s; %s", u.Pull, u, next), IdempotencyKey: eventKey(event.Ungated, unit, u.Pull)}
 }
 
 // ReadUngated says for people that a pull request was merged past its gates; "" where it wasn't.
