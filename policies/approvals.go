@@ -80,7 +80,7 @@ const maxDescribedUsers = 10
 
 var _ evaluator = (*Approvals)(nil)
 
-func (*Approvals) kindName() string { return "approvals" }
+func (*Approvals) kindName() GateName { return GateApprovals }
 
 func (a *Approvals) describe() string {
 	return fmt.Sprintf("%s from %s; not from the release's authors", wording.Count(a.Count, "approval"), a.From)

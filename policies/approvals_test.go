@@ -193,7 +193,7 @@ func TestInvalidGateFails(t *testing.T) {
 				t.Errorf("the problems (-want +got):\n%s", diff)
 			}
 			got := test.gate.Evaluate(Facts{Approvals: approved("ada", "grace")})
-			if got.Outcome != Fail || got.Gate != test.name || got.Reason != "the gate is not valid: "+err.Error() {
+			if got.Outcome != Fail || string(got.Gate) != test.name || got.Reason != "the gate is not valid: "+err.Error() {
 				t.Errorf("the answer is %+v", got)
 			}
 		})

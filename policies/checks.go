@@ -68,7 +68,7 @@ const (
 
 var _ evaluator = (*Checks)(nil)
 
-func (*Checks) kindName() string { return "checks" }
+func (*Checks) kindName() GateName { return GateChecks }
 
 func (c *Checks) describe() string {
 	s := "checks that pass: "

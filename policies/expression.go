@@ -42,13 +42,13 @@ const (
 
 var _ evaluator = (*Expression)(nil)
 
-func (*Expression) kindName() string { return "expression" }
+func (*Expression) kindName() GateName { return GateExpression }
 
 func (e *Expression) describe() string { return "an expression: " + string(*e) }
 
 func (e *Expression) validate() []Problem {
 	if _, err := e.compile(); err != nil {
-		return []Problem{{Path: e.kindName(), Message: err.Error()}}
+		return []Problem{{Path: string(e.kindName()), Message: err.Error()}}
 	}
 	return nil
 }

@@ -93,9 +93,9 @@ func (g *Gate) Warnings() []Problem {
 	case !is:
 		return nil
 	case r.Outcome == Pass:
-		return []Problem{{Path: g.Name(), Message: "is true whatever is promoted, so this gate keeps nothing from merging"}}
+		return []Problem{{Path: string(g.Name()), Message: "is true whatever is promoted, so this gate keeps nothing from merging"}}
 	}
-	return []Problem{{Path: g.Name(), Message: fmt.Sprintf("gives %s whatever is promoted, so nothing ever merges", r.Outcome)}}
+	return []Problem{{Path: string(g.Name()), Message: fmt.Sprintf("gives %s whatever is promoted, so nothing ever merges", r.Outcome)}}
 }
 
 // findConstant is what the expression answers whatever is true; false where that hangs on

@@ -37,7 +37,7 @@ const maxFreezeReason = 200
 
 var _ evaluator = (*Freeze)(nil)
 
-func (*Freeze) kindName() string { return "freeze" }
+func (*Freeze) kindName() GateName { return GateFreeze }
 
 func (f *Freeze) describe() string {
 	s := fmt.Sprintf("no freeze: from %s to %s", f.From, f.To)
@@ -50,7 +50,7 @@ func (f *Freeze) describe() string {
 	return s
 }
 
-func (f *Freeze) validate() []Problem { return f.findProblems(f.kindName() + ".") }
+func (f *Freeze) validate() []Problem { return f.findProblems(string(f.kindName()) + ".") }
 
 // Problems are the things that are wrong with a freeze that is no gate's; their paths
 // begin at its keys.

@@ -31,9 +31,88 @@ type Gate struct {
 	HTTP *HTTP `yaml:"http" json:"http,omitempty"`
 }
 
+// GateName is a gate's kind as the pipeline file spells it, or what else a promotion can wait for.
+type GateName string
+
+// The kinds.
+const (
+	GateApprovals  GateName = "approvals"
+	GateWindow     GateName = "window"
+	GateWindows    GateName = "windows"
+	GateFreeze     GateName = "freeze"
+	GateSoak       GateName = "soak"
+	GateSettled    GateName = "settled"
+	GateChecks     GateName = "checks"
+	GateExpression GateName = "expression"
+	GateMetric     GateName = "metric"
+	GateHTTP       GateName = "http"
+)
+
+// GateWords is what is said to people of what waits at a gate. Empty: the gate speaks for itself.
+type GateWords struct {
+	WaitsFor   string // in a few words
+	Remedy     string // what helps where it waits
+	FailRemedy string // what helps where it fails
+}
+
+// kind is one kind of gate: a new one is a constant, a key of Gate, a line of kinds, and a file
+// of its own with what it means.
+type kind struct {
+	name  GateName
+	of    func(*Gate) evaluator // nil where the gate doesn't set the kind
+	words GateWords
+}
+
+// kinds are in the order in which problems and the reference name them.
+var kinds = []kind{
+	{GateApprovals, func(g *Gate) evaluator { return orNil(g.Approvals, g.Approvals != nil) },
+		GateWords{Remedy: "a review by somebody who may write and is no author of the release"}},
+	{GateWindow, func(g *Gate) evaluator { return orNil(g.Window, g.Window != nil) },
+		GateWords{WaitsFor: "its window", Remedy: byItself}},
+	{GateWindows, func(g *Gate) evaluator { return orNil(g.Windows, g.Windows != nil) },
+		GateWords{WaitsFor: "one of its windows", Remedy: byItself}},
+	{GateFreeze, func(g *Gate) evaluator { return orNil(g.Freeze, g.Freeze != nil) },
+		GateWords{WaitsFor: "the end of a freeze", Remedy: byItself}},
+	{GateSoak, func(g *Gate) evaluator { return orNil(g.Soak, g.Soak != nil) },
+		GateWords{WaitsFor: "its soak", Remedy: "by itself, while the environment before stays well"}},
+	{GateSettled, func(g *Gate) evaluator { return orNil(g.Settled, g.Settled != nil) },
+		GateWords{WaitsFor: "its targets to be as Git says", Remedy: "a sync of the targets, or a commit with what was changed in them"}},
+	{GateChecks, func(g *Gate) evaluator { return orNil(g.Checks, g.Checks != nil) },
+		GateWords{WaitsFor: "checks on its head", Remedy: "the checks, when they pass",
+			FailRemedy: "the checks, when they run again and pass; or another release"}},
+	{GateExpression, func(g *Gate) evaluator { return orNil(g.Expression, g.Expression != nil) },
+		GateWords{WaitsFor: "its expression", Remedy: "another release, or a change of what the expression asks for"}},
+	{GateMetric, func(g *Gate) evaluator { return orNil(g.Metric, g.Metric != nil) }, GateWords{}},
+	{GateHTTP, func(g *Gate) evaluator { return orNil(g.HTTP, g.HTTP != nil) }, GateWords{}},
+}
+
+const byItself = "by itself"
+
+// orNil keeps a nil of a kind's own type from being taken for one that is set.
+func orNil(e evaluator, isSet bool) evaluator {
+	if isSet {
+		return e
+	}
+	return nil
+}
+
 // Kinds are the keys of which a gate has exactly one.
-func Kinds() []string {
-	return []string{"approvals", "window", "windows", "freeze", "soak", "settled", "checks", "expression", "metric", "http"}
+func Kinds() []GateName {
+	names := make([]GateName, len(kinds))
+	for i, k := range kinds {
+		names[i] = k.name
+	}
+	return names
+}
+
+// Words are what is said of what waits at a gate of a kind; of another name, nothing.
+func (g GateName) Words() GateWords {
+	for _, k := range kinds {
+		if k.name == g {
+			return k.words
+		}
+	}
+	return GateWords{}
 }
 
 // Outcome is a gate's answer.
@@ -103,7 +182,7 @@ type Facts struct {
 
 // Result is a gate's answer with its reason.
 type Result struct {
-	Gate    string    `json:"gate"` // "approvals"
+	Gate    GateName  `json:"gate"` // "approvals"
 	Outcome Outcome   `json:"outcome"`
 	Reason  string    `json:"reason"`          // for people
 	Who     []string  `json:"who,omitempty"`   // who can change it
@@ -117,7 +196,7 @@ type Result struct {
 
 // evaluator is one kind of gate.
 type evaluator interface {
-	kindName() string
+	kindName() GateName
 	describe() string
 	validate() []Problem
 	evaluate(Facts) Result
@@ -126,44 +205,19 @@ type evaluator interface {
 // setKinds are the kinds that the gate sets; a valid gate sets exactly one.
 func (g *Gate) setKinds() []evaluator {
 	var set []evaluator
-	if g.Approvals != nil {
-		set = append(set, g.Approvals)
-	}
-	if g.Window != nil {
-		set = append(set, g.Window)
-	}
-	if g.Windows != nil {
-		set = append(set, g.Windows)
-	}
-	if g.Freeze != nil {
-		set = append(set, g.Freeze)
-	}
-	if g.Soak != nil {
-		set = append(set, g.Soak)
-	}
-	if g.Settled != nil {
-		set = append(set, g.Settled)
-	}
-	if g.Checks != nil {
-		set = append(set, g.Checks)
-	}
-	if g.Expression != nil {
-		set = append(set, g.Expression)
-	}
-	if g.Metric != nil {
-		set = append(set, g.Metric)
-	}
-	if g.HTTP != nil {
-		set = append(set, g.HTTP)
+	for _, k := range kinds {
+		if e := k.of(g); e != nil {
+			set = append(set, e)
+		}
 	}
 	return set
 }
 
 // Name is the gate's kind as the pipeline file spells it: "approvals"; "" when
 // the gate sets none.
-func (g *Gate) Name() string {
-	if kinds := g.setKinds(); len(kinds) > 0 {
-		return kinds[0].kindName()
+func (g *Gate) Name() GateName {
+	if set := g.setKinds(); len(set) > 0 {
+		return set[0].kindName()
 	}
 	return ""
 }
@@ -171,8 +225,8 @@ func (g *Gate) Name() string {
 // Describe says in a few words what the gate asks for, whatever is true now; "" when the
 // gate sets no kind.
 func (g *Gate) Describe() string {
-	if kinds := g.setKinds(); len(kinds) > 0 {
-		return kinds[0].describe()
+	if set := g.setKinds(); len(set) > 0 {
+		return set[0].describe()
 	}
 	return ""
 }
@@ -185,6 +239,14 @@ func (g *Gate) Evaluate(f Facts) Result {
 		return Result{Gate: g.Name(), Outcome: Fail, Reason: "the gate is not valid: " + err.Error()}
 	}
 	return g.setKinds()[0].evaluate(f)
+}
+
+func joinNames(names []GateName) string {
+	texts := make([]string, len(names))
+	for i, n := range names {
+		texts[i] = string(n)
+	}
+	return strings.Join(texts, ", ")
 }
 
 // Problem is one thing that is wrong with a gate's settings.
@@ -204,12 +266,12 @@ func (p Problem) Error() string {
 // Validate checks the gate's settings. The error joins one [Problem] for each
 // thing that is wrong; [Problems] takes it apart.
 func (g *Gate) Validate() error {
-	kinds := g.setKinds()
-	if len(kinds) != 1 {
-		return Problem{Message: fmt.Sprintf("a gate has exactly one kind (%s); this one has %d", strings.Join(Kinds(), ", "), len(kinds))}
+	set := g.setKinds()
+	if len(set) != 1 {
+		return Problem{Message: fmt.Sprintf("a gate has exactly one kind (%s); this one has %d", joinNames(Kinds()), len(set))}
 	}
 	var errs []error
-	for _, p := range kinds[0].validate() {
+	for _, p := range set[0].validate() {
 		errs = append(errs, p)
 	}
 	return errors.Join(errs...)

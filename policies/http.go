@@ -56,7 +56,7 @@ var httpPath = regexp.MustCompile(`^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+$`)
 
 var _ evaluator = (*HTTP)(nil)
 
-func (*HTTP) kindName() string { return "http" }
+func (*HTTP) kindName() GateName { return GateHTTP }
 
 func (h *HTTP) describe() string { return fmt.Sprintf("%s%s says pass", h.Endpoint, h.Path) }
 

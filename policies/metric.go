@@ -81,7 +81,7 @@ const (
 
 var _ evaluator = (*Metric)(nil)
 
-func (*Metric) kindName() string { return "metric" }
+func (*Metric) kindName() GateName { return GateMetric }
 
 func (m *Metric) describe() string {
 	return fmt.Sprintf("%s for %s, of %s on the Prometheus %s", wording.ClipLine(m.When, maxMetricText), formatDuration(m.For),

@@ -38,7 +38,7 @@ const (
 
 var _ evaluator = (*Settled)(nil)
 
-func (*Settled) kindName() string { return "settled" }
+func (*Settled) kindName() GateName { return GateSettled }
 
 func (s *Settled) describe() string {
 	if s.Drift == DriftWarn {

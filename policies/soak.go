@@ -32,7 +32,7 @@ const maxSoak = 90 * 24 * time.Hour
 
 var _ evaluator = (*Soak)(nil)
 
-func (*Soak) kindName() string { return "soak" }
+func (*Soak) kindName() GateName { return GateSoak }
 
 func (s *Soak) describe() string {
 	where := "each environment before"

@@ -33,7 +33,7 @@ func (g *Gate) FollowsSyncWindows() bool {
 }
 
 // evaluateSyncWindows passes while every target can be synced.
-func evaluateSyncWindows(gate string, f Facts) Result {
+func evaluateSyncWindows(gate GateName, f Facts) Result {
 	r := Result{Gate: gate, Outcome: Wait}
 	if len(f.SyncWindows) == 0 {
 		r.Reason = "Argo CD's sync windows can't be told: no target of the environment is known"

@@ -40,8 +40,8 @@ var (
 	_ evaluator = Windows(nil)
 )
 
-func (*Window) kindName() string { return "window" }
-func (Windows) kindName() string { return "windows" }
+func (*Window) kindName() GateName { return GateWindow }
+func (Windows) kindName() GateName { return GateWindows }
 
 func (w *Window) describe() string { return "a window: " + w.String() }
 
@@ -61,7 +61,7 @@ func (w *Window) String() string {
 	return fmt.Sprintf("%s for %s (%s)", w.Cron, formatDuration(w.Duration), w.Timezone)
 }
 
-func (w *Window) validate() []Problem { return w.findProblems(w.kindName()) }
+func (w *Window) validate() []Problem { return w.findProblems(string(w.kindName())) }
 
 func (w *Window) evaluate(f Facts) Result {
 	return evaluateWindows(w.kindName(), []Window{*w}, f)
@@ -70,9 +70,9 @@ func (w *Window) evaluate(f Facts) Result {
 func (w Windows) validate() []Problem {
 	switch n := len(w); {
 	case n == 0:
-		return []Problem{{Path: w.kindName(), Message: "at least one window is needed"}}
+		return []Problem{{Path: string(w.kindName()), Message: "at least one window is needed"}}
 	case n > maxWindows:
-		return []Problem{{Path: w.kindName(), Message: fmt.Sprintf("%d windows are too many; at most %d", n, maxWindows)}}
+		return []Problem{{Path: string(w.kindName()), Message: fmt.Sprintf("%d windows are too many; at most %d", n, maxWindows)}}
 	}
 	var problems []Problem
 	for i := range w {
@@ -124,7 +124,7 @@ func (w *Window) newRecurrence() (*recurrence, error) {
 }
 
 // evaluateWindows answers for several windows of which one that is open is enough.
-func evaluateWindows(gate string, windows []Window, f Facts) Result {
+func evaluateWindows(gate GateName, windows []Window, f Facts) Result {
 	timed := slices.DeleteFunc(slices.Clone(windows), func(w Window) bool { return w.ArgoCD })
 	switch len(timed) {
 	case len(windows):
@@ -145,7 +145,7 @@ func evaluateWindows(gate string, windows []Window, f Facts) Result {
 }
 
 // evaluateTimes answers for several windows with times of their own.
-func evaluateTimes(gate string, windows []Window, now time.Time) Result {
+func evaluateTimes(gate GateName, windows []Window, now time.Time) Result {
 	r := Result{Gate: gate, Outcome: Wait}
 	if now.IsZero() {
 		r.Reason = "what time it is isn't known"

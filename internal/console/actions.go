@@ -13,6 +13,7 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/wording"
+	"github.com/liftlock/liftlock/policies"
 )
 
 // The verbs of the pages: what the API takes too.
@@ -101,7 +102,7 @@ func (se *server) actOnPromotion(w http.ResponseWriter, r *http.Request) {
 	hasApprovals := false
 	for _, g := range p.Detail.Gates {
 		b.Gates = append(b.Gates, g.Gate)
-		hasApprovals = hasApprovals || g.Gate == "approvals"
+		hasApprovals = hasApprovals || g.Gate == string(policies.GateApprovals)
 	}
 	se.act(w, r, b, hasApprovals, err)
 }

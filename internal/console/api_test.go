@@ -13,6 +13,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/cause"
 	"github.com/liftlock/liftlock/internal/store"
 )
 
@@ -267,7 +268,7 @@ func TestNothingFromOutsideIsMarkup(t *testing.T) {
 	e := env("dev", promotion.Degraded, evil, time.Hour, 0)
 	e.Reason, e.Environment = evil, evil
 	e.Targets = map[string]promotion.TargetView{evil: {State: evil, Reason: evil}}
-	e.Promotion, e.CandidateName, e.Pull, e.Why = promotion.Opened, evil, 14, []promotion.Reason{{Code: evil, Text: evil, Who: evil}}
+	e.Promotion, e.CandidateName, e.Pull, e.Why = promotion.Opened, evil, 14, []promotion.Reason{{Code: cause.Code(evil), Text: evil, Who: evil}}
 	gates(&e, string(mustJSON([]map[string]any{{"gate": evil, "outcome": evil, "reason": evil, "who": []string{evil}}})))
 	w.unit(testRepo, evil, evil, evil, e)
 	w.must(w.store.PutPulls(t.Context(), pullWith(14, "javascript:alert(1)//14", evil)))

@@ -80,7 +80,7 @@ func (r *reader) wordsOf(repo string) func(string) string {
 func buildGates(all []policies.Result, words func(string) string) []api.Gate {
 	var out []api.Gate
 	for _, g := range all {
-		out = append(out, api.Gate{Gate: g.Gate, Outcome: string(g.Outcome), Reason: words(g.Reason), Who: g.Who, Until: g.Until,
+		out = append(out, api.Gate{Gate: string(g.Gate), Outcome: string(g.Outcome), Reason: words(g.Reason), Who: g.Who, Until: g.Until,
 			SkippedBy: g.SkippedBy})
 	}
 	return out

@@ -210,7 +210,7 @@ func waitingFor(e *api.Environment) (out []string) {
 	}
 	if len(out) == 0 {
 		for _, w := range e.Why {
-			out = append(out, w.Code)
+			out = append(out, string(w.Code))
 		}
 	}
 	slices.Sort(out)

@@ -117,7 +117,7 @@ func describeProblem(c *api.Component, e *api.Environment) (state, set, text str
 	case failing != "":
 		state, text = "failed", failing
 	case e.Stuck() != nil:
-		state, text = e.Stuck().Code, e.Stuck().Text
+		state, text = string(e.Stuck().Code), e.Stuck().Text
 	case e.Revert != nil:
 		state, text = "reverting", "a revert is open"
 	default:

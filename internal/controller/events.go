@@ -163,7 +163,7 @@ func listCheckedPulls(view []byte) []int {
 	}
 	var out []int
 	for _, st := range v.Decision.Envs {
-		if st.Pull != 0 && slices.ContainsFunc(st.Gates, func(g policies.Result) bool { return g.Gate == "checks" }) {
+		if st.Pull != 0 && slices.ContainsFunc(st.Gates, func(g policies.Result) bool { return g.Gate == policies.GateChecks }) {
 			out = append(out, st.Pull)
 		}
 	}

@@ -48,7 +48,7 @@ func (f *fixture) connectMetrics(url string) {
 func (f *fixture) gateResult(component, kind string) policies.Result {
 	f.t.Helper()
 	gates := f.gateResults(component)
-	i := slices.IndexFunc(gates, func(g policies.Result) bool { return g.Gate == kind })
+	i := slices.IndexFunc(gates, func(g policies.Result) bool { return string(g.Gate) == kind })
 	if i < 0 {
 		f.t.Fatalf("no gate %s among %+v", kind, gates)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/cause"
 )
 
 // performSteps does a decision's steps but merges, which it leaves to the repository's
@@ -80,7 +81,7 @@ func (s stepFailures) report(d *promotion.Decision) bool {
 			st := &d.Components[i].Envs[j]
 			for _, own := range []failures{s.of(-1), s.of(i)} {
 				if err := own[st.Environment]; err != nil && !isStale(err) {
-					st.Why = append(st.Why, promotion.Reason{Code: "failing", Text: err.Error() + "; it is tried again"})
+					st.Why = append(st.Why, promotion.Reason{Code: cause.Failing, Text: err.Error() + "; it is tried again"})
 					said = true
 				}
 			}

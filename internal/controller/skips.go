@@ -16,6 +16,7 @@ import (
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/internal/wording"
+	"github.com/liftlock/liftlock/policies"
 )
 
 // skipGate has an open promotion pass one of its pipeline's gates, for its head as it is
@@ -59,7 +60,7 @@ func (co *Controller) skipGate(ctx context.Context, r *Repository, s *facts.Snap
 	if err := co.checkSecondPerson(ctx, s, p, o, open.Environment); err != nil {
 		return "", err
 	}
-	skip := facts.StoredSkip{Head: open.Head, Release: open.Release, Source: o.Source, Skip: promotion.Skip{Gate: o.Command.Gate, By: o.By,
+	skip := facts.StoredSkip{Head: open.Head, Release: open.Release, Source: o.Source, Skip: promotion.Skip{Gate: policies.GateName(o.Command.Gate), By: o.By,
 		ByID: o.ByID, Via: holdVia(o), Account: o.Account, Subject: o.Subject,
 		Reason: o.Command.Reason, At: given, Until: given.Add(promotion.SkipDuration)}}
 	text := prtext.SkippedText(skip.Skip, open.Head)
@@ -69,12 +70,12 @@ func (co *Controller) skipGate(ctx context.Context, r *Repository, s *facts.Snap
 	}
 	// Before what the forge may refuse: the skip counts from now on, and isn't added a second time.
 	if added && co.opts.Metrics != nil {
-		co.opts.Metrics.Skipped(o.Unit.Pipeline, open.Environment, skip.Gate)
+		co.opts.Metrics.Skipped(o.Unit.Pipeline, open.Environment, string(skip.Gate))
 	}
 	if added && skip.Via != "" { // who wrote a comment is answered by one
 		co.announce(ctx, r, o.Pull, o.Source, text)
 	}
-	if err := r.Forge.AddLabels(ctx, r.Name, o.Pull, promotion.LabelSkipped+skip.Gate); err != nil {
+	if err := r.Forge.AddLabels(ctx, r.Name, o.Pull, promotion.LabelSkipped+string(skip.Gate)); err != nil {
 		return "", err
 	}
 	if _, err := co.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, o.Pull); err != nil { // it has another label by now
@@ -145,13 +146,13 @@ func (co *Controller) checkSkippable(p *facts.ResolvedPipeline, env, gate string
 	}
 	var names, floor []string
 	for i := range spec.Gates {
-		names = append(names, spec.Gates[i].Name())
+		names = append(names, string(spec.Gates[i].Name()))
 	}
-	if slices.Contains(names, gate) || gate == promotion.GateEffect && spec.RequiresEffect() {
+	if slices.Contains(names, gate) || gate == string(promotion.GateEffect) && spec.RequiresEffect() {
 		return nil
 	}
 	for _, g := range co.opts.Gatherer.Gates(spec) {
-		floor = append(floor, g.Name())
+		floor = append(floor, string(g.Name()))
 	}
 	switch {
 	case slices.Contains(floor, gate):

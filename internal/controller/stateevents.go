@@ -86,13 +86,13 @@ func noteworthyStates(env *promotion.EnvState) map[event.Kind]noteworthyState {
 	}
 	if env.Promotion == promotion.Held && env.Pull > 0 {
 		text := fmt.Sprintf("#%d into %s is held", env.Pull, env.Environment)
-		if i := slices.IndexFunc(env.Gates, func(g policies.Result) bool { return g.Gate == "hold" }); i >= 0 {
+		if i := slices.IndexFunc(env.Gates, func(g policies.Result) bool { return g.Gate == promotion.GateHold }); i >= 0 {
 			text += ": " + env.Gates[i].Reason
 		}
 		out[event.Held] = noteworthyState{about: fmt.Sprint(env.Pull), pull: env.Pull, text: text}
 	}
 	if i := slices.IndexFunc(env.Gates, func(g policies.Result) bool {
-		return g.Gate == "approvals" &&
+		return g.Gate == policies.GateApprovals &&
 			g.Outcome == policies.Wait
 	}); i >= 0 && env.Pull > 0 {
 		out[event.Waiting] = noteworthyState{about: fmt.Sprint(env.Pull), pull: env.Pull,

@@ -11,6 +11,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/pipeline/event"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/cause"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
@@ -246,7 +247,7 @@ func revertLimitEvents(c *facts.ComponentEvaluation, d *promotion.ComponentDecis
 	u, since := c.Facts.Unit, c.Facts.Limits.OldestRecentRevert
 	var out []store.Event
 	for _, e := range d.Envs {
-		i := slices.IndexFunc(e.Why, func(w promotion.Reason) bool { return w.Code == "storm" })
+		i := slices.IndexFunc(e.Why, func(w promotion.Reason) bool { return w.Code == cause.RevertLimit })
 		if i < 0 {
 			continue
 		}

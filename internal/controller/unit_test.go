@@ -359,7 +359,7 @@ func TestRevertLimitEvents(t *testing.T) {
 // moves, a revert's as well as a promotion's, and no other's.
 func TestGatesOfAPullRequest(t *testing.T) {
 	t.Parallel()
-	gate := func(name string) []policies.Result { return []policies.Result{{Gate: name}} }
+	gate := func(name string) []policies.Result { return []policies.Result{{Gate: policies.GateName(name)}} }
 	d := &promotion.Decision{Components: []promotion.ComponentDecision{
 		{Envs: []promotion.EnvState{{Pull: 1, Gates: gate("a"), Revert: 2, RevertGates: gate("b")}, {Pull: 3, Gates: gate("c")}}},
 		{Envs: []promotion.EnvState{{Pull: 1, Gates: gate("d"), Revert: 3, RevertGates: gate("e")}}},
@@ -367,7 +367,7 @@ func TestGatesOfAPullRequest(t *testing.T) {
 	for pull, want := range map[int]string{1: "ad", 2: "b", 3: "ce", 4: ""} {
 		got := ""
 		for _, g := range listGates(d, pull) {
-			got += g.Gate
+			got += string(g.Gate)
 		}
 		if got != want {
 			t.Errorf("#%d has %q, not %q", pull, got, want)

@@ -80,9 +80,9 @@ func schema(t *testing.T) *jsonschema.Schema {
 }
 
 // exactlyOne asks for one of some keys, which tags can't say.
-func exactlyOne(s *jsonschema.Schema, keys ...string) {
+func exactlyOne[S ~string](s *jsonschema.Schema, keys ...S) {
 	for _, k := range keys {
-		s.OneOf = append(s.OneOf, &jsonschema.Schema{Required: []string{k}})
+		s.OneOf = append(s.OneOf, &jsonschema.Schema{Required: []string{string(k)}})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/promotion/cause"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
@@ -140,16 +141,16 @@ func (ev *evaluator) closeWrongKind(e *Env, st *EnvState) {
 	p := e.WrongKind
 	if p.Held {
 		st.Promotion = Held
-		st.addReason("hold", fmt.Sprintf("#%d from before spec.batch became %s has the label liftlock/hold; nothing else opens until it "+
+		st.addReason(cause.Hold, fmt.Sprintf("#%d from before spec.batch became %s has the label liftlock/hold; nothing else opens until it "+
 			"is lifted or #%d is closed", p.Number, ev.spec.Batch, p.Number))
 		return
 	}
 	if p.HeadState == HeadModified {
-		st.addReason("unsound", fmt.Sprintf("%s; spec.batch is %s by now, and nothing else opens until #%d is closed", p.HeadReason,
+		st.addReason(cause.HeadModified, fmt.Sprintf("%s; spec.batch is %s by now, and nothing else opens until #%d is closed", p.HeadReason,
 			ev.spec.Batch, p.Number))
 		return
 	}
-	st.addReason("batch", fmt.Sprintf("#%d is closed first: spec.batch is %s by now", p.Number, ev.spec.Batch))
+	st.addReason(cause.Batch, fmt.Sprintf("#%d is closed first: spec.batch is %s by now", p.Number, ev.spec.Batch))
 	ev.addAction(Close{Environment: e.Name, Pull: p.Number, Members: ev.membersOf(p),
 		Why: fmt.Sprintf("spec.batch is %s by now: what is ready opens anew that way", ev.spec.Batch)})
 }

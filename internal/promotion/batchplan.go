@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/liftlock/liftlock/internal/promotion/cause"
 )
 
 // maxMembers is how many components one pull request moves at most: its body
@@ -80,7 +82,7 @@ func isAbout(a PullAction, pull *Pull) bool {
 }
 
 // addReason adds a reason to what is said of a component in an environment that it has.
-func (b *batchPlanner) addReason(component, env, code, text string) {
+func (b *batchPlanner) addReason(component, env string, code cause.Code, text string) {
 	st := b.decision.Components[b.components[component]].Env(env)
 	if !slices.ContainsFunc(st.Why, func(w Reason) bool { return w.Code == code && w.Text == text }) {
 		st.addReason(code, text)
@@ -142,7 +144,7 @@ func (b *batchPlanner) limitMembers(j *batchPlan) {
 	}
 	slices.SortStableFunc(j.next, func(x, y Member) int { return cmp.Compare(joins(x), joins(y)) })
 	for _, p := range j.next[maxMembers:] {
-		b.addReason(p.Component, j.env, "limit", fmt.Sprintf("one pull request moves at most %d components; it goes with the next",
+		b.addReason(p.Component, j.env, cause.Limit, fmt.Sprintf("one pull request moves at most %d components; it goes with the next",
 			maxMembers))
 	}
 	j.next = j.next[:maxMembers]
@@ -257,7 +259,7 @@ func (b *batchPlanner) reportBlocked(j *batchPlan) bool {
 		return false
 	}
 	for _, p := range j.next {
-		b.addReason(p.Component, j.env, "together", "what moves together can't be composed now: "+why)
+		b.addReason(p.Component, j.env, cause.BatchMembers, "what moves together can't be composed now: "+why)
 	}
 	return true
 }
@@ -293,7 +295,7 @@ func (b *batchPlanner) dropJoiners(j *batchPlan) bool {
 
 // refuseMember says to a component why it doesn't come along, and to whoever wanted it.
 func (b *batchPlanner) refuseMember(j *batchPlan, p Member, why string) {
-	b.addReason(p.Component, j.env, "refused", why)
+	b.addReason(p.Component, j.env, cause.Refused, why)
 	if p.CommandID != 0 {
 		d := &b.decision.Components[b.components[p.Component]]
 		d.Actions = append(d.Actions, FinishCommand{Environment: j.env, ID: p.CommandID, Outcome: why})
@@ -310,7 +312,7 @@ func (b *batchPlanner) hasComposition(j *batchPlan) bool {
 	}
 	if c.State == EditRefused && len(c.RefusedByMember) == 0 {
 		for _, p := range j.next {
-			b.addReason(p.Component, j.env, "refused", c.Reason)
+			b.addReason(p.Component, j.env, cause.Refused, c.Reason)
 		}
 		return false
 	}
@@ -354,7 +356,7 @@ func (b *batchPlanner) mergeWhenAllReady(j *batchPlan) {
 		return
 	}
 	for component := range j.merges {
-		b.addReason(component, j.env, "together", fmt.Sprintf("#%d also moves %s, which may not be merged yet: %s", j.pull.Number,
+		b.addReason(component, j.env, cause.BatchMembers, fmt.Sprintf("#%d also moves %s, which may not be merged yet: %s", j.pull.Number,
 			j.current[late].Component, b.firstObstacle(j, j.current[late].Component)))
 	}
 }
@@ -364,7 +366,7 @@ func (b *batchPlanner) firstObstacle(j *batchPlan, component string) string {
 	st := b.decision.Components[b.components[component]].Env(j.env)
 	for _, g := range st.Gates {
 		if g.Outcome != "pass" {
-			return g.Gate + ": " + g.Reason
+			return string(g.Gate) + ": " + g.Reason
 		}
 	}
 	if len(st.Why) > 0 {

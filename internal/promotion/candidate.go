@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/promotion/cause"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
@@ -203,13 +204,13 @@ func (ev *evaluator) pickCandidate(e *Env, st *EnvState, forced *PendingCommand)
 // merged. forced as for pickCandidate.
 func (ev *evaluator) reasonNotToCome(e *Env, c *candidate, forced *PendingCommand) (Reason, *PastPull) {
 	if why := ev.reasonBarredUpstream(e, c.Release); why != "" {
-		return Reason{Code: "quarantined", Text: fmt.Sprintf("%s: %s", c.Name, why)}, nil
+		return Reason{Code: cause.Quarantined, Text: fmt.Sprintf("%s: %s", c.Name, why)}, nil
 	}
 	if why := ev.reasonWithdrawn(e, c.Release, c.Name); why != "" {
-		return Reason{Code: codeWithdrawn, Text: why}, nil
+		return Reason{Code: cause.Withdrawn, Text: why}, nil
 	}
 	if c.RevertedFrom != "" {
-		return Reason{Code: "unverified", Text: fmt.Sprintf("%s has not verified %s again since it was reverted from there", c.RevertedFrom,
+		return Reason{Code: cause.Unverified, Text: fmt.Sprintf("%s has not verified %s again since it was reverted from there", c.RevertedFrom,
 			c.Name)}, nil
 	}
 	why, since := ev.quarantineReason(e, c.Release)
@@ -222,24 +223,21 @@ func (ev *evaluator) reasonNotToCome(e *Env, c *candidate, forced *PendingComman
 		}
 	}
 	if why != "" {
-		return Reason{Code: "quarantined", Text: fmt.Sprintf("%s %s; /liftlock promote %s brings it back", c.Name, why, e.Name)}, nil
+		return Reason{Code: cause.Quarantined, Text: fmt.Sprintf("%s %s; /liftlock promote %s brings it back", c.Name, why, e.Name)}, nil
 	}
 	if v != nil {
-		return Reason{Code: "closed", Text: fmt.Sprintf("#%d with %s was closed by a person; it stays closed until /liftlock retry or a "+
+		return Reason{Code: cause.Closed, Text: fmt.Sprintf("#%d with %s was closed by a person; it stays closed until /liftlock retry or a "+
 			"new release", v.Number, c.Name)}, v
 	}
 	return Reason{}, nil
 }
-
-// codeWithdrawn is the code of what upstream took back, or has something older in place of.
-const codeWithdrawn = "withdrawn"
 
 // explainNoCandidate tells what the environment waits for when nothing can come.
 func (ev *evaluator) explainNoCandidate(e *Env, st *EnvState) {
 	for _, name := range e.Spec.After {
 		u := ev.facts.findEnv(name)
 		if u == nil || !u.Release.OK || !u.Landed.OK {
-			st.addReason("upstream", fmt.Sprintf("%s can't be read", name))
+			st.addReason(cause.Upstream, fmt.Sprintf("%s can't be read", name))
 			continue
 		}
 		if u.Release.Value.ID == e.Release.Value.ID {
@@ -249,27 +247,27 @@ func (ev *evaluator) explainNoCandidate(e *Env, st *EnvState) {
 		blocked := ev.with.blockedBy[arrivalKey(name, l.Commit)]
 		switch {
 		case blocked != "" && here != nil && here.IsVerified():
-			st.addReason("together", fmt.Sprintf("%s in %s goes on when all that came with it do: %s", u.Release.Value, name, blocked))
+			st.addReason(cause.BatchMembers, fmt.Sprintf("%s in %s goes on when all that came with it do: %s", u.Release.Value, name, blocked))
 		case l.By == ByBaseline && ev.adopts(u):
-			st.addReason("unverified", fmt.Sprintf("%s has not verified %s, which it carries since before the pipeline came in: %s", name,
+			st.addReason(cause.Unverified, fmt.Sprintf("%s has not verified %s, which it carries since before the pipeline came in: %s", name,
 				u.Release.Value, ev.rollups[name].reason))
 		case l.By == ByBaseline && ev.spec.Adopt == pipeline.AdoptConverge:
-			st.addReason("baseline", fmt.Sprintf("%s carries %s since before the pipeline came in, and no environment before it verified "+
+			st.addReason(cause.Baseline, fmt.Sprintf("%s carries %s since before the pipeline came in, and no environment before it verified "+
 				"that; what comes through %s moves, or /liftlock promote %s", name, u.Release.Value, strings.Join(u.Spec.After,
 				", "), e.Name))
 		case l.By == ByBaseline:
-			st.addReason("baseline", fmt.Sprintf("%s carries %s since before the pipeline came in (adopt: baseline); the next release "+
+			st.addReason(cause.Baseline, fmt.Sprintf("%s carries %s since before the pipeline came in (adopt: baseline); the next release "+
 				"moves, or /liftlock promote %s", name, u.Release.Value, e.Name))
 		case u.isChangedByHand():
-			st.addReason("diverged", fmt.Sprintf("%s was changed by hand to %s; that is not carried on", name, u.Release.Value))
+			st.addReason(cause.Diverged, fmt.Sprintf("%s was changed by hand to %s; that is not carried on", name, u.Release.Value))
 		case l.By == ByRevert:
-			st.addReason("reverted", fmt.Sprintf("%s is back at %s after a revert", name, u.Release.Value))
+			st.addReason(cause.Reverted, fmt.Sprintf("%s is back at %s after a revert", name, u.Release.Value))
 		case here != nil && here.IsVerified():
-			st.addReason("unverified", fmt.Sprintf("%s has verified %s; it moves when all of %s have", name, u.Release.Value,
+			st.addReason(cause.Unverified, fmt.Sprintf("%s has verified %s; it moves when all of %s have", name, u.Release.Value,
 				strings.Join(e.Spec.After, ", ")))
 		default:
 			r := ev.rollups[name]
-			st.addReason("unverified", fmt.Sprintf("%s has not verified %s: %s", name, u.Release.Value, r.reason))
+			st.addReason(cause.Unverified, fmt.Sprintf("%s has not verified %s: %s", name, u.Release.Value, r.reason))
 		}
 	}
 }

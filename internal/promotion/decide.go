@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/promotion/cause"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/wording"
 )
@@ -395,7 +396,7 @@ func (ev *evaluator) suppressActions() {
 	explain := func(a Action) {
 		for i := range ev.decision.Envs {
 			if st := &ev.decision.Envs[i]; st.Environment == a.environment() {
-				st.addReason("observe", "mode is observe; otherwise: "+a.Describe())
+				st.addReason(cause.DryRun, "mode is observe; otherwise: "+a.Describe())
 			}
 		}
 	}
@@ -429,7 +430,7 @@ func (ev *evaluator) suppressActions() {
 	ev.decision.Actions, ev.decision.Answers, ev.intents = kept, nil, nil
 }
 
-func (e *EnvState) addReason(code, text string) {
+func (e *EnvState) addReason(code cause.Code, text string) {
 	e.Why = append(e.Why, Reason{Code: code, Text: text})
 }
 

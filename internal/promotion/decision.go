@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/promotion/cause"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/policies"
 )
@@ -93,10 +94,10 @@ type Unchecked = verification.Unchecked
 
 // Reason is why something doesn't happen, and who can change that.
 type Reason struct {
-	Code string    `json:"code"` // stable, for programs
-	Text string    `json:"text"`
-	Who  string    `json:"who,omitempty"`
-	When time.Time `json:"when,omitzero"`
+	Code cause.Code `json:"code"` // stable, for programs
+	Text string     `json:"text"`
+	Who  string     `json:"who,omitempty"`
+	When time.Time  `json:"when,omitzero"`
 }
 
 // Decision is what is to be done now, when to look again at the latest, and why.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/promotion/cause"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
@@ -84,7 +85,7 @@ func (ev *evaluator) refuseRevert(e *Env, st *EnvState, pending *PendingCommand,
 		ev.finishCommand(pending, false, why)
 		return
 	}
-	ev.holdDegradation(e, st, "hold", why+held, Unclear)
+	ev.holdDegradation(e, st, cause.Hold, why+held, Unclear)
 }
 
 // requestCulprits asks which resources of the degraded targets are unhealthy, where nobody
@@ -100,40 +101,40 @@ func (ev *evaluator) requestCulprits(e *Env) bool {
 }
 
 // reasonNotToRevert gives the cheap reasons for which a degradation is left to people.
-func (ev *evaluator) reasonNotToRevert(e *Env) (code, why string) {
+func (ev *evaluator) reasonNotToRevert(e *Env) (code cause.Code, why string) {
 	l := e.Landed.Value
 	if e.Spec.OnDegraded.Action == pipeline.OnDegradedHold {
-		return "hold", "onDegraded: hold; a person decides (/liftlock revert)"
+		return cause.Hold, "onDegraded: hold; a person decides (/liftlock revert)"
 	}
 	if age := ev.facts.Now.Sub(l.At); age > e.Spec.Verify.WatchWindow() {
-		return "hold", fmt.Sprintf("it was merged longer ago than its watch (%s); nothing that old is reverted by itself (/liftlock "+
+		return cause.Hold, fmt.Sprintf("it was merged longer ago than its watch (%s); nothing that old is reverted by itself (/liftlock "+
 			"revert)", e.Spec.Verify.WatchWindow())
 	}
 	if p := findRefusedRevert(e); p != nil {
-		return "hold", fmt.Sprintf("the revert #%d was closed by a person (/liftlock retry opens it again)", p.Number)
+		return cause.Hold, fmt.Sprintf("the revert #%d was closed by a person (/liftlock retry opens it again)", p.Number)
 	}
 	if !e.reachesQuorum() {
 		// Before a storm is told of: with less than the quorum nothing would be reverted anyway.
-		return "hold", e.describeQuorum() + ": it may be something of theirs alone; a person has to decide (/liftlock revert)"
+		return cause.Hold, e.describeQuorum() + ": it may be something of theirs alone; a person has to decide (/liftlock revert)"
 	}
 	for _, t := range e.degradedTargets() {
 		if !t.HealthyBefore.OK {
-			return "hold", fmt.Sprintf("whether %s was well before the merge is not known (%s), so the promotion can't be blamed; a "+
+			return cause.Hold, fmt.Sprintf("whether %s was well before the merge is not known (%s), so the promotion can't be blamed; a "+
 				"person has to decide (/liftlock revert)", t.Name, cmp.Or(t.HealthyBefore.Err, "no record"))
 		}
 		if !t.HealthyBefore.Value {
-			return "hold", fmt.Sprintf("%s was already unwell before the merge; a person has to decide (/liftlock revert)", t.Name)
+			return cause.Hold, fmt.Sprintf("%s was already unwell before the merge; a person has to decide (/liftlock revert)", t.Name)
 		}
 		if t.Verdict.UnhealthyBefore {
-			return "hold", fmt.Sprintf("%s became unwell before the sync of this release began; a person has to decide (/liftlock revert)",
+			return cause.Hold, fmt.Sprintf("%s became unwell before the sync of this release began; a person has to decide (/liftlock revert)",
 				t.Name)
 		}
 		if n := ev.facts.Limits.RevertsByCluster[t.Cluster]; ev.revertLimitReached(n) {
-			return "storm", ev.revertLimitReason(n, "on cluster "+t.Cluster)
+			return cause.RevertLimit, ev.revertLimitReason(n, "on cluster "+t.Cluster)
 		}
 	}
 	if n := ev.facts.Limits.RevertsByEnv[e.Name]; ev.revertLimitReached(n) {
-		return "storm", ev.revertLimitReason(n, "in "+e.Name)
+		return cause.RevertLimit, ev.revertLimitReason(n, "in "+e.Name)
 	}
 	if !e.Spec.OnDegraded.Quorum.IsZero() {
 		ev.ruleOut(e, CheckQuorum, "%s", e.describeQuorum())
@@ -189,14 +190,14 @@ func (ev *evaluator) ruledOutOtherCommits(e *Env, st *EnvState) bool {
 	for _, t := range e.degradedTargets() {
 		if !t.ChangedSince.OK {
 			if t.ChangedSince.Err != "" {
-				ev.holdDegradation(e, st, "hold", "what else changed since the merge can't be told: "+t.ChangedSince.Err, Unclear)
+				ev.holdDegradation(e, st, cause.Hold, "what else changed since the merge can't be told: "+t.ChangedSince.Err, Unclear)
 				return false
 			}
 			ev.addAction(FactRequest{What: RequestBlame, Environment: e.Name})
 			return false
 		}
 		if len(t.ChangedSince.Value) > 0 {
-			ev.holdDegradation(e, st, "hold", fmt.Sprintf("%s also changed what %s reads since the merge; a person has to decide "+
+			ev.holdDegradation(e, st, cause.Hold, fmt.Sprintf("%s also changed what %s reads since the merge; a person has to decide "+
 				"(/liftlock revert)", strings.Join(shortenCommits(t.ChangedSince.Value), ", "), t.Name), Unclear)
 			return false
 		}
@@ -242,7 +243,7 @@ func shortenCommits(commits []string) []string {
 func (ev *evaluator) openRevert(e *Env, st *EnvState, pending *PendingCommand) {
 	l := e.Landed.Value
 	if e.RevertBranchState == BranchUnmanaged {
-		st.addReason("foreign", e.RevertBranchReason)
+		st.addReason(cause.Unmanaged, e.RevertBranchReason)
 		ev.finishCommand(pending, false, e.RevertBranchReason)
 		return
 	}
@@ -253,7 +254,7 @@ func (ev *evaluator) openRevert(e *Env, st *EnvState, pending *PendingCommand) {
 	switch c := e.Restore.Value; {
 	case e.Restore.Err != "", c.Tip == e.Tip && c.State == EditRefused:
 		why := "the revert can't be composed: " + cmp.Or(e.Restore.Err, c.Reason)
-		st.addReason("hold", why)
+		st.addReason(cause.Hold, why)
 		ev.finishCommand(pending, false, why)
 		return
 	case !e.Restore.OK || c.Tip != e.Tip:
@@ -292,11 +293,11 @@ func (ev *evaluator) evaluateRevert(e *Env, st *EnvState) {
 	}
 	st.Promotion = Reverting
 	if u.HeadState == HeadModified {
-		st.addReason("foreign", u.HeadReason)
+		st.addReason(cause.Unmanaged, u.HeadReason)
 		return
 	}
 	if !e.Release.OK || !e.Landed.OK {
-		st.addReason("unreadable", st.Reason)
+		st.addReason(cause.Unreadable, st.Reason)
 		return
 	}
 	if why := overtakenReason(e, u.Release, u.Batch); why != "" {
@@ -304,7 +305,7 @@ func (ev *evaluator) evaluateRevert(e *Env, st *EnvState) {
 		return
 	}
 	if u.Diverged {
-		st.addReason("hold", fmt.Sprintf("the fields that #%d restores changed since; a person has to decide", u.Number))
+		st.addReason(cause.Hold, fmt.Sprintf("the fields that #%d restores changed since; a person has to decide", u.Number))
 		return
 	}
 	if u.Stale && ev.facts.PipelineErr == "" {
@@ -318,7 +319,7 @@ func (ev *evaluator) evaluateRevert(e *Env, st *EnvState) {
 		return
 	}
 	if !mergesItself && !u.Queued {
-		st.addReason("manual", fmt.Sprintf("the revert #%d waits for a person to merge it (onDegraded: %s)", u.Number, e.Spec.OnDegraded))
+		st.addReason(cause.Manual, fmt.Sprintf("the revert #%d waits for a person to merge it (onDegraded: %s)", u.Number, e.Spec.OnDegraded))
 		return
 	}
 	ev.addAction(Merge{Environment: e.Name, Pull: u.Number, Head: u.Head, Tip: e.Tip, Revert: true, Members: ev.membersOf(u),
@@ -341,13 +342,13 @@ func overtakenReason(e *Env, release string, batch bool) string {
 
 // addRevertGates are a revert's own conditions. The pipeline's gates are not among
 // them: it restores bytes that passed them before.
-func (ev *evaluator) addRevertGates(e *Env, u *Pull, add func(string, policies.Outcome, string)) {
+func (ev *evaluator) addRevertGates(e *Env, u *Pull, add addGate) {
 	requested := ev.findBoundCommand("revert", e.Name, u.Release) != nil
 	switch r := ev.rollups[e.Name]; {
 	case requested || ev.with.revertCauses[e.Name] != "":
 	case r.state != Degraded:
-		add("degraded", policies.Wait, fmt.Sprintf("%s is not degraded right now (%s); a person merges or closes it", e.Name, r.reason))
+		add(GateDegraded, policies.Wait, fmt.Sprintf("%s is not degraded right now (%s); a person merges or closes it", e.Name, r.reason))
 	case !e.reachesQuorum():
-		add("degraded", policies.Wait, e.describeQuorum()+"; a person merges or closes it")
+		add(GateDegraded, policies.Wait, e.describeQuorum()+"; a person merges or closes it")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/promotion/cause"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
@@ -185,7 +186,7 @@ func (d *Decision) planLanding(f *Facts, o *landing) {
 
 func (d *Decision) addDeploymentReason(o *landing, text string) {
 	for _, i := range o.all {
-		d.Components[i].Env(o.Environment).addReason("deployments", text)
+		d.Components[i].Env(o.Environment).addReason(cause.Deployments, text)
 	}
 }
 

@@ -11,9 +11,6 @@ import (
 	"github.com/liftlock/liftlock/policies"
 )
 
-// GateEffect is that what a promotion carries shows in the rendered manifests of its targets.
-const GateEffect = "effect"
-
 const (
 	// maxIneffective bounds the fields, and the targets that aren't rendered, that a reason names.
 	maxIneffective = 3

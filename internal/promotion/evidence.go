@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/promotion/cause"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/wording"
 )
@@ -123,7 +124,7 @@ func (ev *evaluator) ruleOut(e *Env, check, answer string, args ...any) {
 }
 
 // holdDegradation leaves a degradation to people, and says by what.
-func (ev *evaluator) holdDegradation(e *Env, st *EnvState, code, why string, sure Confidence) {
+func (ev *evaluator) holdDegradation(e *Env, st *EnvState, code cause.Code, why string, sure Confidence) {
 	st.addReason(code, why)
 	x := ev.collectEvidence(e, sure)
 	x.Held = &Reason{Code: code, Text: why}

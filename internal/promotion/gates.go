@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/promotion/cause"
 	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
 )
@@ -17,28 +18,25 @@ const (
 	maxMergeableRecheck = 10 * time.Minute
 )
 
-// GateMergeable is the forge's own answer.
-const GateMergeable = "mergeable"
-
 // evaluateGates evaluates everything that stands between an open pull request and its
 // merge. What always holds (Liftlock's own conditions) is listed only while it
 // doesn't; the pipeline's gates are always listed.
 func (ev *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Result {
 	var out []policies.Result
-	add := func(gate string, o policies.Outcome, reason string) {
+	add := func(gate policies.GateName, o policies.Outcome, reason string) {
 		out = append(out, policies.Result{Gate: gate, Outcome: o, Reason: reason})
 	}
 	if ev.facts.PipelineErr != "" {
-		add("pipeline-file", policies.Wait, "the pipeline file on the default branch is broken: "+ev.facts.PipelineErr)
+		add(GatePipelineFile, policies.Wait, "the pipeline file on the default branch is broken: "+ev.facts.PipelineErr)
 	}
 	for _, w := range ev.facts.Problems {
-		add("targets", policies.Wait, w)
+		add(GateTargets, policies.Wait, w)
 	}
 	if !ev.facts.Holds.OK {
-		add("hold", policies.Wait, "the holds can't be read: "+cmp.Or(ev.facts.Holds.Err, "not read yet"))
+		add(GateHold, policies.Wait, "the holds can't be read: "+cmp.Or(ev.facts.Holds.Err, "not read yet"))
 	}
 	if p.Held {
-		add("hold", policies.Wait, "the pull request has the label liftlock/hold"+untilText(p.HeldUntil)+"; /liftlock unhold lifts it")
+		add(GateHold, policies.Wait, "the pull request has the label liftlock/hold"+untilText(p.HeldUntil)+"; /liftlock unhold lifts it")
 	}
 	holds := ev.listHolds(e)
 	if revert {
@@ -46,10 +44,10 @@ func (ev *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Resu
 		holds = ev.listHoldsOn(e, func(h Hold) bool { return h.Reverts })
 	}
 	for _, h := range holds {
-		add("hold", policies.Wait, h)
+		add(GateHold, policies.Wait, h)
 	}
 	if p.Reach != ReachEnvironment {
-		add("one-environment", policies.Wait, p.ReachReason)
+		add(GateOneEnvironment, policies.Wait, p.ReachReason)
 	}
 	if revert {
 		ev.addRevertGates(e, p, add)
@@ -156,7 +154,7 @@ func (ev *evaluator) evaluateMergeLimit(p *Pull) (r policies.Result, reached boo
 	if limit <= 0 || l.MergesLastHour+queued < limit {
 		return policies.Result{}, false
 	}
-	r = policies.Result{Gate: "limit", Outcome: policies.Wait, Reason: fmt.Sprintf("%d merges in the last hour (limits.mergesPerHour: %d)",
+	r = policies.Result{Gate: GateLimit, Outcome: policies.Wait, Reason: fmt.Sprintf("%d merges in the last hour (limits.mergesPerHour: %d)",
 		l.MergesLastHour, limit)}
 	if queued > 0 {
 		r.Reason = fmt.Sprintf("%d merges in the last hour, and %d on their way by the forge's merge queue (limits.mergesPerHour: %d)",
@@ -232,29 +230,29 @@ func mergeableRecheckDelay(age time.Duration) time.Duration {
 
 // addPromotionGates are the conditions that a promotion must still meet when it is
 // merged: the world moved since it was opened.
-func (ev *evaluator) addPromotionGates(e *Env, p *Pull, add func(string, policies.Outcome, string)) {
+func (ev *evaluator) addPromotionGates(e *Env, p *Pull, add addGate) {
 	if e.Landed.Value.By == ByPerson && ev.findBoundCommand("promote", e.Name, p.Release) == nil {
 		l := e.Landed.Value
-		add("diverged", policies.Wait, fmt.Sprintf("%s was changed by hand by %s meanwhile; /liftlock promote %s takes it over", e.Name,
+		add(GateDiverged, policies.Wait, fmt.Sprintf("%s was changed by hand by %s meanwhile; /liftlock promote %s takes it over", e.Name,
 			orSomebody(l.Author), e.Name))
 	}
 	if why := ev.reasonNotToMerge(e, ev.findCommandFor(e, p.Release)); why.Text != "" {
 		add(gateOfReason(why), policies.Wait, why.Text)
 	}
 	if why := ev.reasonIncomplete(e, p.Release, p.Incomplete, nil); why != "" {
-		add(codeIncomplete, policies.Wait, why)
+		add(GateIncomplete, policies.Wait, why)
 	}
 	if !p.isDeclared() {
-		add("base", policies.Wait, "its head isn't known to be Liftlock's own; it is composed anew")
+		add(GateBase, policies.Wait, "its head isn't known to be Liftlock's own; it is composed anew")
 	}
 	if p.Stale {
-		add("base", policies.Wait, "the files it edits changed on the tracked branch; it is composed anew")
+		add(GateBase, policies.Wait, "the files it edits changed on the tracked branch; it is composed anew")
 	}
 	if why := ev.pendingRevertReason(e); why != "" {
-		add("reverting", policies.Wait, why)
+		add(GateReverting, policies.Wait, why)
 	}
 	if n := ev.facts.Limits.RevertsByEnv[e.Name]; ev.revertLimitReached(n) {
-		add("storm", policies.Wait, fmt.Sprintf("%s were opened in %s within 10 minutes (limits.revertsPer10Minutes: %d): everything holds",
+		add(GateRevertLimit, policies.Wait, fmt.Sprintf("%s were opened in %s within 10 minutes (limits.revertsPer10Minutes: %d): everything holds",
 			wording.Count(n, "revert"), e.Name, ev.spec.Limits.RevertsPer10Minutes))
 		if oldest := ev.facts.Limits.OldestRecentRevert; !oldest.IsZero() {
 			ev.recheckAt(oldest.Add(revertWindow))
@@ -266,25 +264,25 @@ func (ev *evaluator) addPromotionGates(e *Env, p *Pull, add func(string, policie
 	isVerifying := r.state == Verifying && len(e.Targets) > 0
 	if isVerifying && slices.Contains([]string{ByPromotion, ByHand, ByRevert}, l.By) {
 		if until := l.At.Add(e.Spec.Verify.WatchWindow()); ev.facts.Now.Before(until) {
-			add("verifying", policies.Wait, fmt.Sprintf("%s is still verifying %s: %s", e.Name, e.Release.Value, r.reason))
+			add(GateVerifying, policies.Wait, fmt.Sprintf("%s is still verifying %s: %s", e.Name, e.Release.Value, r.reason))
 			ev.recheckAt(until)
 		}
 	}
 	if len(e.Targets) == 0 {
-		add("targets", policies.Wait, "no ApplicationSet generates a target for this component in "+e.Name)
+		add(GateTargets, policies.Wait, "no ApplicationSet generates a target for this component in "+e.Name)
 	}
 	for _, u := range ev.listUpstream(e) {
 		for i := range u.History {
 			if a := &u.History[i]; a.Release == p.Release {
 				if why := ev.with.blockedBy[arrivalKey(u.Name, a.Commit)]; why != "" {
-					add("together", policies.Wait, fmt.Sprintf("%s in %s goes on when all that came with it do: %s",
+					add(GateBatch, policies.Wait, fmt.Sprintf("%s in %s goes on when all that came with it do: %s",
 						cmp.Or(a.Name, wording.Short(a.Release)), u.Name, why))
 				}
 				break // the newest arrival speaks
 			}
 		}
 		if !u.Release.OK {
-			add("upstream", policies.Wait, fmt.Sprintf("whether %s is well with the same release can't be told: %s", u.Name,
+			add(GateUpstream, policies.Wait, fmt.Sprintf("whether %s is well with the same release can't be told: %s", u.Name,
 				cmp.Or(u.FieldsReason, u.Release.Err, "not read yet")))
 			continue
 		}
@@ -292,17 +290,17 @@ func (ev *evaluator) addPromotionGates(e *Env, p *Pull, add func(string, policie
 			continue // it moved on; its record of this release was checked before
 		}
 		if r := ev.rollups[u.Name]; !r.clear {
-			add("upstream", policies.Wait, fmt.Sprintf("%s carries the same release and is not well right now: %s", u.Name, r.reason))
+			add(GateUpstream, policies.Wait, fmt.Sprintf("%s carries the same release and is not well right now: %s", u.Name, r.reason))
 		}
 	}
 }
 
 // gateOfReason is the condition that a reason for which a release may not come keeps from being met.
-func gateOfReason(r Reason) string {
-	if r.Code == "closed" {
-		return "closed"
+func gateOfReason(r Reason) policies.GateName {
+	if r.Code == cause.Closed {
+		return GateClosed
 	}
-	return "upstream"
+	return GateUpstream
 }
 
 // findEarliestEnd is when the first of gates that all pass may not do so any more, as far as

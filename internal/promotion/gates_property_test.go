@@ -192,7 +192,7 @@ func drawSkips(t *rapid.T, now time.Time, kinds []string) []Skip {
 	var out []Skip
 	for range rapid.IntRange(0, 3).Draw(t, "skips") {
 		at := now.Add(rapid.SampledFrom([]time.Duration{-5 * time.Hour, -SkipDuration, time.Second - SkipDuration, -time.Hour, 0, policies.MaxClockAhead, policies.MaxClockAhead + 1, 24 * time.Hour}).Draw(t, "skippedAt"))
-		out = append(out, Skip{Gate: rapid.SampledFrom(kinds).Draw(t, "skip"), By: rapid.SampledFrom([]string{"linus", "LINUS", "eve", "ken"}).Draw(t, "by"), ByID: rapid.SampledFrom([]int64{0, 5}).Draw(t, "byID"), At: at, Until: at.Add(SkipDuration),
+		out = append(out, Skip{Gate: policies.GateName(rapid.SampledFrom(kinds).Draw(t, "skip")), By: rapid.SampledFrom([]string{"linus", "LINUS", "eve", "ken"}).Draw(t, "by"), ByID: rapid.SampledFrom([]int64{0, 5}).Draw(t, "byID"), At: at, Until: at.Add(SkipDuration),
 			Via: rapid.SampledFrom([]string{"", "", "api"}).Draw(t, "via"), Err: rapid.SampledFrom([]string{"", "", "", "left"}).Draw(t, "skipErr")})
 	}
 	return out
@@ -233,7 +233,7 @@ func TestNothingMergesPastAGate(t *testing.T) {
 		e.Targets[0].Verdict = verdict
 		kinds := []string{"window", "approvals", "freeze"}
 		for i := range own {
-			kinds = append(kinds, own[i].Name())
+			kinds = append(kinds, string(own[i].Name()))
 		}
 		p.Skips = drawSkips(t, f.Now, kinds)
 		allowSelf := rapid.IntRange(0, 3).Draw(t, "allowSelf") == 0
@@ -243,7 +243,7 @@ func TestNothingMergesPastAGate(t *testing.T) {
 		}
 		d := decideAlone(t, *f)
 
-		isSkipped := func(kind string) bool {
+		isSkipped := func(kind policies.GateName) bool {
 			return slices.ContainsFunc(p.Skips, func(k Skip) bool { return k.Gate == kind && k.countsAt(f.Now, &p.Review, allowSelf) })
 		}
 		facts := p.Review

@@ -127,7 +127,7 @@ func TestFreezeSpeaksFirst(t *testing.T) {
 	var got []string
 	d := decideAlone(t, *f)
 	for _, g := range d.Env("qa").Gates {
-		got = append(got, g.Gate)
+		got = append(got, string(g.Gate))
 	}
 	freeze := policies.Gate{Freeze: &policies.Freeze{}}
 	soak := policies.Gate{Soak: &policies.Soak{}}
@@ -180,7 +180,7 @@ func TestNoTargetIsOneReason(t *testing.T) {
 	d := decideAlone(t, *f)
 	for _, g := range d.Env("qa").Gates {
 		if g.Outcome != policies.Pass {
-			waits = append(waits, g.Gate)
+			waits = append(waits, string(g.Gate))
 		}
 	}
 	if !slices.Equal(waits, []string{"targets"}) {

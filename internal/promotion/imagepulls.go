@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/liftlock/liftlock/internal/promotion/cause"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/wording"
 )
@@ -64,7 +65,7 @@ func (ev *evaluator) ruledOutImagePulls(e *Env, st *EnvState) bool {
 		}
 	}
 	if brought == nil {
-		ev.holdDegradation(e, st, "hold", strings.Join(why[:min(len(why), maxEvidenceTargets)], "; ")+
+		ev.holdDegradation(e, st, cause.Hold, strings.Join(why[:min(len(why), maxEvidenceTargets)], "; ")+
 			"; a person has to decide (/liftlock revert)", LikelyIncident)
 		return false
 	}

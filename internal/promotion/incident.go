@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/promotion/cause"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
@@ -32,7 +33,7 @@ func (ev *evaluator) ruledOutIncident(e *Env, st *EnvState) bool {
 		w := ev.findClusterIncident(e, t)
 		if w == nil {
 			if w, until := ev.awaitsIncident(e, t); w != nil {
-				ev.holdDegradation(e, st, "hold", fmt.Sprintf("%s on the same cluster (%s), which this promotion didn't touch, has just "+
+				ev.holdDegradation(e, st, cause.Hold, fmt.Sprintf("%s on the same cluster (%s), which this promotion didn't touch, has just "+
 					"stopped being Healthy without a change of its own: whether that lasts is known at %s", w.Target, w.Cluster,
 					until.UTC().Format(time.RFC3339)), Unclear)
 				ev.recheckAt(until)
@@ -43,7 +44,7 @@ func (ev *evaluator) ruledOutIncident(e *Env, st *EnvState) bool {
 		bad, but := verification.Culprits(t.Unhealthy.Value), ""
 		switch {
 		case w.Component == ev.facts.Unit.Component && ev.runsFormerRelease(w, e):
-			ev.holdDegradation(e, st, "hold", fmt.Sprintf("%s, which still has what %s had before this promotion, became unwell too: an "+
+			ev.holdDegradation(e, st, cause.Hold, fmt.Sprintf("%s, which still has what %s had before this promotion, became unwell too: an "+
 				"incident is likely; a person has to decide (/liftlock revert)", w.Target, e.Name), LikelyIncident)
 			return false
 		case !t.Unhealthy.OK:
@@ -62,7 +63,7 @@ func (ev *evaluator) ruledOutIncident(e *Env, st *EnvState) bool {
 				"#%[2]d changed", w.Target, e.Landed.Value.Pull, t.Name, formatResources(filterChanged(t, bad))))
 			continue
 		}
-		ev.holdDegradation(e, st, "hold", fmt.Sprintf("%s on the same cluster (%s), which this promotion didn't touch, became unwell "+
+		ev.holdDegradation(e, st, cause.Hold, fmt.Sprintf("%s on the same cluster (%s), which this promotion didn't touch, became unwell "+
 			"too, and %s: an incident is likely; a person has to decide (/liftlock revert)", w.Target, w.Cluster, but), LikelyIncident)
 		return false
 	}

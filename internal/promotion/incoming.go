@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/promotion/cause"
 	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
 )
@@ -19,7 +20,7 @@ func (ev *evaluator) evaluateIncoming(e *Env, st *EnvState) {
 		ev.finishCommand(forced, false, e.Name+" can't be promoted to: "+st.Reason)
 		if e.Open != nil {
 			st.Promotion = Held
-			st.addReason("unreadable", st.Reason)
+			st.addReason(cause.Unreadable, st.Reason)
 		}
 		return
 	}
@@ -27,7 +28,7 @@ func (ev *evaluator) evaluateIncoming(e *Env, st *EnvState) {
 		if e.Open != nil {
 			st.Promotion = Held
 		}
-		st.addReason("foreign", e.BranchReason)
+		st.addReason(cause.Unmanaged, e.BranchReason)
 		ev.finishCommand(forced, false, e.BranchReason)
 		return
 	}
@@ -45,7 +46,7 @@ func (ev *evaluator) evaluateIncoming(e *Env, st *EnvState) {
 	ev.finishCommand(ev.findOtherBoundCommand("promote", e.Name, e.Release.Value.ID), false, "its pull request is no longer open")
 	ev.finishCommand(ev.findBoundCommand("promote", e.Name, e.Release.Value.ID), true, e.Name+" carries it")
 	if st.State == Diverged && forced == nil {
-		st.addReason("diverged", st.Reason)
+		st.addReason(cause.Diverged, st.Reason)
 		return
 	}
 	c, _ := ev.pickCandidate(e, st, forced)
@@ -127,33 +128,33 @@ func (ev *evaluator) pendingRevertReason(e *Env) string {
 func (ev *evaluator) mayOpen(e *Env, st *EnvState, forced *PendingCommand) bool {
 	n := len(st.Why)
 	if ev.facts.PipelineErr != "" {
-		st.addReason("pipeline-file", "the pipeline file on the default branch is broken: "+ev.facts.PipelineErr)
+		st.addReason(cause.PipelineFile, "the pipeline file on the default branch is broken: "+ev.facts.PipelineErr)
 	}
 	for _, p := range ev.facts.Problems {
-		st.addReason("targets", p)
+		st.addReason(cause.Targets, p)
 	}
 	for _, h := range ev.listHolds(e) {
 		st.Promotion = Held
-		st.addReason("hold", h)
+		st.addReason(cause.Hold, h)
 	}
 	if why := ev.reasonNotToJoin(e, forced); why != "" {
-		st.addReason("together", why)
+		st.addReason(cause.BatchMembers, why)
 	}
 	if why := ev.pendingRevertReason(e); why != "" {
-		st.addReason("reverting", why)
+		st.addReason(cause.Reverting, why)
 	}
 	if e.MissingSignatures != "" {
-		st.addReason("signatures", e.MissingSignatures)
+		st.addReason(cause.Signatures, e.MissingSignatures)
 	}
 	if e.Spec.Open == pipeline.Manual && forced == nil {
-		st.addReason("manual", fmt.Sprintf("open: manual; /liftlock promote %s opens it", e.Name))
+		st.addReason(cause.Manual, fmt.Sprintf("open: manual; /liftlock promote %s opens it", e.Name))
 	}
 	limit := ev.spec.Limits.OpenPerEnvironment
 	if limit > 0 && len(st.Why) == n {
 		open, ahead := ev.facts.Limits.OpenByOthers[e.Name], ev.facts.Limits.QueuedAhead[e.Name]
 		if open+ahead >= limit {
 			ev.recheckAt(ev.facts.Now.Add(limitRecheckDelay))
-			st.addReason("limit", fmt.Sprintf("%d of %d pull requests are open in %s (limits.openPerEnvironment), %d wait ahead of this "+
+			st.addReason(cause.Limit, fmt.Sprintf("%d of %d pull requests are open in %s (limits.openPerEnvironment), %d wait ahead of this "+
 				"one", open, limit, e.Name, ahead))
 		}
 	}
@@ -177,24 +178,21 @@ func (ev *evaluator) ensureComposed(e *Env, st *EnvState, release, name string, 
 	}
 	switch c.State {
 	case EditRefused:
-		st.addReason("refused", c.Reason)
+		st.addReason(cause.Refused, c.Reason)
 		ev.finishCommand(forced, false, c.Reason)
 		return false
 	case EditEmpty:
 		st.Promotion = Idle
-		st.addReason("no-diff", "the edit would change nothing")
+		st.addReason(cause.NoDiff, "the edit would change nothing")
 		ev.finishCommand(forced, false, "there is nothing to change")
 		return false
 	}
 	if why := ev.reasonIncomplete(e, release, c.Incomplete, forced); why != "" {
-		st.addReason(codeIncomplete, why)
+		st.addReason(cause.Incomplete, why)
 		return false
 	}
 	return true
 }
-
-// codeIncomplete is the code of a release of which a part wouldn't come along, and the gate's name.
-const codeIncomplete = "incomplete"
 
 // reasonIncomplete says what was changed together with a release and wouldn't come along; "" where
 // there is nothing, or somebody asked for the release, by a command that is about it or by the given one.
@@ -216,7 +214,7 @@ func (ev *evaluator) evaluateOpen(e *Env, st *EnvState) {
 	st.Promotion, st.Candidate, st.CandidateName = Opened, p.Release, p.Name
 	if why := ev.reasonOthersWork(e); why != "" {
 		st.Promotion, ev.othersWork[e.Name] = Held, true
-		st.addReason("foreign", why)
+		st.addReason(cause.Unmanaged, why)
 		return
 	}
 	if a := ev.findOtherBoundCommand("promote", e.Name, p.Release); a != nil && a.Release == e.Release.Value.ID {
@@ -241,7 +239,7 @@ func (ev *evaluator) evaluateOpen(e *Env, st *EnvState) {
 	if why := ev.reasonToLeave(e); why != "" {
 		ev.addAction(Close{Environment: e.Name, Pull: p.Number, Members: ev.membersOf(p), Why: why})
 		st.Promotion = Held
-		st.addReason("hold", why)
+		st.addReason(cause.Hold, why)
 		return
 	}
 	if forced != nil && !ev.meansNewerRelease(e, forced) {
@@ -263,7 +261,7 @@ func (ev *evaluator) evaluateOpen(e *Env, st *EnvState) {
 		return
 	}
 	if !e.MergesByItself(false) && !p.Queued { // who queued it merges it
-		st.addReason("manual", "every gate passes; merge: manual, so a person merges it")
+		st.addReason(cause.Manual, "every gate passes; merge: manual, so a person merges it")
 		return
 	}
 	ev.addAction(Merge{Environment: e.Name, Pull: p.Number, Head: p.Head, Tip: e.Tip, Members: ev.membersOf(p),
@@ -296,7 +294,7 @@ func (ev *evaluator) closeWithdrawn(e *Env, st *EnvState, command *PendingComman
 		return true
 	}
 	withdrawn := ev.reasonNotToMerge(e, command)
-	if withdrawn.Code != codeWithdrawn {
+	if withdrawn.Code != cause.Withdrawn {
 		return false
 	}
 	keeps := ev.reasonToStay(e, true)
@@ -307,7 +305,7 @@ func (ev *evaluator) closeWithdrawn(e *Env, st *EnvState, command *PendingComman
 		ev.addAction(Close{Environment: e.Name, Pull: p.Number, Members: ev.membersOf(p), Why: withdrawn.Text})
 		return true
 	}
-	st.addReason(codeWithdrawn, fmt.Sprintf("%s; this one stays open: %s", withdrawn.Text, keeps))
+	st.addReason(cause.Withdrawn, fmt.Sprintf("%s; this one stays open: %s", withdrawn.Text, keeps))
 	return false
 }
 
@@ -325,7 +323,7 @@ func (ev *evaluator) reasonNotToMerge(e *Env, command *PendingCommand) Reason {
 		return why
 	}
 	if why := ev.reasonOutdated(e, c.Release, c.Name); why != "" && (command == nil || e.Landed.Value.By != ByPerson) {
-		return Reason{Code: codeWithdrawn, Text: why}
+		return Reason{Code: cause.Withdrawn, Text: why}
 	}
 	if why, _ := ev.reasonNotToCome(e, &c, command); why.Text != "" || known != nil {
 		return why
@@ -346,7 +344,7 @@ func (ev *evaluator) reasonUnverified(e *Env, p *Pull, requested bool) Reason {
 			return a.Release == p.Release && a.IsVerified() && ev.canMoveOnward(u, &a, requested || p.isDeclared())
 		})
 		if !verified && (u.findArrival(p.Release) >= 0 || !p.isDeclared()) {
-			return Reason{Code: "unverified", Text: fmt.Sprintf("%s has not verified %s", name, cmp.Or(p.Name, ev.releaseName(p.Release)))}
+			return Reason{Code: cause.Unverified, Text: fmt.Sprintf("%s has not verified %s", name, cmp.Or(p.Name, ev.releaseName(p.Release)))}
 		}
 	}
 	return Reason{}
@@ -413,7 +411,7 @@ func (ev *evaluator) replaceOpen(e *Env, st *EnvState, own, forced *PendingComma
 		case forced != nil:
 			release, name, why = c.Release, c.Name, fmt.Sprintf("%s asked for %s", orSomebody(forced.By), c.Name)
 		case keeps != "":
-			st.addReason("newer-waits", fmt.Sprintf("%s is newer and waits its turn behind this one: %s", c.Name, keeps))
+			st.addReason(cause.NewerWaits, fmt.Sprintf("%s is newer and waits its turn behind this one: %s", c.Name, keeps))
 		default:
 			release, name, why = c.Release, c.Name, fmt.Sprintf("%s is newer", c.Name)
 		}

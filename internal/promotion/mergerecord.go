@@ -72,9 +72,9 @@ func (m *MergeRecord) Describe() string {
 	}
 	said := make([]string, len(m.Gates))
 	for i, g := range m.Gates {
-		said[i] = g.Gate + " " + string(g.Outcome)
+		said[i] = string(g.Gate) + " " + string(g.Outcome)
 		if g.SkippedBy != "" {
-			said[i] = g.Gate + " skipped by " + g.SkippedBy
+			said[i] = string(g.Gate) + " skipped by " + g.SkippedBy
 		}
 	}
 	return strings.Join(said, ", ")

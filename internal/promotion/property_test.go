@@ -222,9 +222,9 @@ func (si *simulation) actAsPerson(t *rapid.T) {
 }
 
 func hasReason(st *EnvState, code string) bool {
-	return slices.ContainsFunc(st.Why, func(r Reason) bool { return r.Code == code })
+	return slices.ContainsFunc(st.Why, func(r Reason) bool { return string(r.Code) == code })
 }
 
 func waitsFor(rs []policies.Result, gate string) bool {
-	return slices.ContainsFunc(rs, func(r policies.Result) bool { return r.Gate == gate && r.Outcome != policies.Pass })
+	return slices.ContainsFunc(rs, func(r policies.Result) bool { return string(r.Gate) == gate && r.Outcome != policies.Pass })
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/promotion/cause"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -149,7 +150,7 @@ func (d *Decision) stayQueued(f *Facts, q *queuedPull) {
 		at := f.Components[i].Now.Add(queueRecheckDelay)
 		c := &d.Components[i]
 		c.Next, d.Next = earliest(c.Next, at), earliest(d.Next, at)
-		c.Env(q.environment).addReason("queued", fmt.Sprintf("#%d is in the forge's merge queue and lands in its turn", q.Number))
+		c.Env(q.environment).addReason(cause.Queued, fmt.Sprintf("#%d is in the forge's merge queue and lands in its turn", q.Number))
 	}
 }
 
@@ -168,7 +169,7 @@ func (d *Decision) firstQueueObstacle(q *queuedPull) string {
 		}
 		for _, g := range gates {
 			if g.Outcome != policies.Pass {
-				return g.Gate + ": " + g.Reason
+				return string(g.Gate) + ": " + g.Reason
 			}
 		}
 		if len(st.Why) > 0 {

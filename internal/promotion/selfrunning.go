@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/liftlock/liftlock/internal/promotion/cause"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
@@ -59,7 +60,7 @@ func (ev *evaluator) ruledOutSelfRunning(e *Env, st *EnvState) bool {
 			why[len(why)-1])
 	}
 	if changed == nil {
-		ev.holdDegradation(e, st, "hold", strings.Join(why[:min(len(why), maxEvidenceTargets)], "; ")+
+		ev.holdDegradation(e, st, cause.Hold, strings.Join(why[:min(len(why), maxEvidenceTargets)], "; ")+
 			"; a person has to decide (/liftlock revert)", Unclear)
 		return false
 	}

@@ -17,16 +17,16 @@ const SkipDuration = 4 * time.Hour
 // about the pull request's head as it was then, so the facts have it only while that is
 // the head.
 type Skip struct {
-	Gate    string    `json:"gate"` // the gate's kind: soak
-	By      string    `json:"by"`
-	ByID    int64     `json:"byID,omitempty"`    // of the account; 0: not known
-	Via     string    `json:"via,omitempty"`     // "api": By is the name of one of the API's tokens, "console": a user there
-	Account string    `json:"account,omitempty"` // via console: the user's login on the forge; empty: not known
-	Subject string    `json:"subject,omitempty"` // via console: which user, as of a Holding
-	Reason  string    `json:"reason"`
-	At      time.Time `json:"at"`
-	Until   time.Time `json:"until"`         // not from then on
-	Err     string    `json:"err,omitempty"` // why it doesn't count any more; empty: it does
+	Gate    policies.GateName `json:"gate"` // the gate's kind: soak
+	By      string            `json:"by"`
+	ByID    int64             `json:"byID,omitempty"`    // of the account; 0: not known
+	Via     string            `json:"via,omitempty"`     // "api": By is the name of one of the API's tokens, "console": a user there
+	Account string            `json:"account,omitempty"` // via console: the user's login on the forge; empty: not known
+	Subject string            `json:"subject,omitempty"` // via console: which user, as of a Holding
+	Reason  string            `json:"reason"`
+	At      time.Time         `json:"at"`
+	Until   time.Time         `json:"until"`         // not from then on
+	Err     string            `json:"err,omitempty"` // why it doesn't count any more; empty: it does
 }
 
 // Giver is the account that gave the skip; false where it isn't known: then nothing tells whether
@@ -51,7 +51,7 @@ func (s *Skip) Replaces(older *Skip) bool {
 
 // findSkip finds the skip of a gate that counts now; nil when none does. why says of one
 // that doesn't why not.
-func (ev *evaluator) findSkip(p *Pull, gate string) (skip *Skip, why string) {
+func (ev *evaluator) findSkip(p *Pull, gate policies.GateName) (skip *Skip, why string) {
 	b := ev.spec.BreakGlass
 	for i := range p.Skips {
 		s := &p.Skips[i]
@@ -83,8 +83,8 @@ type skipFound struct {
 
 // listUnskippedGates lists the gates that nobody skipped, and what was found of skips by
 // the gate's kind. Of a gate that is skipped the floor's part stays.
-func (ev *evaluator) listUnskippedGates(e *Env, p *Pull) ([]policies.Gate, map[string]skipFound) {
-	skips := map[string]skipFound{}
+func (ev *evaluator) listUnskippedGates(e *Env, p *Pull) ([]policies.Gate, map[policies.GateName]skipFound) {
+	skips := map[policies.GateName]skipFound{}
 	for _, s := range p.Skips {
 		if found, why := ev.findSkip(p, s.Gate); found != nil || why != "" {
 			skips[s.Gate] = skipFound{skip: found, why: why}

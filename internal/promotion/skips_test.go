@@ -14,7 +14,7 @@ func TestSkips(t *testing.T) {
 	approvals := func(n int) policies.Gate { return policies.Gate{Approvals: &policies.Approvals{Count: n}} }
 	window := policies.Gate{Window: &policies.Window{Cron: "0 13 * * *", Duration: time.Hour, Timezone: "UTC"}}
 	skip := func(gate string) Skip {
-		return Skip{Gate: gate, By: "ada", ByID: 7, Reason: "the outage of today", At: noon.Add(-time.Hour), Until: noon.Add(3 * time.Hour)}
+		return Skip{Gate: policies.GateName(gate), By: "ada", ByID: 7, Reason: "the outage of today", At: noon.Add(-time.Hour), Until: noon.Add(3 * time.Hour)}
 	}
 	gated := func(skips []Skip, change func(f *ComponentFacts, e *Env), own ...policies.Gate) *ComponentFacts {
 		f := gatedFacts(own...)

@@ -128,7 +128,7 @@ func (ev *evaluator) listSoaked(e *Env, release string) []policies.Soaked {
 // cannotSoak says that a soak keeps an open promotion for good: its release has left an
 // environment before it had been verified there for long enough.
 func (ev *evaluator) cannotSoak(e *Env) bool {
-	skip, _ := ev.findSkip(e.Open, "soak")
+	skip, _ := ev.findSkip(e.Open, policies.GateSoak)
 	soaked := ev.listSoaked(e, e.Open.Release)
 	return skip == nil && slices.ContainsFunc(e.Gates, func(g policies.Gate) bool {
 		return g.Soak != nil && slices.ContainsFunc(soaked, func(s policies.Soaked) bool {

@@ -33,7 +33,7 @@ func TestPromotionThatDoesNotComeToItsTarget(t *testing.T) {
 		const reason = "doesn't show in the rendered manifests of web-qa: kustomize.images of the Application (argocd/shop.yaml:"
 		waits := func(e *api.EnvironmentWhy) bool {
 			return e.Incoming != nil && slices.ContainsFunc(e.Incoming.Gates, func(g api.Gate) bool {
-				return g.Gate == promotion.GateEffect && g.Outcome == string(policies.Wait) && strings.Contains(g.Reason, reason)
+				return g.Gate == string(promotion.GateEffect) && g.Outcome == string(policies.Wait) && strings.Contains(g.Reason, reason)
 			})
 		}
 		s.awaitEnvironment("web", "qa", "waits for the effect", waits)
@@ -92,7 +92,7 @@ func TestPromotionThatItsLiveApplicationOverrides(t *testing.T) {
 		const reason = "doesn't show in the rendered manifests of web-qa: kustomize.images of the live Application web-qa overrides it"
 		s.awaitEnvironment("web", "qa", "waits for the effect", func(e *api.EnvironmentWhy) bool {
 			return e.Incoming != nil && slices.ContainsFunc(e.Incoming.Gates, func(g api.Gate) bool {
-				return g.Gate == promotion.GateEffect && g.Outcome == string(policies.Wait) && strings.Contains(g.Reason, reason)
+				return g.Gate == string(promotion.GateEffect) && g.Outcome == string(policies.Wait) && strings.Contains(g.Reason, reason)
 			})
 		})
 		if now := s.awaitPull(p.Number, "says so", func(now *emulator.PullRequest) bool {
@@ -131,7 +131,7 @@ func TestPromotionOfAnOverriddenApplication(t *testing.T) {
 	p := s.awaitPromotion("web", "qa", "1.1.0")
 	waits := func(e *api.EnvironmentWhy) bool {
 		return e.Incoming != nil && slices.ContainsFunc(e.Incoming.Gates, func(g api.Gate) bool {
-			return g.Gate == promotion.GateEffect && g.Outcome == string(policies.Wait) && strings.Contains(g.Reason, "the live Application web-qa")
+			return g.Gate == string(promotion.GateEffect) && g.Outcome == string(policies.Wait) && strings.Contains(g.Reason, "the live Application web-qa")
 		})
 	}
 	s.awaitEnvironment("web", "qa", "waits for the effect", waits)

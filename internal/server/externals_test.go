@@ -71,7 +71,7 @@ func TestPushToASource(t *testing.T) {
 		p := s.awaitPromotion("web", "qa", "1.1.0")
 		s.awaitEnvironment("web", "qa", "waits for the effect", func(e *api.EnvironmentWhy) bool {
 			return e.Incoming != nil && slices.ContainsFunc(e.Incoming.Gates, func(g api.Gate) bool {
-				return g.Gate == promotion.GateEffect && g.Outcome == string(policies.Wait) && strings.Contains(g.Reason, "doesn't show")
+				return g.Gate == string(promotion.GateEffect) && g.Outcome == string(policies.Wait) && strings.Contains(g.Reason, "doesn't show")
 			})
 		})
 		if code, _ := s.postDelivery(testDelivery{"push", "forged", "not the secret", s.pushPayload(baseRepo)}); code != http.StatusUnauthorized {

@@ -60,7 +60,7 @@ func TestFirstDay(t *testing.T) {
 }
 
 func hasCode(why []api.Reason, code string) bool {
-	return slices.ContainsFunc(why, func(r api.Reason) bool { return r.Code == code })
+	return slices.ContainsFunc(why, func(r api.Reason) bool { return string(r.Code) == code })
 }
 
 // idleCalls are what is called of the forge's API in a sweep, for a pull request that is open,

@@ -16,8 +16,8 @@ import (
 
 	"github.com/liftlock/liftlock/internal/cli/checkout"
 	"github.com/liftlock/liftlock/internal/console/api"
-	"github.com/liftlock/liftlock/internal/controller/plan"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/cause"
 )
 
 // awaitRest lets time go on until the server has nothing to do and waits for no
@@ -87,7 +87,7 @@ func normalizeReasons(state string, codes []string) string {
 	case state == promotion.Mixed, state == promotion.Unreadable:
 		codes = []string{state}
 	default:
-		codes = []string{plan.UpToDate}
+		codes = []string{string(cause.UpToDate)}
 	}
 	slices.Sort(codes)
 	return strings.Join(slices.Compact(codes), ",")
@@ -135,7 +135,7 @@ func (pw *planWorld) serverOutlook() (out outlook, apart map[string]bool) {
 			where := name + " in " + e.Environment.Environment
 			var codes []string
 			for _, r := range e.Why {
-				codes = append(codes, r.Code)
+				codes = append(codes, string(r.Code))
 			}
 			in := e.Incoming
 			if in == nil {
@@ -201,7 +201,7 @@ func (pw *planWorld) planOutlook(apart map[string]bool) outlook {
 	for _, waits := range p.Pipelines[0].Waiting {
 		var codes []string
 		for _, reason := range waits.Why {
-			codes = append(codes, reason.Code)
+			codes = append(codes, string(reason.Code))
 		}
 		if where := waits.Component + " in " + waits.Environment; !apart[where] {
 			out.Reasons[where] = normalizeReasons(waits.State, codes)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/promotion/cause"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
@@ -199,11 +200,6 @@ func (e *Environment) Drifted() int {
 	return n
 }
 
-// stuckReasons are the codes of reasons that don't go away by themselves: a release that
-// was taken back or degraded and doesn't come again, one whose edit is refused or that would come in half, a step that
-// fails, somebody else's work on the branch.
-var stuckReasons = []string{"quarantined", "refused", "incomplete", "failing", "unsound", "foreign"}
-
 // Attention says that a person should look: something failed, was changed by
 // hand, is held, is stuck, or can't be read or told.
 func (e *Environment) Attention() bool {
@@ -228,7 +224,7 @@ func (e *Environment) Attention() bool {
 // Stuck is why a release doesn't move and won't by itself; nil where nothing says so.
 func (e *Environment) Stuck() *Reason {
 	for i := range e.Why {
-		if slices.Contains(stuckReasons, e.Why[i].Code) {
+		if e.Why[i].Code.IsStuck() {
 			return &e.Why[i]
 		}
 	}
@@ -286,7 +282,7 @@ func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 func (e *Environment) WhyShown() []Reason {
 	var out []Reason
 	for _, r := range e.Why {
-		if r.Code != "baseline" && r.Text != e.Reason {
+		if r.Code != cause.Baseline && r.Text != e.Reason {
 			out = append(out, r)
 		}
 	}

@@ -3,6 +3,7 @@ package api
 import (
 	"time"
 
+	"github.com/liftlock/liftlock/internal/promotion/cause"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
@@ -185,10 +186,10 @@ type Gate struct {
 
 // Reason is why something doesn't happen.
 type Reason struct {
-	Code string    `json:"code"` // stable, for programs
-	Text string    `json:"text"`
-	Who  string    `json:"who,omitempty"`
-	When time.Time `json:"when,omitzero"`
+	Code cause.Code `json:"code"` // stable, for programs
+	Text string     `json:"text"`
+	Who  string     `json:"who,omitempty"`
+	When time.Time  `json:"when,omitzero"`
 }
 
 // Why answers GET /api/v1/why.

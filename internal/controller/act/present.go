@@ -173,7 +173,7 @@ func (a *Actor) putLabels(ctx context.Context, s *subject, labels []string) erro
 	}
 	for _, label := range p.PR.Labels { // of another head, or over by now
 		gate, is := strings.CutPrefix(label, promotion.LabelSkipped)
-		if !is || slices.ContainsFunc(p.Skips, func(k promotion.Skip) bool { return k.Gate == gate && k.Err == "" }) {
+		if !is || slices.ContainsFunc(p.Skips, func(k promotion.Skip) bool { return string(k.Gate) == gate && k.Err == "" }) {
 			continue
 		}
 		if err := r.Forge.RemoveLabel(ctx, r.Name, p.Number, label); err != nil {

@@ -30,7 +30,7 @@ func (sto *story) viewOfQA(states ...promotion.EnvState) {
 func TestFindMerge(t *testing.T) {
 	gates := func(names ...string) (out []policies.Result) {
 		for _, name := range names {
-			out = append(out, policies.Result{Gate: name, Outcome: policies.Wait})
+			out = append(out, policies.Result{Gate: policies.GateName(name), Outcome: policies.Wait})
 		}
 		return out
 	}
@@ -69,7 +69,7 @@ func TestFindMerge(t *testing.T) {
 			w.must(json.Unmarshal(entry.Data, &record))
 			var got []string
 			for _, g := range record.Gates {
-				got = append(got, g.Gate)
+				got = append(got, string(g.Gate))
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("the gates (-want +got):\n%s", diff)

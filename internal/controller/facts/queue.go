@@ -9,6 +9,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/cause"
 	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
@@ -52,7 +53,7 @@ func (rg *recordGatherer) DropQueued(ctx context.Context, tx *store.Tx, u promot
 // onlyLimitBlocks says that nothing but the limit keeps a promotion from opening.
 func onlyLimitBlocks(e *promotion.EnvState) bool {
 	for _, w := range e.Why {
-		if w.Code != "limit" {
+		if w.Code != cause.Limit {
 			return false
 		}
 	}

@@ -25,7 +25,7 @@ import (
 type UngatedMerge struct {
 	Pull  int      `json:"pull"`
 	By    string   `json:"by"`
-	Gates []string `json:"gates"` // that it waited for, and conditionHead
+	Gates []string `json:"gates"` // that it waited for, and promotion.GateHead
 }
 
 // String is for people: by whom, and past what.
@@ -38,11 +38,6 @@ var UngatedMerges = record.Declare[record.Pull, UngatedMerge](record.Declaration
 	Name: "ungated-merge", Owner: "controller", Lifetime: record.UntilDropped,
 	Doc: "A person merged the promotion although it waited: who, and past what. It goes when the release has left its environment.",
 })
-
-// ownConditions are Liftlock's own that a person goes past, beside the pipeline's gates.
-// The others say what the forge, or the next look, is about to change.
-var ownConditions = []string{"hold", "one-environment", "pipeline-file", "diverged", "upstream", "closed", "reverting", "storm",
-	"incomplete", promotion.GateEffect}
 
 // findUngated says what a promotion of ours that was just seen to be merged waited for
 // when the component was last looked at; nil where it was we who merged it, where nothing
@@ -64,12 +59,11 @@ func (rg *recordGatherer) findUngated(ctx context.Context, c *ComponentEvaluatio
 	}
 	var gates []string
 	if !ours { // no gate was judged of it
-		gates = append(gates, conditionHead)
+		gates = append(gates, string(promotion.GateHead))
 	}
 	for _, g := range v.Decision.Envs[i].Gates {
-		if g.Outcome != policies.Pass && !slices.Contains(gates, g.Gate) &&
-			(slices.Contains(ownConditions, g.Gate) || slices.Contains(policies.Kinds(), g.Gate)) {
-			gates = append(gates, g.Gate)
+		if name := string(g.Gate); g.Outcome != policies.Pass && !slices.Contains(gates, name) && promotion.IsMergedPast(g.Gate) {
+			gates = append(gates, name)
 		}
 	}
 	if len(gates) == 0 {
@@ -77,9 +71,6 @@ func (rg *recordGatherer) findUngated(ctx context.Context, c *ComponentEvaluatio
 	}
 	return &UngatedMerge{Pull: pr.Number, By: pr.MergedBy, Gates: gates}, nil
 }
-
-// conditionHead is Liftlock's own, that what is merged is what it composed.
-const conditionHead = "head"
 
 // isLandedOurs says that what was merged is a head that we put there, or that one brought up to date by
 // the forge's button, which merges or rebases, and that it landed as what we put there does, as far as

@@ -10,6 +10,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/cause"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
@@ -48,7 +49,7 @@ func writePipeline(b *strings.Builder, p *Pipeline, several, short bool) {
 	var environments []string // that are up to date, with their components
 	upToDate := map[string]int{}
 	for _, w := range p.Waiting {
-		if w.Why[0].Code != UpToDate {
+		if w.Why[0].Code != cause.UpToDate {
 			writeWaiting(&waiting, &w)
 			continue
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/liftlock/liftlock/internal/manifest/render"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/cause"
 )
 
 // Input is what a plan is made from.
@@ -271,9 +272,9 @@ func explainWaiting(component string, st *promotion.EnvState) Waiting {
 	switch {
 	case len(w.Why) > 0:
 	case st.State == promotion.Mixed, st.State == promotion.Unreadable:
-		w.Why = []promotion.Reason{{Code: st.State, Text: st.Reason}}
+		w.Why = []promotion.Reason{{Code: cause.Code(st.State), Text: st.Reason}}
 	default:
-		w.Why = []promotion.Reason{{Code: UpToDate, Text: "nothing newer may come: it carries what is before it"}}
+		w.Why = []promotion.Reason{{Code: cause.UpToDate, Text: "nothing newer may come: it carries what is before it"}}
 	}
 	return w
 }

@@ -102,6 +102,3 @@ type Waiting struct {
 	Candidate   *promotion.Release `json:"coming,omitempty"` // what would come next
 	Why         []promotion.Reason `json:"why"`
 }
-
-// UpToDate is the code of the reason that nothing newer may come.
-const UpToDate = "up-to-date"

@@ -186,14 +186,14 @@ func writeGateLines(p *page, of string, gates []policies.Result) {
 			break
 		}
 		if g.Outcome == policies.Pass {
-			name := replyText(g.Gate)
+			name := replyText(string(g.Gate))
 			if g.SkippedBy != "" {
 				name += " (skipped by " + replyText(g.SkippedBy) + ")"
 			}
 			pass = append(pass, name)
 			continue
 		}
-		s := fmt.Sprintf("%s %s on %s: %s", of, outcomeVerb(g.Outcome), replyText(g.Gate), replyText(g.Reason))
+		s := fmt.Sprintf("%s %s on %s: %s", of, outcomeVerb(g.Outcome), replyText(string(g.Gate)), replyText(g.Reason))
 		if len(g.Who) > 0 {
 			s += " (" + replyText(strings.Join(g.Who, ", ")) + ")"
 		}
@@ -253,7 +253,7 @@ func HoldRemains(by string, until time.Time) string {
 
 // SkippedText says on a pull request that one of its gates is skipped.
 func SkippedText(s promotion.Skip, head string) string {
-	return fmt.Sprintf("%s skipped the gate %s of this promotion as it is (`%s`), until %s: %s", quoteName(s.By), quoteName(s.Gate),
+	return fmt.Sprintf("%s skipped the gate %s of this promotion as it is (`%s`), until %s: %s", quoteName(s.By), quoteName(string(s.Gate)),
 		wording.Short(head), formatTime(s.Until), escapeText(s.Reason, maxReason))
 }
 

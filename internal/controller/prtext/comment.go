@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/cause"
 )
 
 // statusMarker is the hidden mark of the one comment that is kept up to date. It
@@ -37,7 +38,7 @@ func openComment(in Input) string {
 	writeGateTable(p, in, s.gates)
 	var also []promotion.Reason
 	for _, w := range st.Why {
-		if w.Code != codeManual { // the summary says so
+		if w.Code != cause.Manual { // the summary says so
 			also = append(also, w)
 		}
 	}
@@ -47,17 +48,6 @@ func openComment(in Input) string {
 	}
 	return p.endComment(in)
 }
-
-// Promotion's words that a text treats on its own: codes of reasons, and a gate.
-const (
-	codeManual      = "manual"
-	codeHold        = "hold"
-	codeOthersWork  = "foreign" // the head is somebody else's work, known by what it carries where by nothing else
-	codeRevertLimit = "storm"   // more reverts than the limit: a hold too
-	gateHold        = "hold"
-
-	gateBatch = "together" // what came by the same pull request upstream isn't all verified
-)
 
 // openSummary is the one sentence for who reads nothing else: what happens next.
 func openSummary(in Input, s gateSummary) string {

@@ -8,48 +8,21 @@ import (
 	"github.com/liftlock/liftlock/policies"
 )
 
-// gateWords says of Liftlock's own conditions, and of the forge, what waits for them in a
-// few words, and what helps. Gates of the pipeline file speak for themselves.
-var gateWords = map[string]struct{ waitsFor, remedy string }{
-	"approvals":             {"", "a review by somebody who may write and is no author of the release"},
-	"window":                {"its window", "by itself"},
-	"windows":               {"one of its windows", "by itself"},
-	"expression":            {"its expression", "another release, or a change of what the expression asks for"},
-	"checks":                {"checks on its head", "the checks, when they pass"},
-	"soak":                  {"its soak", "by itself, while the environment before stays well"},
-	"freeze":                {"the end of a freeze", "by itself"},
-	"pipeline-file":         {"a working pipeline file", "a commit that mends the pipeline file"},
-	"targets":               {"its targets", "a commit that mends the ApplicationSets or the pipeline file"},
-	gateHold:                {"the hold", "`/liftlock unhold`, as the reason says"},
-	promotion.GateMergeable: {"the forge", "the forge: its checks and branch protection"},
-	"diverged":              {"a decision about a change by hand", ""},
-	"base":                  {"being composed anew", "Liftlock, by itself"},
-	"reverting":             {"the open revert", "merging or closing the revert"},
-	"settled":               {"its targets to be as Git says", "a sync of the targets, or a commit with what was changed in them"},
-	"verifying":             {"what is there to be verified", byItself},
-	"upstream":              {"upstream to be well", byItself},
-	"closed":                {"a decision about a promotion that a person closed", ""},
-	gateBatch:               {"what came along upstream", byItself},
-	"limit":                 {"the limit of merges", "by itself"},
-	"degraded":              {"a person's decision", "a person: merge it or close it"},
-}
-
-const byItself = "by itself, when the targets are well; `/liftlock why` shows them"
-
 // waitsFor is what a gate that waits waits for, in a few words.
-func waitsFor(gate string) string { return cmp.Or(gateWords[gate].waitsFor, gate) }
+func waitsFor(gate policies.GateName) string {
+	return cmp.Or(promotion.WordsOfGate(gate).WaitsFor, string(gate))
+}
 
 // gateRemedy is what helps with a gate that doesn't say who can change it.
 func gateRemedy(in Input, g policies.Result) string {
+	words := promotion.WordsOfGate(g.Gate)
 	switch {
-	case g.Outcome == policies.Fail && g.Gate == "checks":
-		return "the checks, when they run again and pass; or another release"
 	case g.Outcome == policies.Fail:
-		return "a commit that changes the pipeline file, or another release"
-	case g.Gate == "diverged", g.Gate == "closed":
+		return cmp.Or(words.FailRemedy, "a commit that changes the pipeline file, or another release")
+	case promotion.PromoteHelps(g.Gate):
 		return promoteCommand(in)
 	}
-	return gateWords[g.Gate].remedy
+	return words.Remedy
 }
 
 // promoteCommand is the command that brings a release into the page's environment.
@@ -85,7 +58,7 @@ func writeGateTable(p *page, in Input, gates []policies.Result) {
 			p.writeLine("and %d more", len(gates)-i)
 			break
 		}
-		p.writeLine("| %s | %s | %s | %s |", outcomeLabel(g.Outcome), escapeText(g.Gate, maxName), linkReason(in, g.Reason),
+		p.writeLine("| %s | %s | %s | %s |", outcomeLabel(g.Outcome), escapeText(string(g.Gate), maxName), linkReason(in, g.Reason),
 			whoCanPass(in, g))
 	}
 	p.writeGap()
@@ -103,14 +76,14 @@ func outcomeLabel(o policies.Outcome) string {
 
 // splitGates sorts the gates that don't pass by what they wait for, each once.
 func (gs gateSummary) splitGates() (fails, waits []string) {
-	seen := map[string]bool{}
+	seen := map[policies.GateName]bool{}
 	for _, g := range gs.gates {
 		if g.Outcome == policies.Pass || seen[g.Gate] {
 			continue
 		}
 		seen[g.Gate] = true
 		if g.Outcome == policies.Fail {
-			fails = append(fails, escapeText(g.Gate, maxName))
+			fails = append(fails, escapeText(string(g.Gate), maxName))
 		} else {
 			waits = append(waits, escapeText(waitsFor(g.Gate), maxName))
 		}

@@ -53,7 +53,7 @@ func TestLongListsAreCut(t *testing.T) {
 	st, e := stateOf(in), environmentOf(in)
 	g := st.Gates[0]
 	for i := range 80 {
-		g.Gate = "gate" + strings.Repeat("i", i)
+		g.Gate = policies.GateName("gate" + strings.Repeat("i", i))
 		st.Gates = append(st.Gates, g)
 		st.Why = append(st.Why, promotion.Reason{Code: "hold", Text: "another"})
 		e.Gates[0].Approvals.From.Users = append(e.Gates[0].Approvals.From.Users, "ada")

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/cause"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -49,7 +50,7 @@ func summarizeGates(in Input) gateSummary {
 		}
 	}
 	for _, r := range st.Why {
-		if r.Code == codeOthersWork && !in.Revert {
+		if r.Code == cause.Unmanaged && !in.Revert {
 			s.headModified = cmp.Or(s.headModified, r.Text)
 		}
 	}
@@ -110,7 +111,7 @@ func needsPerson(in Input) bool {
 // isHeld says whether a hold is among what waits.
 func (gs gateSummary) isHeld() bool {
 	for _, g := range gs.gates {
-		if g.Gate == gateHold && g.Outcome != policies.Pass {
+		if g.Gate == promotion.GateHold && g.Outcome != policies.Pass {
 			return true
 		}
 	}

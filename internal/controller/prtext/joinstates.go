@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/cause"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -86,7 +87,7 @@ func joinReasons(names []string, states []*promotion.EnvState) []promotion.Reaso
 				return !slices.ContainsFunc(o.Why, func(x promotion.Reason) bool { return x.Code == w.Code && x.Text == w.Text })
 			})
 			switch {
-			case everybody && i > 0, w.Code == "together" && strings.Contains(w.Text, "which may not be merged yet"):
+			case everybody && i > 0, w.Code == cause.BatchMembers && strings.Contains(w.Text, "which may not be merged yet"):
 				continue
 			case !everybody:
 				w.Text = names[i] + ": " + w.Text

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/cause"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
@@ -54,7 +55,7 @@ func holdReasons(st *promotion.EnvState) []promotion.Reason {
 	}
 	var out []promotion.Reason
 	for _, w := range st.Why {
-		if w.Code == codeHold || w.Code == codeRevertLimit {
+		if w.Code == cause.Hold || w.Code == cause.RevertLimit {
 			out = append(out, w)
 		}
 	}

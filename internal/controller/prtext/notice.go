@@ -28,7 +28,7 @@ func openNotice(s gateSummary) string {
 	var requests []string
 	for _, g := range s.gates {
 		if g.Outcome == policies.Wait && len(g.Who) > 0 {
-			requests = append(requests, g.Gate+" of "+strings.Join(g.Who, ","))
+			requests = append(requests, string(g.Gate)+" of "+strings.Join(g.Who, ","))
 		}
 	}
 	return strings.Join(requests, ";")
@@ -57,7 +57,7 @@ func LandedNotice(in Input) string {
 			state += fmt.Sprintf(" #%d", st.Revert)
 		}
 		for _, w := range holdReasons(st) {
-			state += " " + w.Code
+			state += " " + string(w.Code)
 		}
 		if state != "" && !slices.Contains(states, state) {
 			states = append(states, state)

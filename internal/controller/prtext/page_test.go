@@ -11,6 +11,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/cause"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -26,7 +27,7 @@ func filled(s string, revert bool) Input {
 		Revert:  &promotion.Pull{Number: 15, Release: s, Name: s},
 		History: []promotion.Arrival{{Release: s, Name: s, By: s, Commit: s, At: t, VerifiedAt: t}},
 	}
-	results := []policies.Result{{Gate: "x" + s, Outcome: policies.Wait, Reason: s, Who: []string{s}, Until: t}, {Gate: "x" + s + "2", Outcome: policies.Fail, Reason: s}}
+	results := []policies.Result{{Gate: policies.GateName("x" + s), Outcome: policies.Wait, Reason: s, Who: []string{s}, Until: t}, {Gate: policies.GateName("x" + s + "2"), Outcome: policies.Fail, Reason: s}}
 	st := promotion.EnvState{
 		Environment: s, State: promotion.Degraded, Promotion: "x" + s, Reason: s, Release: s, Name: s, Since: t, Candidate: s, CandidateName: s, Commit: s, Pull: 14,
 		Gates: results, RevertGates: results, Why: []promotion.Reason{{Code: "hold", Text: s, Who: s, When: t}},
@@ -201,7 +202,7 @@ func TestStatus(t *testing.T) {
 		{"unsound", func(in *Input) { environmentOf(*in).Open.MarkModified("somebody pushed") }, statusFailure},
 		{"another release was pushed", func(in *Input) {
 			st := stateOf(*in)
-			st.Gates, st.Why = nil, []promotion.Reason{{Code: codeOthersWork, Text: "#14 carries 1.0.0, which wouldn't be opened now"}}
+			st.Gates, st.Why = nil, []promotion.Reason{{Code: cause.Unmanaged, Text: "#14 carries 1.0.0, which wouldn't be opened now"}}
 		}, statusFailure},
 		{"fails", func(in *Input) { stateOf(*in).Gates[0].Outcome = policies.Fail }, statusFailure},
 		{"only the forge blocks", func(in *Input) { stateOf(*in).Gates[0].Gate = promotion.GateMergeable }, statusSuccess},

@@ -15,9 +15,6 @@ const (
 	statusFailure = "failure"
 )
 
-// gateApprovals is the gate of which the forge itself shows how it stands.
-const gateApprovals = "approvals"
-
 // pullStatus is the commit status of an open pull request of ours: its gates.
 func pullStatus(in Input) Status {
 	s := summarizeGates(in)
@@ -40,8 +37,8 @@ func pullStatus(in Input) Status {
 	}
 	switch {
 	case fail != nil:
-		return newStatus(statusFailure, fail.Gate+": "+fail.Reason)
-	case wait != nil && wait.Gate == gateApprovals:
+		return newStatus(statusFailure, string(fail.Gate)+": "+fail.Reason)
+	case wait != nil && wait.Gate == policies.GateApprovals:
 		// Whose are missing changes with each, and every change is a call of the forge, which
 		// shows who approved right beside the status.
 		return newStatus(statusPending, "waits for "+waitsFor(wait.Gate)+": Liftlock's comment says whose")

@@ -107,7 +107,7 @@ func (r *repositoryCheck) checkGates(ctx context.Context, where string, p *pipel
 }
 
 func (gc *gatesCheck) checkGate(environment string, g *policies.Gate) {
-	what := environment + "'s gate " + g.Name()
+	what := environment + "'s gate " + string(g.Name())
 	switch {
 	case g.Approvals != nil:
 		gc.checkApprovals(what, g.Approvals)
