@@ -85,7 +85,7 @@ func TestRevertsMergeFirst(t *testing.T) {
 	enqueue := func(component string, revert bool) {
 		t.Helper()
 		d := &promotion.Decision{Actions: []promotion.Action{promotion.Merge{Environment: "qa", Revert: revert}}}
-		_, failed := w.performSteps(t.Context(), &facts.Evaluation{Unit: w.unit(component)}, d)
+		_, failed := w.performSteps(t.Context(), &facts.Evaluation{Unit: w.unit(component)}, d, false)
 		w.must(failed.joined())
 	}
 	enqueue("mail", false)

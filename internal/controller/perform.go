@@ -16,12 +16,15 @@ import (
 // performSteps does a decision's steps but merges, which it leaves to the repository's
 // merge key. acted says that something was done that must be looked at. What fails in
 // an environment keeps from being done what comes after it there: of the component's
-// own, or, where it is about a pull request, of all that the unit does there.
-func (co *Controller) performSteps(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision) (acted bool, failed stepFailures) {
+// own, or, where it is about a pull request, of all that the unit does there. Where the repository was
+// fetched since the decision, releases are brought nowhere: the next look follows at once, and by what was
+// fetched they may have been taken back.
+func (co *Controller) performSteps(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision,
+	fetchedSince bool) (acted bool, failed stepFailures) {
 	failed = newStepFailures(len(ev.Components))
 	for _, step := range d.Steps() {
 		env := promotion.EnvironmentOf(step.Action)
-		if failed.blocks(step.Component, env) {
+		if failed.blocks(step.Component, env) || fetchedSince && bringsReleases(step.Action) {
 			continue
 		}
 		var err error
@@ -47,6 +50,16 @@ func (co *Controller) performSteps(ctx context.Context, ev *facts.Evaluation, d 
 		failed.of(step.Component).record(env, err)
 	}
 	return acted, failed
+}
+
+// bringsReleases says that an action puts releases on a branch from which people may merge them.
+func bringsReleases(a promotion.Action) bool {
+	switch a.(type) {
+	case promotion.Open, promotion.Replace:
+		return true
+	default:
+		return false
+	}
 }
 
 // stepFailures are the failures of a unit's steps: first those about pull requests, then

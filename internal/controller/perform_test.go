@@ -101,9 +101,10 @@ func TestStepsAreDone(t *testing.T) {
 	w.must(err)
 	ev, _, err := w.opts.Gatherer.Evaluate(t.Context(), s, w.unit("web"), false)
 	w.must(err)
+	fetched := false
 	perform := func(own, shared []promotion.Action) (bool, error) {
 		t.Helper()
-		acted, failed := w.performSteps(t.Context(), ev, &promotion.Decision{Components: []promotion.ComponentDecision{{Actions: own}}, Actions: shared})
+		acted, failed := w.performSteps(t.Context(), ev, &promotion.Decision{Components: []promotion.ComponentDecision{{Actions: own}}, Actions: shared}, fetched)
 		return acted, failed.joined()
 	}
 	queued := func() []string {
@@ -126,5 +127,17 @@ func TestStepsAreDone(t *testing.T) {
 	closed.Environment = "dev"
 	if acted, err := perform(nil, []promotion.Action{closed, promotion.Merge{Environment: "qa", Pull: 7, Members: member}}); acted || !isStale(err) || !slices.Equal(queued(), []string{"hub:acme/fleet|shop|web"}) {
 		t.Errorf("a merge elsewhere: %v, %v, %q", acted, err, queued())
+	}
+	opened, replaced := promotion.Open{Environment: "qa", Members: member}, promotion.Replace{Environment: "qa", Pull: 7, Members: member}
+	fetched = true
+	if acted, err := perform(nil, []promotion.Action{opened, replaced}); acted || err != nil {
+		t.Errorf("what brings releases, after a fetch: %v, %v", acted, err)
+	}
+	if acted, err := perform([]promotion.Action{bind}, []promotion.Action{promotion.OpenRevert{Environment: "qa", Members: member}}); !acted || err == nil {
+		t.Errorf("what takes back, after a fetch: %v, %v", acted, err)
+	}
+	fetched = false
+	if acted, err := perform(nil, []promotion.Action{opened}); acted || err == nil {
+		t.Errorf("what brings releases: %v, %v", acted, err)
 	}
 }

@@ -64,7 +64,7 @@ func (co *Controller) runUnit(ctx context.Context, r *Repository, u promotion.Un
 		return time.Time{}, err
 	}
 	again, unfetched := co.fetchUnknown(ctx, ev, fetches)
-	acted, failed := co.performSteps(ctx, ev, d)
+	acted, failed := co.performSteps(ctx, ev, d, again)
 	if ctx.Err() != nil {
 		return time.Time{}, ctx.Err()
 	}

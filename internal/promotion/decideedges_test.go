@@ -250,7 +250,7 @@ func TestDecideGates(t *testing.T) {
 		{name: "the limit is reached by what is in the forge's merge queue", facts: open().with(func(f *ComponentFacts) {
 			f.Limits.MergesLastHour, f.Limits.OldestMerge = 18, noon.Add(-10*time.Minute)
 			f.Limits.QueuedMerges = []QueuedMerge{{Pull: 5, At: noon.Add(-time.Minute)}, {Pull: 6, At: noon.Add(-40 * time.Minute)}}
-		}), env: "qa", why: "18 merges in the last hour, and 2 on their way by the forge's merge queue (limits.mergesPerHour: 20)", next: 20 * time.Minute},
+		}), env: "qa", why: "18 merges in the last hour, and 2 on their way (limits.mergesPerHour: 20)", next: 20 * time.Minute},
 		{name: "it was in the queue itself", facts: open().with(func(f *ComponentFacts) {
 			f.Limits.MergesLastHour, f.Limits.QueuedMerges = 19, []QueuedMerge{{Pull: 7, At: noon.Add(-time.Minute)}}
 		}), want: merge},

@@ -94,7 +94,8 @@ type Limits struct {
 	QueuedAhead    map[string]int `json:"ahead,omitempty"`        // by environment: other components that have waited longer for a place
 	MergesLastHour int            `json:"mergesLastHour"`
 	OldestMerge    time.Time      `json:"oldestMerge,omitzero"` // of those
-	// promotions that joined the forge's merge queue within that hour, this unit's too, and haven't landed
+	// promotions that joined the forge's merge queue, or whose merge was asked for, within that hour, this
+	// unit's too, and that aren't known to have landed
 	QueuedMerges []QueuedMerge `json:"queuedMerges,omitempty"`
 	// Reverts opened within 10 minutes, this unit's too; where this unit is
 	// degraded, those since 10 minutes before it became so, so that the limit

@@ -139,9 +139,9 @@ func (ev *evaluator) evaluateOwnGates(e *Env, p *Pull, revert bool) []policies.R
 	return out
 }
 
-// evaluateMergeLimit says that no more may be merged for now. What is on its way by the forge's
-// merge queue counts as merged for what would join it; what is there already isn't taken out for
-// the others that are.
+// evaluateMergeLimit says that no more may be merged for now. What is on its way, as in the forge's
+// merge queue, counts as merged for what would follow; what is in the queue already isn't taken out
+// for the others that are.
 func (ev *evaluator) evaluateMergeLimit(p *Pull) (r policies.Result, reached bool) {
 	limit, l := ev.spec.Limits.MergesPerHour, ev.facts.Limits
 	first, queued := l.OldestMerge, 0
@@ -157,7 +157,7 @@ func (ev *evaluator) evaluateMergeLimit(p *Pull) (r policies.Result, reached boo
 	r = policies.Result{Gate: GateLimit, Outcome: policies.Wait, Reason: fmt.Sprintf("%d merges in the last hour (limits.mergesPerHour: %d)",
 		l.MergesLastHour, limit)}
 	if queued > 0 {
-		r.Reason = fmt.Sprintf("%d merges in the last hour, and %d on their way by the forge's merge queue (limits.mergesPerHour: %d)",
+		r.Reason = fmt.Sprintf("%d merges in the last hour, and %d on their way (limits.mergesPerHour: %d)",
 			l.MergesLastHour, queued, limit)
 	}
 	if !first.IsZero() {

@@ -32,6 +32,9 @@ type MergeRecord struct {
 	Commit  string `json:"commit,omitempty"` // as which it landed; empty: not known
 	// JudgedAt is when the gates gave their answers; zero: nobody looked at them.
 	JudgedAt time.Time `json:"judgedAt,omitzero"`
+	// SentAt is when the forge was about to be asked for the merge, after all that it was judged on was
+	// read; zero: Liftlock didn't ask.
+	SentAt time.Time `json:"sentAt,omitzero"`
 	// Inputs is the sha256 of the facts that they were evaluated over, as JSON; empty where
 	// those weren't kept, such as of a merge by a person.
 	Inputs string            `json:"inputs,omitempty"`

@@ -151,6 +151,7 @@ func (a *Actor) putMerging(ctx context.Context, s *subject, x promotion.Merge) (
 			if err != nil {
 				return err
 			}
+			by.SentAt = a.opts.Now()
 			judged[m.Component] = by
 			return facts.Merging.Put(ctx, tx, facts.OfMerge(c.Facts.Unit, x.Pull), by)
 		})

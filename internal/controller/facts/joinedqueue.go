@@ -3,6 +3,7 @@ package facts
 import (
 	"context"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
@@ -88,18 +89,19 @@ func (rg *recordGatherer) RecordSeenQueued(ctx context.Context, tx *store.Tx, c 
 	return nil
 }
 
-// listQueuedMerges lists the promotions of a pipeline that joined the forge's merge queue since a
-// time and are in it, as far as is known, by number: one that the forge dropped, or that landed or
-// was closed, isn't there any more. One that can't be understood isn't among them.
-func (rg *recordGatherer) listQueuedMerges(ctx context.Context, repo, pipeline string, since time.Time) ([]promotion.QueuedMerge, error) {
-	all, err := joinedQueues.List(ctx, rg.store, record.Within{Repo: repo})
+// listMergesUnderWay lists the promotions of a pipeline, by number, that joined the forge's merge queue
+// since a time, or whose merge was asked for since then, and that aren't known to have landed. One that
+// the forge dropped, that landed or was closed, or that was read since and is still open, isn't under
+// way. One that can't be understood isn't listed.
+func (rg *recordGatherer) listMergesUnderWay(ctx context.Context, repo, pipeline string,
+	since time.Time) ([]promotion.QueuedMerge, error) {
+	started, err := rg.listStartedMerges(ctx, repo, pipeline)
 	if err != nil {
 		return nil, err
 	}
 	var out []promotion.QueuedMerge
-	for i := range all {
-		joined, number := &all[i].Value, all[i].About.Number
-		if joined.Pipeline != pipeline || !joined.At.After(since) {
+	for number, at := range started {
+		if !at.After(since) {
 			continue
 		}
 		row, known, err := rg.store.Pull(ctx, repo, number)
@@ -113,11 +115,38 @@ func (rg *recordGatherer) listQueuedMerges(ctx context.Context, repo, pipeline s
 		if err != nil {
 			return nil, err
 		}
-		if pull.PR.State == forge.Open && pull.isQueued(joined.At) {
-			out = append(out, promotion.QueuedMerge{Pull: number, At: joined.At})
+		if pull.PR.State == forge.Open && pull.isQueued(at) {
+			out = append(out, promotion.QueuedMerge{Pull: number, At: at})
 		}
 	}
 	slices.SortFunc(out, func(a, b promotion.QueuedMerge) int { return a.Pull - b.Pull })
+	return out, nil
+}
+
+// listStartedMerges says of a pipeline's promotions, by number, when they joined the forge's merge queue,
+// or when the forge was about to be asked to merge them: that is on record before it is, and stays while its answer
+// is lost or what landed couldn't be written down.
+func (rg *recordGatherer) listStartedMerges(ctx context.Context, repo, pipeline string) (map[int]time.Time, error) {
+	out := map[int]time.Time{}
+	merging, err := Merging.List(ctx, rg.store, record.Within{Repo: repo, NamePrefix: record.PipelinePrefix(pipeline)})
+	if err != nil {
+		return nil, err
+	}
+	for i := range merging {
+		number, err := strconv.Atoi(merging[i].About.Name)
+		if err == nil && merging[i].Value.Kind == promotion.KindPromotion {
+			out[number] = merging[i].Value.SentAt
+		}
+	}
+	joined, err := joinedQueues.List(ctx, rg.store, record.Within{Repo: repo})
+	if err != nil {
+		return nil, err
+	}
+	for i := range joined {
+		if joined[i].Value.Pipeline == pipeline {
+			out[joined[i].About.Number] = joined[i].Value.At
+		}
+	}
 	return out, nil
 }
 

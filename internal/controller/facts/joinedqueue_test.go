@@ -13,9 +13,9 @@ import (
 	"github.com/liftlock/liftlock/internal/store/record"
 )
 
-// TestListQueuedMerges lists what is on its way by the forge's merge queue, and what may be
-// because nothing was read of it since it joined.
-func TestListQueuedMerges(t *testing.T) {
+// TestListMergesUnderWay lists what is on its way by the forge's merge queue or by our own merge, and
+// what may be because nothing was read of it since it joined, or since the forge was asked.
+func TestListMergesUnderWay(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	pulls, _, r := newCachedPulls(t, now)
 	s := pulls.store.(*store.Store)
@@ -45,6 +45,26 @@ func TestListQueuedMerges(t *testing.T) {
 				return err
 			}
 		}
+		for number, merge := range map[int]promotion.MergeRecord{
+			1:  {Kind: promotion.KindPromotion, SentAt: before.Add(-time.Second)}, // it joined the queue by it
+			11: {Kind: promotion.KindPromotion, SentAt: now},                      // it may have landed since it was read
+			12: {Kind: promotion.KindPromotion, SentAt: before},                   // it was read since, and is open
+			13: {Kind: promotion.KindPromotion, SentAt: now},                      // it landed, and counts as that
+			14: {Kind: promotion.KindRevert, SentAt: now},
+		} {
+			u := promotion.Unit{Repo: r.ID, Pipeline: "shop", Component: "web"}
+			if err := Merging.Put(t.Context(), tx, OfMerge(u, number), merge); err != nil {
+				return err
+			}
+		}
+		other := promotion.Unit{Repo: r.ID, Pipeline: "other", Component: "web"}
+		if err := Merging.Put(t.Context(), tx, OfMerge(other, 11), promotion.MergeRecord{Kind: promotion.KindPromotion, SentAt: before}); err != nil {
+			return err
+		}
+		open := forge.NotQueued
+		if err := tx.PutPulls(t.Context(), pull(11, forge.Open, open), pull(12, forge.Open, open), pull(13, forge.Merged, open), pull(14, forge.Open, open)); err != nil {
+			return err
+		}
 		if err := tx.PutRecord(t.Context(), joinedQueues.Key(record.OfPull(r.ID, 9)), []byte("[")); err != nil {
 			return err
 		}
@@ -54,8 +74,8 @@ func TestListQueuedMerges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := o.listQueuedMerges(t.Context(), r.ID, "shop", hourAgo)
-	want := []promotion.QueuedMerge{{Pull: 1, At: before}, {Pull: 3, At: now}, {Pull: 8, At: hourAgo.Add(time.Second)}}
+	got, err := o.listMergesUnderWay(t.Context(), r.ID, "shop", hourAgo)
+	want := []promotion.QueuedMerge{{Pull: 1, At: before}, {Pull: 3, At: now}, {Pull: 8, At: hourAgo.Add(time.Second)}, {Pull: 11, At: now}}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("wanted, got (%v):\n%s", err, diff)
 	}

@@ -18,8 +18,16 @@ func (ag *argocdGatherer) landedImages(l *targetLook, t *appset.Target, label st
 	if l.env.Spec.Verify.Runs.Images == pipeline.RunsOff || app == nil || len(app.Images) == 0 || !mem.VerifiedAt.IsZero() {
 		return nil
 	}
-	if s := v.State; s != verification.Soaking && s != verification.Verified && s != verification.Degraded && mem.OthersSince.IsZero() {
-		return nil
+	switch v.State {
+	case verification.Soaking, verification.Verified, verification.Degraded:
+	case verification.Unclear:
+		if mem.Fresh || mem.Done.IsZero() {
+			return nil
+		}
+	default:
+		if mem.OthersSince.IsZero() {
+			return nil
+		}
 	}
 	if l.c.findChild(l.env.Name, label) != nil {
 		return nil

@@ -44,7 +44,7 @@ func (rg *recordGatherer) CountUsedLimits(ctx context.Context, c *ComponentEvalu
 		}
 	}
 	var err error
-	if l.QueuedMerges, err = rg.listQueuedMerges(ctx, u.Repo, u.Pipeline, now.Add(-time.Hour)); err != nil {
+	if l.QueuedMerges, err = rg.listMergesUnderWay(ctx, u.Repo, u.Pipeline, now.Add(-time.Hour)); err != nil {
 		return l, err
 	}
 	if !c.Pipeline.Spec.BatchesByEnvironment() {

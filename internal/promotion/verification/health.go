@@ -53,6 +53,10 @@ func (j *judgement) refreshingVerdict() Verdict {
 	if !j.now.Before(until) {
 		v = Verdict{State: Unclear, Reason: fmt.Sprintf("synced, but Argo CD has not compared again within %s, so its health may be "+
 			"about an older state", formatDuration(j.Timeout))}
+		// What ran all the while in the release's place used up that one's time.
+		if !j.OtherImagesPass && j.mem.OthersSince.IsZero() && j.describeOtherImages() != "" {
+			j.mem.OthersSince = j.now
+		}
 	}
 	if !j.mem.DoneReconciled.IsZero() {
 		j.requestRefresh(&v)

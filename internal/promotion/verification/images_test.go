@@ -88,6 +88,19 @@ func TestOtherImages(t *testing.T) {
 			s.judgeAt(2*time.Hour+9*minute, Progressing, "")
 			s.judgeAt(2*time.Hour+10*minute, Degraded, "did not become healthy within 10m")
 		},
+		"its time begins when it runs, though Argo CD didn't compare before": func(s *scenario) {
+			s.sync()
+			s.app.Health = "Progressing"
+			s.judgeAt(0, Refreshing, "")
+			s.app.RefreshPending = true
+			s.judgeAt(9*minute, Refreshing, "")
+			s.judgeAt(11*minute, Unclear, "has not compared again within 10m")
+			s.app.RefreshPending, s.app.Images = false, []string{"web:1.0.9", "web:1.1.0"}
+			s.reconcile()
+			s.judgeAt(20*minute, Progressing, "health is Progressing")
+			s.judgeAt(29*minute, Progressing, "")
+			s.judgeAt(30*minute, Degraded, "did not become healthy within 10m")
+		},
 		"what is unwell in its place isn't its doing": func(s *scenario) {
 			s.deploy(time.Second, "Degraded", Progressing)
 			s.judgeAt(9*minute, Progressing, held+"; its health is Degraded")
