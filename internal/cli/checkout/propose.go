@@ -35,6 +35,8 @@ type ProposalQuery struct {
 	Flags []string
 
 	Known Known
+
+	exampleClusters bool // Known.Clusters are made up, as nobody said which there are
 }
 
 // Proposal is a pipeline file that was inferred from a checkout, and proven.
@@ -57,8 +59,31 @@ func (e *ExistingPipelineError) Error() string {
 
 // Propose infers a pipeline file from the working tree and its history, and proves it. A
 // *propose.ChoiceError is what a person has to settle; [propose.ErrNothingUsable], wrapped with
-// what was looked for and where, is that there is nothing to make a pipeline of.
+// what was looked for and where, is that there is nothing to make a pipeline of. Where that is because
+// Argo CD's clusters aren't known, a proposal with an example of them is the draft of a choice.
 func (r *Repository) Propose(ctx context.Context, q ProposalQuery) (*Proposal, error) {
+	p, err := r.proposeWithKnown(ctx, q)
+	known := q.Known.Clusters != nil || q.Known.Running != nil || q.Known.ClustersFile != ""
+	if known || !errors.Is(err, propose.ErrNothingUsable) {
+		return p, err
+	}
+	example, noExample := r.ExampleClusters(ctx, Query{Known: q.Known, Files: q.Files})
+	if noExample != nil {
+		return p, err // no set generates from clusters, or it can't be told how
+	}
+	if q.Known.Clusters, noExample = appset.ParseClusters(example.Text); noExample != nil {
+		return p, err
+	}
+	q.exampleClusters = true
+	_, withExample := r.proposeWithKnown(ctx, q)
+	if choice := (*propose.ChoiceError)(nil); errors.As(withExample, &choice) && choice.Draft != nil {
+		return nil, withExample
+	}
+	return p, err
+}
+
+// proposeWithKnown infers a pipeline file from what is known.
+func (r *Repository) proposeWithKnown(ctx context.Context, q ProposalQuery) (*Proposal, error) {
 	t, err := r.At(ctx, "")
 	if err != nil {
 		return nil, err
@@ -211,11 +236,16 @@ func (d *deployed) propose(ctx context.Context) (*Proposal, error) {
 	d.keepClusters()
 	d.nameUntold()
 	proven, err := d.prove(ctx, managed)
-	if err == nil && p.Open.Charts != nil {
-		p.Open.Charts.Draft = proven.Text
-		return nil, p.Open.Charts
+	if err != nil {
+		return nil, err
 	}
-	return proven, err
+	for _, open := range []*propose.ChoiceError{p.Open.Charts, p.Open.Clusters} {
+		if open != nil {
+			open.Draft = proven.Text
+			return nil, open
+		}
+	}
+	return proven, nil
 }
 
 // nameUntold has the pipeline file name the charts that are left out, as comments.
@@ -315,6 +345,11 @@ func (d *deployed) refuseUnread(ctx context.Context) error {
 // keepClusters has the pipeline file name the file that the clusters came from, where the repository
 // has it: whoever plans from a checkout then knows them without a flag.
 func (d *deployed) keepClusters() {
+	if d.query.exampleClusters {
+		d.proposal.Clusters = propose.ExampleClustersFile
+		d.proposal.Open.Clusters = propose.DescribeUnknownClusters(d.query.Known.Clusters)
+		return
+	}
 	from := d.query.Known.ClustersFile
 	if from == "" || d.sets.isPlain() {
 		return

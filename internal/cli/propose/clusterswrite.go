@@ -3,6 +3,8 @@ package propose
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/appset"
@@ -74,4 +76,41 @@ func objectName(s string) string {
 	}, strings.ToLower(s))
 	out = strings.Trim(out, "-.")
 	return cmp.Or(out[:min(len(out), 200)], "unnamed")
+}
+
+// ExampleClustersFile is what a proposal that was made with an example of clusters calls their file.
+const ExampleClustersFile = "clusters.yaml"
+
+// maxNamedClusters bounds how many clusters of an example a proposal names.
+const maxNamedClusters = 8
+
+// DescribeUnknownClusters asks which clusters Argo CD has, where a pipeline was inferred from an example of them.
+func DescribeUnknownClusters(example []appset.Cluster) *ChoiceError {
+	c := &ChoiceError{
+		Question: "which clusters Argo CD has isn't known here, and ApplicationSets generate from them: this was made with " +
+			"an example of them. liftlock init --clusters-example > " + ExampleClustersFile + " writes it down",
+		Other: "put in what kubectl get secret -n argocd -l argocd.argoproj.io/secret-type=cluster -o yaml prints, and run " +
+			"liftlock init --clusters " + ExampleClustersFile,
+	}
+	for i := range example[:min(len(example), maxNamedClusters)] {
+		c.Seen = append(c.Seen, describeCluster(&example[i]))
+	}
+	if more := len(example) - maxNamedClusters; more > 0 {
+		c.Seen = append(c.Seen, fmt.Sprintf("and %d more", more))
+	}
+	return c
+}
+
+// describeCluster says a cluster's name and labels.
+func describeCluster(c *appset.Cluster) string {
+	var labels []string
+	for _, key := range slices.Sorted(maps.Keys(c.Labels)) {
+		if key != "argocd.argoproj.io/secret-type" {
+			labels = append(labels, key+"="+c.Labels[key])
+		}
+	}
+	if len(labels) == 0 {
+		return c.Name
+	}
+	return fmt.Sprintf("%s (%s)", c.Name, strings.Join(labels, ", "))
 }

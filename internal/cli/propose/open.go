@@ -17,7 +17,7 @@ import (
 
 // Open is what of a proposal a person has to say; what is nil is settled.
 type Open struct {
-	Charts, Templates, Carry, Order *ChoiceError
+	Charts, Clusters, Templates, Carry, Order *ChoiceError
 }
 
 // recipes is where people read how others' repositories are laid out.

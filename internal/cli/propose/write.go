@@ -108,7 +108,10 @@ func (p *Proposal) writeSources(w *writer) {
 			"what it is given there:", p.Untold[i].Path))
 		w.writeLine("    # - helm: {%s}", HelmText(&p.Untold[i]))
 	}
-	if p.Clusters != "" {
+	if p.Open.Clusters != nil {
+		w.writeOpen(p.Open.Clusters)
+		w.writeLine("  clusters: %s %s", quotePath(p.Clusters), todo)
+	} else if p.Clusters != "" {
 		w.writeComment("  ", "Argo CD's clusters, for the command line: the server knows them itself.")
 		w.writeLine("  clusters: %s", quotePath(p.Clusters))
 	}
