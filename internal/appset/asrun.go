@@ -24,8 +24,8 @@ func (t *Target) AsRun(live json.RawMessage) (*Target, error) {
 	out.Sources = make([]Source, len(sources))
 	for i, s := range sources {
 		own := &t.Sources[i]
-		if !SameRepository(s.RepoURL, own.RepoURL) || s.Path != own.Path || s.Chart != own.Chart || s.Ref != own.Ref ||
-			s.TargetRevision != own.TargetRevision {
+		isSame := s.Path == own.Path && s.Chart == own.Chart && s.Ref == own.Ref && s.TargetRevision == own.TargetRevision
+		if !isSame || !SameRepository(s.RepoURL, own.RepoURL) {
 			return nil, fmt.Errorf("the live Application %s has other sources than in Git", t.Name)
 		}
 		s.RepoURL, s.Here, s.At = own.RepoURL, own.Here, own.At

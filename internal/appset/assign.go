@@ -29,8 +29,9 @@ const (
 // isName says that a text is [a-z0-9][a-z0-9-]*.
 func isName(text string) bool {
 	for i := range len(text) {
-		c := text[i]
-		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && (c != '-' || i == 0) {
+		switch c := text[i]; {
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '-' && i > 0:
+		default:
 			return false
 		}
 	}

@@ -30,7 +30,8 @@ func (f *fieldDiff) compareValues(path string, live, resolved any) {
 	}
 	l, isMap := live.(map[string]any)
 	r, areMaps := resolved.(map[string]any)
-	if isMap && areMaps || isMap && resolved == nil || areMaps && live == nil {
+	// What isn't there is compared like an empty one.
+	if (isMap || live == nil) && (areMaps || resolved == nil) {
 		before := len(f.list) + f.more
 		for _, key := range SortedUnique(slices.AppendSeq(slices.Collect(maps.Keys(l)), maps.Keys(r))) {
 			f.compareValues(memberPath(path, key), l[key], r[key])

@@ -197,7 +197,8 @@ func dropSelectors(nested []argov1alpha1.ApplicationSetNestedGenerator, set *arg
 func (m *matrixGenerator) childParams(child *argov1alpha1.ApplicationSetGenerator, set *argov1alpha1.ApplicationSet,
 	c client.Client) ([]map[string]any, error) {
 	params, err := childParams(child, m.children, set, m.version, c)
-	if err == nil && !m.fresh && child.Git == nil && child.Matrix == nil && child.Merge == nil {
+	isNested := child.Matrix != nil || child.Merge != nil
+	if err == nil && !m.fresh && !isNested && child.Git == nil {
 		params = m.cache.reuseParams(params)
 	}
 	return params, err

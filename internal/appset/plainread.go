@@ -135,7 +135,8 @@ func (p *plainReader) readList(depth int) ([]any, bool) {
 // isPlainNumber says that a word is one of JSON's numbers, without an exponent.
 func isPlainNumber(word string) bool {
 	whole, fraction, hasFraction := strings.Cut(strings.TrimPrefix(word, "-"), ".")
-	return areDigits(whole) && (len(whole) == 1 || whole[0] != '0') && (!hasFraction || areDigits(fraction))
+	isWhole := areDigits(whole) && (len(whole) == 1 || whole[0] != '0')
+	return isWhole && (!hasFraction || areDigits(fraction))
 }
 
 func areDigits(s string) bool {

@@ -53,7 +53,8 @@ func (t *Target) floatingRevision() string {
 			continue
 		}
 		v := s.TargetRevision
-		if v == "" || v == "latest" || v == "HEAD" || strings.ContainsAny(v, "*^~<>=|, ") || strings.HasSuffix(v, ".x") {
+		isRange := strings.ContainsAny(v, "*^~<>=|, ") || strings.HasSuffix(v, ".x")
+		if isRange || slices.Contains([]string{"", "latest", "HEAD"}, v) {
 			return cmp.Or(v, "the newest version")
 		}
 	}

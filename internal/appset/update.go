@@ -20,8 +20,11 @@ const maxUpdated = 64
 func (r *Resolver) updateTargets(ctx context.Context, in *Input, s *appSet, e *pipelineEntry, c *commit, snap *snapshot,
 	access *generatorAccess, last *setResults, keys setCacheKeys, files []string) (setOutcome, bool) {
 	o := last.outcome.outcome
-	if len(files) > maxUpdated || len(o.problems)+len(o.notes) > 0 || len(last.built) == 0 || len(o.targets) != len(last.built) ||
-		snap.argocd.Globbing == GlobbingDoublestar || !isMadeByFile(s.spec.Spec.Generators) {
+	wasWhole := len(o.problems)+len(o.notes) == 0 && len(last.built) > 0 && len(o.targets) == len(last.built)
+	if !wasWhole || len(files) > maxUpdated {
+		return o, false
+	}
+	if snap.argocd.Globbing == GlobbingDoublestar || !isMadeByFile(s.spec.Spec.Generators) {
 		return o, false
 	}
 	places := last.placesOf(files)

@@ -108,10 +108,19 @@ func keyText(key any) (string, error) {
 // appendJSONString writes a text, plain ones without encoding/json.
 func appendJSONString(out []byte, text string) []byte {
 	for i := range len(text) {
-		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+		if mustEscape(text[i]) {
 			raw, _ := json.Marshal(text) // texts always marshal
 			return append(out, raw...)
 		}
 	}
 	return append(append(append(out, '"'), text...), '"')
+}
+
+// mustEscape says that a byte isn't itself in JSON as encoding/json writes it.
+func mustEscape(c byte) bool {
+	switch c {
+	case '"', '\\', '<', '>', '&':
+		return true
+	}
+	return c < ' ' || c > '~'
 }

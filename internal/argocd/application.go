@@ -307,7 +307,8 @@ func (w *wireApplication) podImages() []string {
 func (w *wireApplication) childApplications() []verification.ChildRef {
 	var out []verification.ChildRef
 	for _, r := range w.Status.Resources {
-		if r.Group == "argoproj.io" && r.Kind == "Application" && !r.Hook && !r.RequiresPruning && len(out) < maxChildren {
+		isApplication := r.Group == "argoproj.io" && r.Kind == "Application"
+		if isApplication && !r.Hook && !r.RequiresPruning && len(out) < maxChildren {
 			out = append(out, verification.ChildRef{Namespace: r.Namespace, Name: r.Name})
 		}
 	}
@@ -363,7 +364,8 @@ func (w *wireApplication) unhealthyResources() []verification.Resource {
 func (w *wireApplication) uncheckedResources() verification.Unchecked {
 	var out verification.Unchecked
 	for _, r := range w.Status.Resources {
-		if (r.Health == nil || r.Health.Status == "") && !r.Hook && !r.RequiresPruning && needsHealthCheck(r.Group, r.Kind) {
+		hasHealth := r.Health != nil && r.Health.Status != ""
+		if !hasHealth && !r.Hook && !r.RequiresPruning && needsHealthCheck(r.Group, r.Kind) {
 			addUnchecked(&out, r.Kind)
 		}
 	}

@@ -129,8 +129,8 @@ func (c *clusterCache) refreshClusters(ctx context.Context) {
 		return // whoever asked is gone: that says nothing about the clusters
 	}
 	c.mu.Lock()
-	changed := (err == nil) != (c.err == nil) && !c.listedAt.IsZero() || err == nil && c.clusters != nil &&
-		!reflect.DeepEqual(c.clusters, clusters)
+	turned := (err == nil) != (c.err == nil) && !c.listedAt.IsZero()
+	changed := turned || err == nil && c.clusters != nil && !reflect.DeepEqual(c.clusters, clusters)
 	failed := err != nil && c.err == nil
 	c.listedAt, c.err = c.now(), err
 	if err == nil {

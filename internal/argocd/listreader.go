@@ -69,6 +69,15 @@ func (v *valueReader) peek() (byte, error) {
 	}
 }
 
+// endsWord says that a number or a word can't go on with a character.
+func endsWord(c byte) bool {
+	switch c {
+	case ',', ':', ' ', '\t', '\r', '\n':
+		return true
+	}
+	return false
+}
+
 // expect takes a character.
 func (v *valueReader) expect(want byte) error {
 	got, err := v.peek()
@@ -124,7 +133,7 @@ func (v *valueReader) take() ([]byte, error) {
 			if depth--; depth < 0 { // what a number or a word is in ends
 				return v.finish(start, i)
 			}
-		case depth > 0 || c != ',' && c != ':' && c != ' ' && c != '\t' && c != '\r' && c != '\n':
+		case depth > 0 || !endsWord(c):
 			continue
 		default:
 			return v.finish(start, i)

@@ -28,15 +28,25 @@ var (
 	applicationFields = []byte(`"argoproj.io"`)
 )
 
+// mayBeSkipped says, of a resource's JSON, that nothing of it is kept: it is in sync, healthy as far as that is
+// kept there, and no Application. It is called for every resource, so that it stops at the first that differs.
+func mayBeSkipped(element []byte, healthInTree bool) bool {
+	if !bytes.Contains(element, syncedField) || bytes.Contains(element, outOfSyncField) {
+		return false
+	}
+	if !healthInTree && !bytes.Contains(element, healthyField) {
+		return false
+	}
+	return !bytes.Contains(element, applicationField) || !bytes.Contains(element, applicationFields)
+}
+
 // decodeResources decodes the resources of an Application of which something is kept, and maybe
 // others: most are as they should be, and decoding those is most of the work of a list. What
 // isn't decoded is only known to have its texts and brackets ended.
 func decodeResources(raw json.RawMessage, healthInTree bool) ([]wireResource, error) {
 	var out []wireResource
 	err := eachElement(raw, func(element []byte) error {
-		if bytes.Contains(element, syncedField) && !bytes.Contains(element, outOfSyncField) &&
-			(healthInTree || bytes.Contains(element, healthyField)) &&
-			!(bytes.Contains(element, applicationField) && bytes.Contains(element, applicationFields)) {
+		if mayBeSkipped(element, healthInTree) {
 			return nil
 		}
 		var r wireResource

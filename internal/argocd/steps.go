@@ -65,7 +65,10 @@ func (as *appStore) findBlocker(app *verification.App) *verification.StepMember 
 	least := 0
 	for name, step := range as.steps[app.Namespace+"/"+app.OwnedBySet] {
 		n, err := strconv.Atoi(step.Step)
-		if err != nil || n < 1 || n > own || step.Status == "Healthy" || name == app.Name || n == own && step.Status == "Waiting" {
+		if err != nil || n < 1 || n > own || name == app.Name {
+			continue
+		}
+		if step.Status == "Healthy" || n == own && step.Status == "Waiting" {
 			continue
 		}
 		if first != nil && cmp.Or(cmp.Compare(least, n), cmp.Compare(first.Application, name)) < 0 {

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
@@ -71,7 +72,7 @@ func checkReadable(data []byte) error {
 		case ':', ',', '[', '{', '?':
 			marks++
 		case '-': // in a UUID it is none
-			if i+1 < len(data) && (data[i+1] == ' ' || data[i+1] == '\t' || data[i+1] == '\r' || data[i+1] == '\n') {
+			if i+1 < len(data) && strings.IndexByte(" \t\r\n", data[i+1]) >= 0 {
 				marks++
 			}
 		}

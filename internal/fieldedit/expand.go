@@ -241,8 +241,11 @@ func identifyItem(item *yaml.Node, seg fieldpath.Segment, rest []fieldpath.Segme
 	place := fieldpath.Segment{Kind: fieldpath.Index}
 	if seg.Kind == fieldpath.Each {
 		v, err := findScalar(n, seg.KeyPath)
-		if err != nil || v == nil || scalarType(v) == TypeNull || v.Value == "" || setsKey(rest, seg.KeyPath) {
+		if err != nil || v == nil {
 			return place, err
+		}
+		if scalarType(v) == TypeNull || v.Value == "" || setsKey(rest, seg.KeyPath) {
+			return place, nil
 		}
 		return fieldpath.Segment{Kind: fieldpath.Match, KeyPath: seg.KeyPath, Value: v.Value, And: seg.And}, nil
 	}

@@ -141,5 +141,9 @@ func nameForEnvironment(name, environment string) (string, bool) {
 }
 
 func isWordCharacter(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+	switch {
+	case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		return true
+	}
+	return false
 }

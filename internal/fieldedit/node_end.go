@@ -104,7 +104,7 @@ func (d *document) flowEnd(n *yaml.Node) (int, error) {
 		case c == '#':
 			_, at = d.lineBounds(at)
 			at--
-		case c != ',' && c != ' ' && c != '\t' && c != '\n' && c != '\r' && c != ':':
+		case strings.IndexByte(",: \t\r\n", c) < 0:
 			return 0, newRefusal(n.Line, "the end of the list or mapping can't be found: edit it by hand")
 		}
 	}

@@ -44,8 +44,10 @@ func (r *resolvedOverlay) coversFile(root, file string) bool {
 			return slices.Contains(kustomizations, name)
 		}
 		p, ok := e.matchFile(name)
-		return ok && r.mayHoldFile(root, name) && (!r.shared[root] || placeholder.IsIn(p.placeholderName) || slices.ContainsFunc(e.paths,
-			pathTemplate.hasPlaceholders))
+		if !ok || !r.mayHoldFile(root, name) {
+			return false
+		}
+		return !r.shared[root] || placeholder.IsIn(p.placeholderName) || slices.ContainsFunc(e.paths, pathTemplate.hasPlaceholders)
 	})
 }
 

@@ -44,18 +44,26 @@ type entryRange struct {
 func (e entryRange) treeChange() *treeChange {
 	return &treeChange{e.parent, func(new *yaml.Node) bool {
 		old, n := e.parent, len(e.added)
-		return new.Kind == old.Kind && new.Tag == old.Tag && new.Anchor == old.Anchor && len(new.Content) == len(old.Content)-e.n+n &&
-			slices.EqualFunc(e.added, new.Content[e.index:e.index+n], matchesAddition) &&
-			sameTrees(slices.Delete(slices.Clone(old.Content), e.index, e.index+e.n), slices.Delete(slices.Clone(new.Content), e.index,
-				e.index+n), nil)
+		isSame := new.Kind == old.Kind && new.Tag == old.Tag && new.Anchor == old.Anchor
+		if !isSame || len(new.Content) != len(old.Content)-e.n+n {
+			return false
+		}
+		if !slices.EqualFunc(e.added, new.Content[e.index:e.index+n], matchesAddition) {
+			return false
+		}
+		others := slices.Delete(slices.Clone(old.Content), e.index, e.index+e.n)
+		return sameTrees(others, slices.Delete(slices.Clone(new.Content), e.index, e.index+n), nil)
 	}}
 }
 
 // matchesAddition says that an added node is what was to be added; a want without a tag
 // leaves the scalar's type open.
 func matchesAddition(want, got *yaml.Node) bool {
-	return want.Kind == got.Kind && want.Value == got.Value && (want.Tag == "" || want.Tag == got.Tag) &&
-		got.Anchor == "" && got.Style&yaml.TaggedStyle == 0 && slices.EqualFunc(want.Content, got.Content, matchesAddition)
+	if got.Anchor != "" || got.Style&yaml.TaggedStyle != 0 {
+		return false
+	}
+	fitsTag := want.Tag == "" || want.Tag == got.Tag
+	return fitsTag && want.Kind == got.Kind && want.Value == got.Value && slices.EqualFunc(want.Content, got.Content, matchesAddition)
 }
 
 func sameTrees(old, new []*yaml.Node, c *treeChange) bool {
@@ -68,6 +76,6 @@ func sameTree(old, new *yaml.Node, c *treeChange) bool {
 	if c != nil && old == c.at {
 		return c.matches(new)
 	}
-	return old.Kind == new.Kind && old.Tag == new.Tag && old.Value == new.Value && old.Anchor == new.Anchor && sameTrees(old.Content,
-		new.Content, c)
+	isSame := old.Kind == new.Kind && old.Tag == new.Tag && old.Value == new.Value && old.Anchor == new.Anchor
+	return isSame && sameTrees(old.Content, new.Content, c)
 }

@@ -67,7 +67,8 @@ func (f Field) parseWholeValue() (m Mode, id string, ok bool) {
 	mode, id, _ := strings.Cut(f.Value, " ")
 	n, err := strconv.ParseUint(mode, 8, 32)
 	m = Mode(n)
-	if f.Kind != KindFile || err != nil || m != ModeRegular && m != ModeExecutable || len(id) != 2*sha1.Size {
+	isMode := err == nil && (m == ModeRegular || m == ModeExecutable)
+	if f.Kind != KindFile || !isMode || len(id) != 2*sha1.Size {
 		return 0, "", false
 	}
 	return m, id, true

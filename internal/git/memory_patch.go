@@ -52,7 +52,8 @@ func (m *memory) writePatch(ctx context.Context, a, b string, o patchOptions) ([
 
 func isBelowAny(name string, paths []string) bool {
 	for _, p := range paths {
-		if p == "." || name == p || len(name) > len(p) && name[len(p)] == '/' && name[:len(p)] == p {
+		rest, ok := strings.CutPrefix(name, p)
+		if p == "." || ok && (rest == "" || rest[0] == '/') {
 			return true
 		}
 	}

@@ -148,8 +148,9 @@ func gitFolder(name string) bool {
 }
 
 func checkIdent(who string, id Ident) error {
-	if id.Name == "" || id.Email == "" || strings.ContainsAny(id.Name+id.Email, "<>\n\x00") ||
-		strings.TrimSpace(id.Name) != id.Name || strings.ContainsAny(id.Email, " \t") {
+	isComplete := id.Name != "" && id.Email != ""
+	hasSpaces := strings.TrimSpace(id.Name) != id.Name || strings.ContainsAny(id.Email, " \t")
+	if !isComplete || hasSpaces || strings.ContainsAny(id.Name+id.Email, "<>\n\x00") {
 		return &Error{Op: fmt.Sprintf("%s %q <%q>", who, shortenForLog(id.Name), shortenForLog(id.Email)), Kind: ErrInvalid,
 			Hint: "a name and an e-mail address without <, > and line breaks are needed"}
 	}

@@ -60,7 +60,9 @@ func (mp *mirrorPrograms) removeLeftovers() error {
 			return nil
 		}
 		inRefs := strings.HasPrefix(name, refs+string(filepath.Separator))
-		if inRefs && strings.HasSuffix(name, ".lock") || !inRefs && leftoverPattern.MatchString(d.Name()) && !isFetchedKeep(name) {
+		isLock := inRefs && strings.HasSuffix(name, ".lock")
+		isLeftover := !inRefs && leftoverPattern.MatchString(d.Name()) && !isFetchedKeep(name)
+		if isLock || isLeftover {
 			mp.log.Info("removing what a killed git left", zap.String("file", name))
 			if err := os.RemoveAll(name); err != nil {
 				return err

@@ -125,8 +125,9 @@ func isUnreachable(err error) bool {
 	case errors.As(err, &op):
 		return op.Op != "remote error" && op.Op != "local error" // as TLS calls its alerts
 	}
-	return errors.As(err, &name) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
-		errors.Is(err, context.DeadlineExceeded) || pgconn.Timeout(err)
+	isCutOff := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	isTimeout := errors.Is(err, context.DeadlineExceeded) || pgconn.Timeout(err)
+	return isCutOff || isTimeout || errors.As(err, &name)
 }
 
 // isRetryable says whether PostgreSQL gave up a transaction only because of another

@@ -192,16 +192,24 @@ func (mt *memoryTx) replaceAuditOutcome(_ context.Context, source, was, outcome 
 	return true, nil
 }
 
+// chooses says that an entry is among those that are asked for. Times are compared as they are stored.
+func (af *AuditFilter) chooses(a *Audit) bool {
+	isGivenSo := chosen(af.Actor, a.Actor) && chosen(af.Via, a.Via) && chosen(af.Verb, a.Verb) && chosen(af.Source, a.Source)
+	isAbout := chosen(af.Environment, a.Environment) && chosen(af.Subject, a.Subject) && hasOnePrefix(a.Subject, af.SubjectPrefixes)
+	if !isGivenSo || !isAbout || a.At.Before(storedTime(af.Since)) {
+		return false
+	}
+	isOlder := af.Before == 0 || a.ID < af.Before
+	return isOlder && (af.Until.IsZero() || a.At.Before(storedTime(af.Until)))
+}
+
 func (m memoryReader) AuditTrail(ctx context.Context, f AuditFilter, limit int) (out []Audit, err error) {
 	tables, err := m.tables(ctx)
 	if err != nil {
 		return nil, err
 	}
-	since, until := storedTime(f.Since), storedTime(f.Until) // entries are compared as they are stored
 	for a := range tables.audit.allDown() {
-		if chosen(f.Actor, a.Actor) && chosen(f.Via, a.Via) && chosen(f.Verb, a.Verb) && chosen(f.Subject, a.Subject) &&
-			chosen(f.Environment, a.Environment) && chosen(f.Source, a.Source) && hasOnePrefix(a.Subject, f.SubjectPrefixes) &&
-			!a.At.Before(since) && (f.Until.IsZero() || a.At.Before(until)) && (f.Before == 0 || a.ID < f.Before) {
+		if f.chooses(a) {
 			found := *a
 			found.Data = copyPayload(a.Data)
 			if out = append(out, found); len(out) == clampLimit(limit) {
@@ -252,8 +260,8 @@ func (m memoryReader) Events(ctx context.Context, f EventFilter) (out []Event, e
 			}
 			continue
 		}
-		if chosen(f.Repo, e.Repo) && chosen(f.Pipeline, e.Pipeline) && chosen(f.Component, e.Component) && chosen(f.Environment,
-			e.Environment) && chosen(f.Pull, e.Pull) {
+		isOfUnit := chosen(f.Repo, e.Repo) && chosen(f.Pipeline, e.Pipeline) && chosen(f.Component, e.Component)
+		if isOfUnit && chosen(f.Environment, e.Environment) && chosen(f.Pull, e.Pull) {
 			found := *e
 			found.Data = copyPayload(e.Data)
 			if out = append(out, found); len(out) == clampLimit(f.Limit) {
@@ -349,11 +357,16 @@ func (m memoryReader) Promotions(ctx context.Context, f PromotionFilter) (out []
 }
 
 func (pf *PromotionFilter) chooses(p *Promotion) bool {
-	return chosen(pf.Repo, p.Repo) && chosen(pf.Pipeline, p.Pipeline) && chosen(pf.Component, p.Component) && chosen(pf.Environment,
-		p.Environment) &&
-		chosen(pf.Unit, p.Unit) && chosen(pf.Kind, p.Kind) && strings.HasPrefix(p.Release, pf.Release) && chosen(pf.Pull, p.Pull) &&
-		(pf.Before == 0 || p.ID < pf.Before) &&
-		(len(pf.States) == 0 || slices.Contains(pf.States, p.State)) && (len(pf.Pulls) == 0 || slices.Contains(pf.Pulls, p.Pull))
+	isOfUnit := chosen(pf.Repo, p.Repo) && chosen(pf.Pipeline, p.Pipeline) && chosen(pf.Component, p.Component) && chosen(pf.Unit, p.Unit)
+	if !isOfUnit || !chosen(pf.Environment, p.Environment) || !chosen(pf.Kind, p.Kind) || !chosen(pf.Pull, p.Pull) {
+		return false
+	}
+	isOlder := pf.Before == 0 || p.ID < pf.Before
+	if !isOlder || !strings.HasPrefix(p.Release, pf.Release) {
+		return false
+	}
+	isInState := len(pf.States) == 0 || slices.Contains(pf.States, p.State)
+	return isInState && (len(pf.Pulls) == 0 || slices.Contains(pf.Pulls, p.Pull))
 }
 
 // findPromotions are promotions that a filter may choose, the newest first.

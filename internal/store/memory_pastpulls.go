@@ -158,8 +158,10 @@ func (m memoryReader) PullThatMoved(ctx context.Context, repo, pipeline, branchO
 	last := &memoryPastPull{PastPull: PastPull{Repo: repo, Pipeline: pipeline, BranchOf: branchOf, Environment: environment, Whole: whole,
 		Number: below}}
 	row := firstOf(tables.pastPulls.downFrom(pastByWhole, last))
-	if row == nil || row.Repo != repo || row.Pipeline != pipeline || row.BranchOf != branchOf || row.Environment != environment ||
-		row.Whole != whole {
+	if row == nil || row.Repo != repo || row.Pipeline != pipeline || row.Environment != environment {
+		return 0, false, nil
+	}
+	if row.BranchOf != branchOf || row.Whole != whole {
 		return 0, false, nil
 	}
 	return row.Number, true, nil

@@ -72,7 +72,9 @@ func (m *memoryTables) wakeKey(next nextWake, now int64) {
 	}
 	woken := *old
 	// As sqlTx.wakeKeys says.
-	if next.urgency < old.urgency || due < old.due && old.due > now && (old.urgency > Urgent || old.due == neverDue) {
+	comesEarlier := due < old.due && old.due > now
+	mayRelax := old.urgency > Urgent || old.due == neverDue
+	if next.urgency < old.urgency || comesEarlier && mayRelax {
 		woken.urgency = next.urgency
 	}
 	woken.due = min(due, old.due)

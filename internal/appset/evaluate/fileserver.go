@@ -94,7 +94,9 @@ func (f *fileServer) serveTree(ctx context.Context, name string) (fs.FS, error) 
 	if err := json.Unmarshal([]byte(name), &words); err != nil || len(words) < 3 {
 		return nil, errNotServed
 	}
-	switch what, words := words[0], words[1:]; {
+	what, words := words[0], words[1:]
+	isLive := len(words) == 3 && f.in.Live != nil
+	switch {
 	case len(words) == 2 && (what == servedCommit || what == servedTree) && f.in.mayOpen(words[0], words[1]):
 		e, err := f.openExternal(ctx, words[0], words[1])
 		if err != nil {
@@ -104,11 +106,11 @@ func (f *fileServer) serveTree(ctx context.Context, name string) (fs.FS, error) 
 			return e.Tree, nil
 		}
 		return singleFile(what, []byte(e.Commit)), nil
-	case what == servedEdited && len(words) == 2 && f.in.On != "" && words[0] == f.in.On && words[1] == f.in.Edited.Commit:
+	case what == servedEdited && len(words) == 2 && f.isEdited(words[0], words[1]):
 		return f.in.Edited.Tree, nil
-	case len(words) == 3 && what == servedApplications && f.in.Live != nil && f.in.Live.Applications != nil && f.isKnownSet(words):
+	case what == servedApplications && isLive && f.in.Live.Applications != nil && f.isKnownSet(words):
 		return serveList(ctx, what, words, f.in.Live.Applications)
-	case len(words) == 3 && what == servedSelected && f.in.Live != nil && f.in.Live.Selected != nil && f.isKnownSelector(words):
+	case what == servedSelected && isLive && f.in.Live.Selected != nil && f.isKnownSelector(words):
 		return serveList(ctx, what, words, f.in.Live.Selected)
 	}
 	return nil, errNotServed
@@ -124,6 +126,11 @@ func (f *fileServer) openExternal(ctx context.Context, repoURL, revision string)
 		f.externals[key] = e
 	}
 	return e, err
+}
+
+// isEdited says whether a branch's commit is what the change is made on.
+func (f *fileServer) isEdited(branch, commit string) bool {
+	return f.in.On != "" && branch == f.in.On && commit == f.in.Edited.Commit
 }
 
 // isKnownSet says whether the words are those of a live ApplicationSet.

@@ -23,7 +23,12 @@ func scopeOf(p appset.Problem, own string) scope {
 }
 
 func (s scope) covers(o scope) bool {
-	return s.everything || s.file == o.file && (s.set == "" || s.set == o.set) && (s.application == "" || s.application == o.application)
+	if s.everything {
+		return true
+	}
+	coversSet := s.set == "" || s.set == o.set
+	coversApplication := s.application == "" || s.application == o.application
+	return s.file == o.file && coversSet && coversApplication
 }
 
 // concernsTarget says whether a problem is about a target.

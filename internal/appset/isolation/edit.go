@@ -124,9 +124,12 @@ func (t *targetPair) sameSpec() bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return bytes.Equal(a.Application, b.Application) && a.Name == b.Name && a.Namespace == b.Namespace && a.Project == b.Project &&
-		a.Server == b.Server && a.Cluster == b.Cluster && a.DestNS == b.DestNS && a.AutoSync == b.AutoSync &&
-		slices.EqualFunc(a.Sources, b.Sources, sameSource) && reflect.DeepEqual(a.Hydration, b.Hydration)
+	isSameApplication := a.Name == b.Name && a.Namespace == b.Namespace && a.Project == b.Project && a.AutoSync == b.AutoSync
+	isSameDestination := a.Server == b.Server && a.Cluster == b.Cluster && a.DestNS == b.DestNS
+	if !isSameApplication || !isSameDestination || !bytes.Equal(a.Application, b.Application) {
+		return false
+	}
+	return slices.EqualFunc(a.Sources, b.Sources, sameSource) && reflect.DeepEqual(a.Hydration, b.Hydration)
 }
 
 // Regenerated is a target whose Application an edit changes.
@@ -156,8 +159,8 @@ func (e *Edit) ListRegenerated() []Regenerated {
 }
 
 func sameSource(a, b appset.Source) bool {
-	return a.RepoURL == b.RepoURL && a.Path == b.Path && a.Chart == b.Chart && a.TargetRevision == b.TargetRevision && a.Ref == b.Ref &&
-		a.Here == b.Here && bytes.Equal(a.Options, b.Options)
+	isSamePlace := a.RepoURL == b.RepoURL && a.Path == b.Path && a.Chart == b.Chart && a.Here == b.Here
+	return isSamePlace && a.TargetRevision == b.TargetRevision && a.Ref == b.Ref && bytes.Equal(a.Options, b.Options)
 }
 
 // Renderer renders targets, and remembers what it rendered. It is safe for

@@ -45,8 +45,10 @@ type nodeExtras struct {
 // equal says that a node reads and uses the same as another of the same
 // index, or of one with the same numbers.
 func (n *node) equal(o *node) bool {
-	return n.key == o.key && n.traits == o.traits && slices.Equal(n.files, o.files) && slices.Equal(n.uses, o.uses) &&
-		slices.Equal(n.releaseUses, o.releaseUses) && n.extras.equal(o.extras)
+	if n.key != o.key || n.traits != o.traits || !slices.Equal(n.files, o.files) {
+		return false
+	}
+	return slices.Equal(n.uses, o.uses) && slices.Equal(n.releaseUses, o.releaseUses) && n.extras.equal(o.extras)
 }
 
 func (n *nodeExtras) equal(o *nodeExtras) bool {

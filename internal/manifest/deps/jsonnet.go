@@ -63,7 +63,11 @@ func parseImports(data []byte) ([]jsonnetImport, error) {
 }
 
 func isWordByte(c byte) bool {
-	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+	switch {
+	case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		return true
+	}
+	return c == '_'
 }
 
 // unquoteJsonnet is what a string literal says; in @'…' a quote is written twice.

@@ -116,10 +116,13 @@ func (p *plainParser) parseMapping(indent int) *yaml.Node {
 // splitKey cuts "key: rest" and "key:".
 func splitKey(text string) (key, rest string, ok bool) {
 	n := 0
-	for n < len(text) && (isWordByte(text[n]) || n > 0 && (text[n] == '-' || text[n] == '.' || text[n] == '/')) {
+	for n < len(text) && (isWordByte(text[n]) || n > 0 && strings.IndexByte("-./", text[n]) >= 0) {
 		n++
 	}
-	if n == 0 || n == len(text) || text[n] != ':' || n+1 < len(text) && text[n+1] != ' ' {
+	if n == 0 || n == len(text) || text[n] != ':' {
+		return "", "", false
+	}
+	if n+1 < len(text) && text[n+1] != ' ' {
 		return "", "", false
 	}
 	return text[:n], strings.TrimLeft(text[n+1:], " "), true
@@ -226,7 +229,7 @@ func (p *plainParser) parseBrackets(text string, line int) *yaml.Node {
 
 // isPlainScalar says that a text is surely one scalar without quotes.
 func isPlainScalar(text string) bool {
-	if text == "" || !isWordByte(text[0]) && text[0] != '.' && text[0] != '/' && text[0] != '$' {
+	if text == "" || !isWordByte(text[0]) && strings.IndexByte("./$", text[0]) < 0 {
 		return false
 	}
 	return !strings.Contains(text, ": ") && !strings.HasSuffix(text, ":")

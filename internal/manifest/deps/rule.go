@@ -68,6 +68,8 @@ func (r *rule) leadsThrough(rel string) bool {
 
 // equal says that two rules cover the same files.
 func (r rule) equal(o rule) bool {
-	return r.dir == o.dir && r.shape == o.shape && r.glob == o.glob && r.include.String() == o.include.String() &&
-		r.exclude.String() == o.exclude.String()
+	if r.dir != o.dir || r.shape != o.shape || r.glob != o.glob {
+		return false
+	}
+	return r.include.String() == o.include.String() && r.exclude.String() == o.exclude.String()
 }

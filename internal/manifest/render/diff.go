@@ -222,8 +222,8 @@ func (c *Change) isAbout(o *Change) bool {
 		}
 		return group
 	}
-	return c.Kind == o.Kind && c.Namespace == o.Namespace && group(c.APIVersion) == group(o.APIVersion) &&
-		(c.Name == o.Name || c.PreviousName == o.Name || c.Name == o.PreviousName)
+	isOfName := c.Name == o.Name || c.PreviousName == o.Name || c.Name == o.PreviousName
+	return isOfName && c.Kind == o.Kind && c.Namespace == o.Namespace && group(c.APIVersion) == group(o.APIVersion)
 }
 
 // sharedField is a field that both change, or that is within one that the other changes; of

@@ -75,8 +75,10 @@ func (d *directoryWalk) walk(below string) error {
 			}
 			continue
 		}
-		if !manifestNamePattern.MatchString(e.Name()) || d.exclude != nil && d.exclude.Match(rel) || d.include != nil &&
-			!d.include.Match(rel) {
+		if !manifestNamePattern.MatchString(e.Name()) {
+			continue
+		}
+		if d.exclude != nil && d.exclude.Match(rel) || d.include != nil && !d.include.Match(rel) {
 			continue
 		}
 		found, err := d.files.find(path.Join(d.dir, rel))

@@ -49,8 +49,8 @@ func describeChange(c *Change) string { return c.Kind + " " + c.Name + " " + str
 
 func findChange(in *Changes, c *Change) *Change {
 	at := slices.IndexFunc(in.Objects, func(o Change) bool {
-		return o.Kind == c.Kind && o.Name == c.Name && o.Op == c.Op && (o.Namespace == c.Namespace || o.Namespace == "" ||
-			c.Namespace == "")
+		mayBeInNamespace := o.Namespace == c.Namespace || o.Namespace == "" || c.Namespace == ""
+		return mayBeInNamespace && o.Kind == c.Kind && o.Name == c.Name && o.Op == c.Op
 	})
 	if at < 0 {
 		return nil
@@ -69,6 +69,7 @@ func sameFields(a, b *Change, namesOnly bool) bool {
 		return true
 	}
 	return slices.EqualFunc(a.Fields, b.Fields, func(a, b Field) bool {
-		return a.Path == b.Path && (namesOnly || a.Hidden || b.Hidden || sameValues(a, b))
+		isHidden := a.Hidden || b.Hidden
+		return a.Path == b.Path && (namesOnly || isHidden || sameValues(a, b))
 	})
 }

@@ -52,8 +52,10 @@ func (k *kustomizeFS) applyOptions(dir string, o *kustomizeOptions, env buildEnv
 }
 
 func (k *kustomizeOptions) isEmpty() bool {
-	return k.NamePrefix == "" && k.NameSuffix == "" && k.Namespace == "" && len(k.Images) == 0 && len(k.CommonLabels) == 0 &&
-		len(k.CommonAnnotations) == 0 && len(k.Replicas) == 0 && len(k.Patches) == 0 && len(k.Components) == 0
+	renames := k.NamePrefix != "" || k.NameSuffix != "" || k.Namespace != ""
+	marks := len(k.CommonLabels) > 0 || len(k.CommonAnnotations) > 0
+	edits := len(k.Images) > 0 || len(k.Replicas) > 0 || len(k.Patches) > 0 || len(k.Components) > 0
+	return !renames && !marks && !edits
 }
 
 // readKustomization finds a folder's kustomization and reads it.

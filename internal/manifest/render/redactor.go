@@ -74,7 +74,8 @@ func (r redactor) enterKey(parent map[string]any, key string) redactor {
 	out := r
 	out.depth++
 	out.free = r.free || r.namesOnly && slices.Contains(freeKeys, key)
-	out.harmless = r.namesOnly && (!r.free && slices.Contains(harmlessKeys, key) || r.depth == 0 && (key == "apiVersion" || key == "kind"))
+	isType := r.depth == 0 && (key == "apiVersion" || key == "kind")
+	out.harmless = r.namesOnly && (isType || !r.free && slices.Contains(harmlessKeys, key))
 	out.inConfigData = r.depth == 0 && r.kind == "ConfigMap" && (key == "data" || key == "binaryData")
 	switch {
 	case r.hidden:

@@ -47,7 +47,8 @@ func (c *Changes) Text(limit TextLimit) string {
 		}
 		wrote := 0
 		for _, l := range shown {
-			if leftObjects > 0 || limit.Lines > 0 && lines+1 >= limit.Lines || limit.Bytes > 0 && b.Len()+len(l)+reserve > limit.Bytes {
+			isFull := limit.Lines > 0 && lines+1 >= limit.Lines || limit.Bytes > 0 && b.Len()+len(l)+reserve > limit.Bytes
+			if isFull || leftObjects > 0 {
 				break
 			}
 			b.WriteString(l)
