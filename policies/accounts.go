@@ -19,8 +19,9 @@ func CheckLogin(text string) error {
 // ParseTeam reads a team as people write it: acme/sre. The error says what is wrong with it.
 func ParseTeam(text string) (organisation, name string, err error) {
 	organisation, name, ok := strings.Cut(text, "/")
-	if !ok || len(text) > maxName || strings.ContainsAny(name, "/") || strings.ContainsAny(text, " \t\r\n@,?#%\\") ||
-		strings.Trim(organisation, ".") == "" || strings.Trim(name, ".") == "" {
+	isPair := ok && !strings.Contains(name, "/")
+	areNames := strings.Trim(organisation, ".") != "" && strings.Trim(name, ".") != ""
+	if !isPair || !areNames || len(text) > maxName || strings.ContainsAny(text, " \t\r\n@,?#%\\") {
 		return "", "", fmt.Errorf("%.80q is not a team; write organisation/team, like acme/sre, without @", text)
 	}
 	return organisation, name, nil

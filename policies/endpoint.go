@@ -109,7 +109,8 @@ func VerifyEndpoint(secret []byte, header string, body []byte, now time.Time) (t
 	seconds, isTime := strings.CutPrefix(seconds, "t=")
 	unix, err := strconv.ParseInt(seconds, 10, 64)
 	given, hexErr := hex.DecodeString(signature)
-	if !ok || !isTime || err != nil || hexErr != nil || strconv.FormatInt(unix, 10) != seconds {
+	isRead := err == nil && hexErr == nil
+	if !ok || !isTime || !isRead || strconv.FormatInt(unix, 10) != seconds {
 		return time.Time{}, fmt.Errorf("the header %s is missing or isn't t=SECONDS,v1=HEX", EndpointSignature)
 	}
 	if len(secret) == 0 || !hmac.Equal(given, signEndpoint(secret, seconds, body)) {

@@ -14,14 +14,12 @@ func ApplyFloor(gates []Gate, floor *Approvals) []Gate {
 		return raised
 	}
 	for i := range raised {
-		if a := raised[i].Approvals; a != nil && a.Count >= floor.Count && a.From.isWithin(floor.From) && a.isAsStrict(floor) &&
-			(!floor.hasVeto() || floor.From.isWithin(a.From)) {
+		if a := raised[i].Approvals; a != nil && a.meetsFloor(floor) {
 			return raised
 		}
 	}
 	for i := range raised {
-		if a := raised[i].Approvals; a != nil && a.From.isWithin(floor.From) && floor.From.isWithin(a.From) && a.isAsStrict(floor) &&
-			floor.isAsStrict(a) {
+		if a := raised[i].Approvals; a != nil && a.isLikeFloor(floor) {
 			own := *a
 			own.Count = floor.Count
 			raised[i].Approvals = &own
@@ -36,8 +34,25 @@ func ApplyFloor(gates []Gate, floor *Approvals) []Gate {
 // isAsStrict says that a takes nothing for an approval that floor doesn't, as far as it
 // isn't about whose they are.
 func (a *Approvals) isAsStrict(floor *Approvals) bool {
-	return (a.hasVeto() || !floor.hasVeto()) && (a.Distinct || !floor.Distinct) &&
-		(floor.MaxAge == 0 || a.MaxAge > 0 && a.MaxAge <= floor.MaxAge)
+	if floor.hasVeto() && !a.hasVeto() || floor.Distinct && !a.Distinct {
+		return false
+	}
+	return floor.MaxAge == 0 || a.MaxAge > 0 && a.MaxAge <= floor.MaxAge
+}
+
+// meetsFloor says that the gate demands all that the floor does. Whoever can keep it waiting by
+// the floor can by the gate too.
+func (a *Approvals) meetsFloor(floor *Approvals) bool {
+	if a.Count < floor.Count || !a.From.isWithin(floor.From) || !a.isAsStrict(floor) {
+		return false
+	}
+	return !floor.hasVeto() || floor.From.isWithin(a.From)
+}
+
+// isLikeFloor says that the gate demands what the floor does but for how many have to approve.
+func (a *Approvals) isLikeFloor(floor *Approvals) bool {
+	isFromSame := a.From.isWithin(floor.From) && floor.From.isWithin(a.From)
+	return isFromSame && a.isAsStrict(floor) && floor.isAsStrict(a)
 }
 
 // hasVeto says that somebody whose approval would count can keep it waiting.

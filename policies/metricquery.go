@@ -88,7 +88,7 @@ func renderQuery(text string, lookup func(name string) (string, error)) (string,
 			if c == '\n' {
 				quote = 0
 			}
-		case quote == 0 && (c == '"' || c == '\'' || c == '`' || c == '#'):
+		case quote == 0 && strings.IndexByte("\"'`#", c) >= 0:
 			quote = c
 		case c == quote:
 			quote = 0

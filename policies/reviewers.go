@@ -68,8 +68,11 @@ func WantedReviewers(gates []Gate, f Facts, release string) Reviewers {
 			continue
 		}
 		for _, v := range slices.Concat(f.Approvals, f.Rejections) {
-			if v.MayWrite && !v.Current && g.Approvals.From.names(v) && f.mayReview(Account{ID: v.UserID, Login: v.User}) &&
-				!containsLogin(wanted.Users, v.User) && len(wanted.Names()) < maxRequestedReviewers {
+			isOutdated := v.MayWrite && !v.Current && g.Approvals.From.names(v)
+			if !isOutdated || !f.mayReview(Account{ID: v.UserID, Login: v.User}) {
+				continue
+			}
+			if !containsLogin(wanted.Users, v.User) && len(wanted.Names()) < maxRequestedReviewers {
 				wanted.Users = append(wanted.Users, v.User)
 			}
 		}

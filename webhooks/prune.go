@@ -300,7 +300,9 @@ func escapeLength(rest []byte) int {
 			return 0
 		}
 		for _, c := range rest[1:5] {
-			if !('0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F') {
+			switch {
+			case '0' <= c && c <= '9', 'a' <= c && c <= 'f', 'A' <= c && c <= 'F':
+			default:
 				return 0
 			}
 		}

@@ -219,9 +219,13 @@ func (c *checker) checkRepositoryName(at, name string, of *Forge) {
 
 // validBranch follows git check-ref-format, without the exotic characters.
 func validBranch(name string) bool {
-	return branchPattern.MatchString(name) && !strings.Contains(name, "..") && !strings.Contains(name, "//") &&
-		!strings.Contains(name, "/.") && !strings.HasSuffix(name, "/") && !strings.HasSuffix(name, ".") &&
-		!slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return strings.HasSuffix(part, ".lock") })
+	if !branchPattern.MatchString(name) || strings.HasSuffix(name, "/") || strings.HasSuffix(name, ".") {
+		return false
+	}
+	if strings.Contains(name, "..") || strings.Contains(name, "//") || strings.Contains(name, "/.") {
+		return false
+	}
+	return !slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return strings.HasSuffix(part, ".lock") })
 }
 
 // argoCDVersion is what Argo CD calls its versions, and what its lines are called.

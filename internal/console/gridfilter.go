@@ -80,7 +80,7 @@ func (g *gridQuery) values() url.Values {
 
 // Filtered says that not all components are chosen.
 func (g *gridQuery) Filtered() bool {
-	return g.Query != "" || g.Show != "all" || g.State != "" || g.Environment != "" || g.Label != ""
+	return g.Show != "all" || cmp.Or(g.Query, g.State, g.Environment, g.Label) != ""
 }
 
 // gridFilter is a query for one pipeline, whose environments its words may name.

@@ -192,7 +192,11 @@ func replaceWord(text, name string) string {
 }
 
 func isWordByte(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+	switch {
+	case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		return true
+	}
+	return false
 }
 
 // troubleGroup is one trouble, or several of the same cause.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -254,8 +255,8 @@ func objectLines(text string) diffObject {
 // number to its difference.
 func (se *server) findDiff(w http.ResponseWriter, r *http.Request) {
 	v, err := parseQuery(r.URL.RawQuery, "repository", "pipeline", "component", "environment", "kind", "release")
-	if err == nil && (v["repository"] == "" || v["pipeline"] == "" || v["component"] == "" || v["environment"] == "" ||
-		v["release"] == "") {
+	needed := []string{"repository", "pipeline", "component", "environment", "release"}
+	if err == nil && slices.ContainsFunc(needed, func(name string) bool { return v[name] == "" }) {
 		err = apiErrorf(http.StatusBadRequest, "the parameters repository, pipeline, component, environment and release are needed")
 	}
 	var all []store.Promotion

@@ -150,8 +150,9 @@ func (se *server) findUser(w http.ResponseWriter, r *http.Request) (*user, error
 	now := se.opts.Now()
 	u := &user{s, cookie.Value}
 	role := se.opts.Login.roleOf(s.Groups)
+	hasEnded := !s.EndedAt.IsZero() || !now.Before(s.ExpiresAt) || now.Sub(s.SeenAt) >= se.opts.Login.Idle
 	switch {
-	case !ok || !s.EndedAt.IsZero() || !now.Before(s.ExpiresAt) || now.Sub(s.SeenAt) >= se.opts.Login.Idle || role == "":
+	case !ok || hasEnded || role == "":
 		return nil, nil
 	case w == nil:
 		u.Role = role

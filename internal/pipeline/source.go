@@ -88,7 +88,11 @@ func isRepoName(name string) bool {
 // isRevision says that a text can be a revision's name, as git-check-ref-format has it,
 // and can't be read as two.
 func isRevision(text string) bool {
-	return len(text) <= maxRevisionText && revisionNamed.MatchString(text) && !strings.Contains(text, "..") &&
-		!strings.Contains(text, "//") &&
-		!strings.HasSuffix(text, "/") && !strings.HasSuffix(text, ".") && !strings.HasSuffix(text, ".lock")
+	if strings.HasSuffix(text, "/") || strings.HasSuffix(text, ".") || strings.HasSuffix(text, ".lock") {
+		return false
+	}
+	if strings.Contains(text, "..") || strings.Contains(text, "//") {
+		return false
+	}
+	return len(text) <= maxRevisionText && revisionNamed.MatchString(text)
 }

@@ -12,7 +12,8 @@ func Nearest(word string, candidates []string) string {
 	for _, c := range candidates {
 		lower := strings.ToLower(c)
 		// "environments" for "env": a shortened or lengthened key.
-		if len(w) >= 3 && (strings.HasPrefix(lower, w) || strings.HasPrefix(w, lower) && len(lower) >= 3) && best == "" {
+		extends := strings.HasPrefix(lower, w) || strings.HasPrefix(w, lower) && len(lower) >= 3
+		if len(w) >= 3 && extends && best == "" {
 			best = c
 			continue
 		}

@@ -18,8 +18,11 @@ func (d *decoder) decodeScalar(n *yaml.Node, v reflect.Value, path string) {
 	if !ok {
 		return
 	}
+	found := node.ShortTag()
 	// A variable's value is text wherever text is wanted, "12345" included.
-	if found := node.ShortTag(); found != tag && !(expanded && tag == "!!str") && !(tag == "!!float" && found == "!!int") {
+	isText := expanded && tag == "!!str"
+	isWholeNumber := tag == "!!float" && found == "!!int"
+	if found != tag && !isText && !isWholeNumber {
 		hint := ""
 		if v.Kind() == reflect.String {
 			hint = "; put it in quotes"

@@ -110,7 +110,8 @@ func replaceWord(text, name, by string) string {
 	for rest := text; rest != ""; {
 		after, found := strings.CutPrefix(rest, name)
 		next, _ := utf8.DecodeRuneInString(after)
-		if found && name != "" && !isPart(last) && (after == "" || !isPart(next)) {
+		isWhole := !isPart(last) && (after == "" || !isPart(next))
+		if found && name != "" && isWhole {
 			out.WriteString(by)
 			rest, last = after, '}'
 			continue

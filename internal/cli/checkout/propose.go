@@ -306,7 +306,9 @@ func (d *deployed) tryOthers(ctx context.Context, managed *appset.TargetSet, sou
 	}
 	defer func() { d.query.Templates = chosen }()
 	for _, other := range first.Assignment.Others {
-		if best.Carried.Seen && (best.Carried.LeftOut == 0 || !other.IsAsFine) || other.IsPartial && len(best.Carried.Entries) > 0 {
+		isEnough := best.Carried.Seen && (best.Carried.LeftOut == 0 || !other.IsAsFine)
+		findsLess := other.IsPartial && len(best.Carried.Entries) > 0
+		if isEnough || findsLess {
 			continue
 		}
 		d.proposal, d.query.Templates = first, other.Templates

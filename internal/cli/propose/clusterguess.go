@@ -152,7 +152,8 @@ func (p *pathGuess) candidates(prefix, after string, ends bool) []string {
 	for _, e := range entries {
 		v, hasStem := strings.CutPrefix(e.Name(), stem)
 		v, hasSegment := strings.CutSuffix(v, segment)
-		fits := hasStem && hasSegment && v != "" && (e.IsDir() || !isFolder && segment != "")
+		isPlace := e.IsDir() || !isFolder && segment != ""
+		fits := hasStem && hasSegment && v != "" && isPlace
 		if !fits || strings.HasPrefix(v, ".") || slices.Contains(sharedFolders, strings.ToLower(v)) {
 			continue
 		}

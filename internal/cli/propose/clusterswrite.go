@@ -69,7 +69,8 @@ func quoteScalar(s string) string {
 // objectName makes a name that a Kubernetes object may have.
 func objectName(s string) string {
 	out := strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '.' {
+		switch {
+		case 'a' <= r && r <= 'z', '0' <= r && r <= '9', r == '.':
 			return r
 		}
 		return '-'

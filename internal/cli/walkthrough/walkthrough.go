@@ -52,7 +52,7 @@ func Parse(page string) ([]Block, error) {
 			case line == "```yaml" && isFile:
 				b.File = name
 				out = append(out, b)
-			case line == "```text" && directive == "" && len(out) > 0 && out[len(out)-1].File == "" && out[len(out)-1].Prints == "":
+			case line == "```text" && directive == "" && awaitsOutput(out):
 				out[len(out)-1].Prints = b.Text
 			case line == "```text":
 				return nil, fmt.Errorf("line %d: no commands have printed this", i+1)
@@ -65,6 +65,15 @@ func Parse(page string) ([]Block, error) {
 		}
 	}
 	return out, nil
+}
+
+// awaitsOutput says that the last block is of commands whose output hasn't been shown yet.
+func awaitsOutput(blocks []Block) bool {
+	if len(blocks) == 0 {
+		return false
+	}
+	last := &blocks[len(blocks)-1]
+	return last.File == "" && last.Prints == ""
 }
 
 // PrintsPattern matches what a block prints.

@@ -93,8 +93,10 @@ func testMergedPull(t *testing.T, s *fixture, method string) {
 	if err != nil || len(list) != 1 {
 		t.Fatalf("the pull requests of what landed: %+v, %v", list, err)
 	}
-	if p := list[0]; p.Number != pr.Number || p.MergeCommit != landed || p.Base != "main" || p.State != forge.Merged ||
-		p.Author != reviewer.Login || p.AuthorID != reviewer.ID || p.MergedBy != bot.Login || p.MergedByID != bot.ID {
+	p := list[0]
+	isIt := p.Number == pr.Number && p.MergeCommit == landed && p.Base == "main" && p.State == forge.Merged
+	isTheirs := p.Author == reviewer.Login && p.AuthorID == reviewer.ID && p.MergedBy == bot.Login && p.MergedByID == bot.ID
+	if !isIt || !isTheirs {
 		t.Errorf("the pull request that landed: %+v", p)
 	}
 	all, err := s.Forge.PullRequestAuthors(s.ctx, s.Repo, &list[0])

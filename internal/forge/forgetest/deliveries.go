@@ -82,7 +82,8 @@ func (f *failingReceiver) list(t *testing.T, cursor, known string) forge.MissedD
 func (f *failingReceiver) findComment(missed forge.MissedDeliveries, number int) string {
 	for _, d := range missed.Deliveries {
 		e, err := webhooks.Parse(f.forgeType, d.ID, d.Event, d.Payload)
-		if err == nil && e.Kind == webhooks.Comment && e.Number == number && e.Repo == f.Repo.String() && d.Answer != "" {
+		isComment := err == nil && e.Kind == webhooks.Comment
+		if isComment && e.Number == number && e.Repo == f.Repo.String() && d.Answer != "" {
 			return d.ID
 		}
 	}

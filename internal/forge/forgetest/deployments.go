@@ -66,11 +66,15 @@ func testDeployments(t *testing.T, s *fixture) {
 	wantState(first, forge.DeploymentSuccess) // nobody said otherwise
 	wantState(inProd, "")
 	found := list("qa", task)
-	if len(found) != 2 || found[0].ID != second || found[0].Commit != next || found[1].ID != first || found[1].Commit != commit {
+	if len(found) != 2 || found[0].ID != second || found[1].ID != first {
 		t.Fatalf("found %+v", found)
 	}
-	if d := found[1]; d.Environment != "qa" || d.Task != task || d.CreatedAt.IsZero() || !strings.HasPrefix(d.Description, "long long") ||
-		!strings.HasSuffix(d.Description, "…") {
+	if found[0].Commit != next || found[1].Commit != commit {
+		t.Fatalf("found %+v", found)
+	}
+	d := found[1]
+	isClipped := strings.HasPrefix(d.Description, "long long") && strings.HasSuffix(d.Description, "…")
+	if d.Environment != "qa" || d.Task != task || d.CreatedAt.IsZero() || !isClipped {
 		t.Errorf("found %+v", d)
 	}
 	again := create("qa", task, next) // another one, as it is asked for

@@ -50,8 +50,8 @@ func testInspectRepository(t *testing.T, s *fixture) {
 		if err != nil {
 			t.Fatal(of.whose, err)
 		}
-		if got.Name != s.Repo.String() || got.DefaultBranch != "main" || got.Archived || got.NoPulls || len(got.Missing) > 0 ||
-			!slices.Contains(got.Methods, "merge") || got.Permission != of.may {
+		isUsable := !got.Archived && !got.NoPulls && len(got.Missing) == 0 && slices.Contains(got.Methods, "merge")
+		if !isUsable || got.Name != s.Repo.String() || got.DefaultBranch != "main" || got.Permission != of.may {
 			t.Errorf("as %s: %+v", of.whose, got)
 		}
 	}
@@ -93,8 +93,9 @@ func testInspectHooks(t *testing.T, s *fixture) {
 		t.Errorf("before there was a webhook: %+v", found)
 	}
 	s.AddHook(t, Hook{URL: byHand.URL, Events: []string{"push"}, Active: true})
-	if found := inspect(byHand); len(found) != 1 || !found[0].Active || len(found[0].MissingEvents) < 2 || found[0].OtherSecret ||
-		found[0].URL != byHand.URL {
+	found := inspect(byHand)
+	isThere := len(found) == 1 && found[0].URL == byHand.URL && found[0].Active
+	if !isThere || len(found[0].MissingEvents) < 2 || found[0].OtherSecret {
 		t.Errorf("made by hand, for pushes alone: %+v", found)
 	}
 	_, err := inspectorOf(t, s.Reviewer).InspectHooks(s.ctx, s.Repo, byHand)
@@ -110,8 +111,9 @@ func testInspectHooks(t *testing.T, s *fixture) {
 	if _, err := s.Forge.EnsureHook(s.ctx, s.Repo, ours); err != nil {
 		t.Fatal(err)
 	}
-	if found := inspect(ours); len(found) != 1 || !found[0].Active || found[0].Paused != "" ||
-		len(found[0].MissingEvents)+len(found[0].LateEvents) > 0 || found[0].WrongFormat != "" || found[0].OtherSecret {
+	found = inspect(ours)
+	isActive := len(found) == 1 && found[0].Active && found[0].Paused == ""
+	if !isActive || len(found[0].MissingEvents)+len(found[0].LateEvents) > 0 || found[0].WrongFormat != "" || found[0].OtherSecret {
 		t.Errorf("made by the driver: %+v", found)
 	}
 	if s.NoDeliveries {

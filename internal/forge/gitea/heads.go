@@ -65,7 +65,8 @@ type mergeCheck struct {
 // protection is not part of it: that shows at the merge.
 func (d *Driver) toMergeable(r forge.Repo, p *sdk.PullRequest) (forge.Mergeable, string) {
 	key := r.Number(int(p.Index))
-	if p.State != sdk.StateOpen || p.Mergeable || p.Draft || p.Head == nil || p.Base == nil {
+	hasBranches := p.Head != nil && p.Base != nil
+	if p.State != sdk.StateOpen || p.Mergeable || p.Draft || !hasBranches {
 		d.mergeChecks.Remove(key)
 		switch {
 		case p.State != sdk.StateOpen:

@@ -40,8 +40,8 @@ func (d *Driver) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bo
 	}
 	mark := rest.Fingerprint(h.Secret)
 	right := slices.IndexFunc(hooks, func(hook *sdk.Hook) bool {
-		return hook.Active && hook.BranchFilter == "" && hook.Config["content_type"] == "json" &&
-			hook.AuthorizationHeader == mark && len(d.missingEvents(want, hook.Events)) == 0
+		isWhole := hook.Active && hook.BranchFilter == "" && len(d.missingEvents(want, hook.Events)) == 0
+		return isWhole && hook.Config["content_type"] == "json" && hook.AuthorizationHeader == mark
 	})
 	changed := right < 0
 	if changed {

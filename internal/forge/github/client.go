@@ -102,8 +102,7 @@ func parseBase(text string) (*url.URL, error) {
 		text = DefaultURL
 	}
 	base, err := url.Parse(text)
-	if err != nil || (base.Scheme != "https" && base.Scheme != "http") || base.Host == "" || base.User != nil || base.RawQuery != "" ||
-		base.Fragment != "" {
+	if err != nil || !rest.IsServerURL(base) {
 		return nil, fmt.Errorf("forge url %q is not the address of an API: write https://HOST/api/v3 (or omit it for github.com)",
 			redactURL(base, text))
 	}

@@ -130,7 +130,8 @@ func (el *eventLog) missed(isKnown func(string) bool) forge.MissedDeliveries {
 	out.Cursor = el.hook + "/" + strconv.FormatInt(newest, 10)
 	// What lies between the last page and the cursor is passed by for good, also where all that
 	// was read was taken: the failures may be older than it.
-	out.Incomplete = el.cut && (len(out.Deliveries) > 0 || el.after > 0) || el.reset || el.wasPaused()
+	passesBy := el.cut && (len(out.Deliveries) > 0 || el.after > 0)
+	out.Incomplete = passesBy || el.reset || el.wasPaused()
 	return out
 }
 

@@ -83,7 +83,9 @@ type member struct {
 
 // counts says whether a membership is one now.
 func (m *member) counts(now time.Time) bool {
-	if m.State != "" && m.State != "active" || m.Membership != "" && m.Membership != "active" || m.Locked {
+	isBlocked := m.State != "" && m.State != "active"
+	isAwaited := m.Membership != "" && m.Membership != "active"
+	if isBlocked || isAwaited || m.Locked {
 		return false
 	}
 	if m.ExpiresAt == "" {

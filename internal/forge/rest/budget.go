@@ -292,7 +292,10 @@ func (b *Budget) readRemaining(h http.Header, offset time.Duration) {
 		limit, err1 := strconv.Atoi(h.Get(names[0]))
 		left, err2 := strconv.Atoi(h.Get(names[1]))
 		reset, err3 := strconv.ParseInt(h.Get(names[2]), 10, 64)
-		if err1 != nil || err2 != nil || err3 != nil || limit <= 0 || limit > 1e9 || left < 0 || left > limit {
+		if err1 != nil || err2 != nil || err3 != nil {
+			continue
+		}
+		if limit <= 0 || limit > 1e9 || left < 0 || left > limit {
 			continue
 		}
 		at := time.Unix(reset, 0).Add(-offset)

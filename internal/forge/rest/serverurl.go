@@ -9,8 +9,7 @@ import (
 // behind it. The error shows no password.
 func ParseServerURL(text string) (*url.URL, error) {
 	base, err := url.Parse(text)
-	if err != nil || (base.Scheme != "https" && base.Scheme != "http") || base.Host == "" || base.User != nil || base.RawQuery != "" ||
-		base.Fragment != "" {
+	if err != nil || !IsServerURL(base) {
 		shown := "(unreadable)"
 		if base != nil {
 			shown = base.Redacted()
@@ -18,4 +17,11 @@ func ParseServerURL(text string) (*url.URL, error) {
 		return nil, fmt.Errorf("forge url %q is not a server's address: write https://HOST", shown)
 	}
 	return base, nil
+}
+
+// IsServerURL says that an address is one of HTTP that tells where a server is, and nothing else.
+func IsServerURL(u *url.URL) bool {
+	isHTTP := u.Scheme == "https" || u.Scheme == "http"
+	isBare := u.User == nil && u.RawQuery == "" && u.Fragment == ""
+	return isHTTP && isBare && u.Host != ""
 }

@@ -44,8 +44,10 @@ type Condition struct {
 
 // Equal says that two segments are the same.
 func (s Segment) Equal(o Segment) bool {
-	return s.Kind == o.Kind && s.Key == o.Key && s.Index == o.Index && s.Value == o.Value && slices.Equal(s.KeyPath, o.KeyPath) &&
-		slices.EqualFunc(s.And, o.And, Condition.equal)
+	if s.Kind != o.Kind || s.Key != o.Key || s.Index != o.Index || s.Value != o.Value {
+		return false
+	}
+	return slices.Equal(s.KeyPath, o.KeyPath) && slices.EqualFunc(s.And, o.And, Condition.equal)
 }
 
 func (c Condition) equal(o Condition) bool {

@@ -180,9 +180,12 @@ func (b *bracketParser) parseValue(s string) (text string, quotes bool, n int, e
 		n += k
 		return text, true, n + countSpaces(s[n:]), err
 	}
-	end := n
+	end, closer := n, byte(']')
+	if b.parens {
+		closer = ')'
+	}
 	for ; end < len(s); end++ {
-		if s[end] == ']' && !b.parens || s[end] == ')' && b.parens || b.hasNextCondition(s[end:]) {
+		if s[end] == closer || b.hasNextCondition(s[end:]) {
 			break
 		}
 	}

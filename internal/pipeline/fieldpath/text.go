@@ -39,7 +39,8 @@ func (p Path) segmentText(i int, s Segment) string {
 	case Each:
 		return "[" + keysText(s.KeyPath) + "=*" + andText(s.And) + "]"
 	}
-	if s.Key == "" || strings.ContainsAny(s.Key, `.[]*\'"=`) || i == 0 && (s.Key[0] == '/' || s.Key == "$") {
+	readsAsRoot := i == 0 && (strings.HasPrefix(s.Key, "/") || s.Key == "$")
+	if s.Key == "" || readsAsRoot || strings.ContainsAny(s.Key, `.[]*\'"=`) {
 		return "[" + quoteText(s.Key) + "]"
 	}
 	if i == 0 {
@@ -76,7 +77,8 @@ func isSpecialRune(r rune) bool {
 
 // valueText is what stands behind the equals sign of a bracket.
 func valueText(v string) string {
-	if v == "" || v == "*" || v[0] == '=' || strings.TrimSpace(v) != v || strings.ContainsAny(v, `'"],\`) {
+	readsAsSign := v == "*" || strings.HasPrefix(v, "=")
+	if v == "" || readsAsSign || strings.TrimSpace(v) != v || strings.ContainsAny(v, `'"],\`) {
 		return quoteText(v)
 	}
 	return v

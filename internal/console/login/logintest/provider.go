@@ -137,9 +137,9 @@ func (p *Provider) serveKeys(w http.ResponseWriter, _ *http.Request) {
 
 func (p *Provider) serveAuth(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	if q.Get("client_id") != ClientID || q.Get("response_type") != "code" || q.Get("code_challenge_method") != "S256" ||
-		q.Get("code_challenge") == "" ||
-		!strings.Contains(" "+q.Get("scope")+" ", " openid ") {
+	isByCode := q.Get("client_id") == ClientID && q.Get("response_type") == "code"
+	isProven := q.Get("code_challenge_method") == "S256" && q.Get("code_challenge") != ""
+	if !isByCode || !isProven || !strings.Contains(" "+q.Get("scope")+" ", " openid ") {
 		http.Error(w, "not a login by code with PKCE of the client "+ClientID, http.StatusBadRequest)
 		return
 	}
