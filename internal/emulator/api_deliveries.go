@@ -83,7 +83,10 @@ func listDeliveries(c *call, h *hook) (any, error) {
 	case "":
 	case "success", "failure":
 		found = slices.DeleteFunc(found, func(d Delivery) bool {
-			return status == "success" && (d.Status < 200 || d.Status > 399) || status == "failure" && (d.Status < 400 || d.Status > 599)
+			if status == "success" {
+				return d.Status < 200 || d.Status > 399
+			}
+			return d.Status < 400 || d.Status > 599
 		})
 	default:
 		return nil, invalidField("Hook", "status", "invalid", "")

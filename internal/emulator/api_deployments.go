@@ -221,7 +221,8 @@ func createDeploymentStatus(c *call, d *deployment) (any, error) {
 	d.statuses = append(d.statuses, s)
 	if in.State == "success" && (in.AutoInactive == nil || *in.AutoInactive) {
 		for _, o := range c.repo.deployments {
-			if o.id < d.id && o.environment == d.environment && o.state() == "success" && !o.transient && !o.production {
+			isReplaced := o.id < d.id && o.environment == d.environment && o.state() == "success"
+			if isReplaced && !o.transient && !o.production {
 				o.statuses = append(o.statuses, &deploymentStatus{id: c.nextID(), state: "inactive", creator: c.user, at: c.now()})
 			}
 		}

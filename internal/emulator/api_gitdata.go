@@ -70,7 +70,9 @@ func createTree(c *call) (any, error) {
 	}
 	for i := range in.Entries {
 		e := &in.Entries[i]
-		if e.Path == "" || strings.HasPrefix(e.Path, "/") || !slices.Contains(treeModes, e.Mode) || e.SHA != nil && e.Content != nil {
+		isPath := e.Path != "" && !strings.HasPrefix(e.Path, "/")
+		isTwo := e.SHA != nil && e.Content != nil
+		if !isPath || isTwo || !slices.Contains(treeModes, e.Mode) {
 			return nil, newAPIError(http.StatusUnprocessableEntity,
 				"Must supply a valid tree.path, a valid tree.mode, and one of tree.sha and tree.content")
 		}

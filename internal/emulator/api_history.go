@@ -36,7 +36,11 @@ func commitPulls(c *call, sha string) (any, error) {
 	for _, n := range sortedKeys(c.repo.pulls) {
 		p := c.repo.pulls[n]
 		has := slices.Contains(p.commits, sha) || slices.Contains(p.landed, sha)
-		if p.merged && (p.mergeSHA == sha || has) || has && !landed {
+		isAbout := has && !landed
+		if p.merged {
+			isAbout = has || p.mergeSHA == sha
+		}
+		if isAbout {
 			found = append(found, p)
 		}
 	}
@@ -113,7 +117,9 @@ func listActivity(c *call) (any, error) {
 	size := min(atLeast(q.Get("per_page"), 1, defaultPageSize), maxPageSize)
 	after := atLeast(q.Get("after"), 1, 1<<62)
 	for _, a := range slices.Backward(c.repo.activities) {
-		if ref != "" && a.ref != ref || a.id >= int64(after) || q.Get("actor") != "" && !strings.EqualFold(q.Get("actor"), a.by.login) {
+		isOfOther := ref != "" && a.ref != ref
+		isByOther := q.Get("actor") != "" && !strings.EqualFold(q.Get("actor"), a.by.login)
+		if isOfOther || isByOther || a.id >= int64(after) {
 			continue
 		}
 		if len(shown) == size {

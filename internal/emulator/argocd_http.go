@@ -93,13 +93,15 @@ func parseQuery(path string) (q objectQuery, ok bool) {
 	if len(parts) == 2 {
 		q.name = parts[1]
 	}
-	return q, len(parts) <= 2 && kindByResource[q.resource] != "" && (apiVersion(q.resource) == "v1") != isGroup &&
-		(q.name == "" || q.namespace != "")
+	isKnown := kindByResource[q.resource] != "" && (apiVersion(q.resource) == "v1") != isGroup
+	return q, isKnown && len(parts) <= 2 && (q.name == "" || q.namespace != "")
 }
 
 // matches says whether a stored object is asked for.
 func (o objectQuery) matches(r objectRecord) bool {
-	if r.resource != o.resource || o.namespace != "" && r.namespace != o.namespace || o.field != "" && r.name != o.field {
+	isOutside := o.namespace != "" && r.namespace != o.namespace
+	isOther := o.field != "" && r.name != o.field
+	if r.resource != o.resource || isOutside || isOther {
 		return false
 	}
 	if o.selector == nil || o.selector.Empty() {
@@ -286,7 +288,9 @@ func (a *ArgoCD) admitRequest(r *http.Request, q objectQuery) int {
 	}
 	a.requests[verb+" "+q.resource]++
 	for _, f := range a.requestFaults {
-		if f.left == 0 || f.method != "" && f.method != verb || f.resource != "" && f.resource != q.resource {
+		isOfMethod := f.method == "" || f.method == verb
+		isOfResource := f.resource == "" || f.resource == q.resource
+		if f.left == 0 || !isOfMethod || !isOfResource {
 			continue
 		}
 		if f.left > 0 {

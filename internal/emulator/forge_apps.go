@@ -94,6 +94,11 @@ func (i *installationToken) covers(r *repository) bool {
 	return i.installation.covers(r) && (i.repos == nil || i.repos[strings.ToLower(r.name)])
 }
 
+// mayRead says that a token reads the files of a repository.
+func (i *installationToken) mayRead(r *repository) bool {
+	return i.covers(r) && i.permissions["contents"] != ""
+}
+
 // RegisterApp registers an App, with its first key.
 func (f *Forge) RegisterApp(o App) (AppCredentials, error) {
 	key, public, err := newAppKey()

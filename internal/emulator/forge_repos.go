@@ -165,8 +165,9 @@ func (f *Forge) CreateRepo(name string, o RepoOptions) error {
 
 func (f *Forge) newRepository(name, branch string) (*repository, error) {
 	owner, short, ok := cutName(name)
-	if !ok || strings.ContainsAny(name, " \\\n") || strings.Contains(name, "//") || f.face == GitHub && strings.Contains(owner, "/") ||
-		strings.Contains(name, "..") {
+	isPath := !strings.ContainsAny(name, " \\\n") && !strings.Contains(name, "//") && !strings.Contains(name, "..")
+	isTooDeep := f.face == GitHub && strings.Contains(owner, "/")
+	if !ok || !isPath || isTooDeep {
 		return nil, errors.New("the name must be owner/name")
 	}
 	if _, ok := f.repos[strings.ToLower(name)]; ok {

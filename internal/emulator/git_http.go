@@ -179,12 +179,13 @@ func (f *Forge) admitGit(w http.ResponseWriter, r *http.Request, g *gitCall) (*r
 	if repo == nil {
 		repo = f.formerNames[strings.ToLower(g.repo)]
 	}
-	if repo == nil || repo.permissionOf(user) < Read || token != nil && (!token.covers(repo) || token.permissions["contents"] == "") {
+	if repo == nil || repo.permissionOf(user) < Read || token != nil && !token.mayRead(repo) {
 		http.Error(w, "Repository not found.", http.StatusNotFound)
 		return nil, nil, false
 	}
-	if g.service == "git-receive-pack" && (repo.permissionOf(user) < Write || !user.mayPush() || token != nil &&
-		token.permissions["contents"] != "write") {
+	mayPush := repo.permissionOf(user) >= Write && user.mayPush()
+	isReadOnly := token != nil && token.permissions["contents"] != "write"
+	if g.service == "git-receive-pack" && (!mayPush || isReadOnly) {
 		http.Error(w, fmt.Sprintf("Permission to %s.git denied to %s.", repo.fullName(), user.login), http.StatusForbidden)
 		return nil, nil, false
 	}

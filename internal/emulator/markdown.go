@@ -102,15 +102,24 @@ func (p pullLinks) endOfName(source []byte, at, stop int) int {
 		end++
 	}
 	digits := end - at - 1
-	if string(source[at]) != p.sign || digits == 0 || digits > 9 ||
-		at > 0 && (source[at-1] == '&' || isWordCharacter(source[at-1])) || end < len(source) && isWordCharacter(source[end]) {
+	if string(source[at]) != p.sign || digits == 0 || digits > 9 {
+		return 0
+	}
+	if at > 0 && (source[at-1] == '&' || isWordCharacter(source[at-1])) {
+		return 0
+	}
+	if end < len(source) && isWordCharacter(source[end]) {
 		return 0
 	}
 	return end
 }
 
 func isWordCharacter(c byte) bool {
-	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+	switch {
+	case '0' <= c && c <= '9', 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z':
+		return true
+	}
+	return c == '_'
 }
 
 // diffBlocks colours code blocks in the language diff.

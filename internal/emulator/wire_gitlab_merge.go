@@ -172,7 +172,7 @@ func (f *Forge) acceptPull(p *pull, by *account, o acceptRequest) error {
 		return err
 	}
 	blocker := f.findGitLabBlocker(p)
-	if o.whenPipelineSucceeds && blocker == "ci_still_running" || o.whenPipelineSucceeds && blocker == "mergeable" && f.pipelineRuns(p) {
+	if o.whenPipelineSucceeds && (blocker == "ci_still_running" || blocker == "mergeable" && f.pipelineRuns(p)) {
 		p.gitlab.autoMerge, p.gitlab.autoRequest = by, o
 		f.markUpdated(p)
 		f.emitMergeRequest(p, by, "update", nil, nil)

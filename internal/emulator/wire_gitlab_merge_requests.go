@@ -150,13 +150,20 @@ func (m mergeRequestFilter) has(p *pull) bool {
 		labels = labels && slices.Contains(p.labels, name)
 	}
 	iids := m.list("iids")
-	return (state == "" || state == "all" || state == p.gitlabMRState()) && labels &&
-		is("source_branch", p.branch) && is("target_branch", p.base) &&
-		is("source_project_id", strconv.FormatInt(p.headRepo.id, 10)) && is("author_id", strconv.FormatInt(p.author.id, 10)) &&
-		is("author_username", p.author.login) && is("draft", strconv.FormatBool(p.draft)) &&
-		(len(iids) == 0 || slices.Contains(iids, strconv.Itoa(p.number))) &&
-		within(p.updated, m.updatedAfter, m.updatedBefore) && within(p.created, m.createdAfter, m.createdBefore) &&
-		(m.text("scope") != "created_by_me" || p.author == m.viewer)
+	isInState := state == "" || state == "all" || state == p.gitlabMRState()
+	isChosen := len(iids) == 0 || slices.Contains(iids, strconv.Itoa(p.number))
+	if !isInState || !isChosen || !labels || !is("draft", strconv.FormatBool(p.draft)) {
+		return false
+	}
+	isOfBranches := is("source_branch", p.branch) && is("target_branch", p.base)
+	if !isOfBranches || !is("source_project_id", strconv.FormatInt(p.headRepo.id, 10)) {
+		return false
+	}
+	isByAuthor := is("author_id", strconv.FormatInt(p.author.id, 10)) && is("author_username", p.author.login)
+	if !isByAuthor || m.text("scope") == "created_by_me" && p.author != m.viewer {
+		return false
+	}
+	return within(p.updated, m.updatedAfter, m.updatedBefore) && within(p.created, m.createdAfter, m.createdBefore)
 }
 
 func listMergeRequests(c *call) (any, error) {

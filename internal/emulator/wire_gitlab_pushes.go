@@ -27,8 +27,10 @@ func listProjectEvents(c *call) (any, error) {
 	}
 	var found []activity
 	for _, a := range c.repo.activities {
-		if p.has("action") && p.text("action") != "pushed" || !before.IsZero() && !a.at.Before(before) || !after.IsZero() &&
-			a.at.Before(after.AddDate(0, 0, 1)) {
+		isTooLate := !before.IsZero() && !a.at.Before(before)
+		isTooEarly := !after.IsZero() && a.at.Before(after.AddDate(0, 0, 1))
+		wantsOthers := p.has("action") && p.text("action") != "pushed"
+		if isTooLate || isTooEarly || wantsOthers {
 			continue
 		}
 		found = append(found, a)

@@ -135,8 +135,10 @@ func (sim *Simulation) revertIn(p target) bool {
 	var newest *forge.PullRequest
 	for _, pr := range pulls {
 		ref, ok := promotion.ParseBranch(pr.Branch)
-		if !ok || ref.Revert || pr.Author != bot || pr.State != forge.Merged || ref.Environment != p.env ||
-			!slices.Contains(sim.componentsOf(ref), p.component) {
+		if !ok || ref.Revert || pr.Author != bot || pr.State != forge.Merged {
+			continue
+		}
+		if ref.Environment != p.env || !slices.Contains(sim.componentsOf(ref), p.component) {
 			continue
 		}
 		if newest == nil || pr.MergedAt.After(newest.MergedAt) {
@@ -273,7 +275,8 @@ func (sim *Simulation) pickForbidden(p target, r *rand.Rand) (tag string, restra
 			_, reverted := sim.truth.reverted[d]
 			_, withdrawn := sim.truth.withdrawn[d]
 			h := sim.truth.health[d]
-			vetoed = vetoed || reverted || withdrawn || h != nil && h.badSeen
+			wasBad := h != nil && h.badSeen
+			vetoed = vetoed || reverted || withdrawn || wasBad
 		}
 		if vetoed {
 			kept = append(kept, tag)

@@ -129,8 +129,11 @@ func (sim *Simulation) noteDropped(pr *forge.PullRequest, why string) {
 		sim.truth.mended[pr.Head] = true
 		now, err := sim.forge.As(reviewer).PullRequest(sim.ctx, sim.repo, pr.Number)
 		sim.must(err)
-		if ref, ok := promotion.ParseBranch(pr.Branch); err == nil && ok && now.State == forge.Open && now.Head == pr.Head &&
-			now.Queue != forge.Queued {
+		ref, ok := promotion.ParseBranch(pr.Branch)
+		if err != nil || !ok {
+			return
+		}
+		if now.State == forge.Open && now.Head == pr.Head && now.Queue != forge.Queued {
 			sim.retry(reviewer, pr.Number, ref)
 		}
 	})

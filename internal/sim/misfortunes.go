@@ -115,7 +115,10 @@ func (sim *Simulation) pin(r *rand.Rand) {
 // pinLanded keeps, in some cases, what one of a target's workloads runs as something else comes there.
 func (sim *Simulation) pinLanded(p target) {
 	x := sim.appOf(p)
-	if !sim.faulty || sim.scenario.plain || x.health != healthy || !x.runsAll() || sim.chance.IntN(24) > 0 {
+	if !sim.faulty || sim.scenario.plain {
+		return
+	}
+	if x.health != healthy || !x.runsAll() || sim.chance.IntN(24) > 0 {
 		return
 	}
 	var which [workloads]bool

@@ -17,8 +17,9 @@ import (
 // its end.
 func (sim *Simulation) judgeOpenable(known insight, name string, p target, tag, was string, allowed bool) {
 	last := sim.lastLanding(p)
-	if age := sim.now.Sub(last.at); last.before != "" && !last.byPerson && age < healthyFor-time.Second && !sim.isUnhealthy(p) &&
-		known.late == 0 {
+	age := sim.now.Sub(last.at)
+	isUnsettled := last.before != "" && !last.byPerson && age < healthyFor-time.Second
+	if isUnsettled && !sim.isUnhealthy(p) && known.late == 0 {
 		sim.broke(ruleUnsettled, "%s brought %s to %s %v after %s came there", name, tag, p, age, was)
 	}
 	if allowed {

@@ -18,7 +18,10 @@ const recordedWithin = 4 * time.Minute
 func (sim *Simulation) mergePast(number int, ref promotion.BranchRef) {
 	pr, err := sim.forge.As(intruder).PullRequest(sim.ctx, sim.repo, number)
 	sim.must(err)
-	if err != nil || !sim.faulty || pr.State != forge.Open || pr.Base != trunk || sim.truth.forged[number] {
+	if err != nil || !sim.faulty || sim.truth.forged[number] {
+		return
+	}
+	if pr.State != forge.Open || pr.Base != trunk {
 		return
 	}
 	approvals := sim.scenario.environment(ref.Environment).approvals

@@ -104,7 +104,8 @@ func (sim *Simulation) revertCalmly(arrived map[string]string) {
 		p := target{c, env}
 		brought := slices.DeleteFunc(slices.Clone(all), func(pr forge.PullRequest) bool {
 			ref, ours := promotion.ParseBranch(pr.Branch)
-			return !ours || ref.Revert || ref.Environment != env || pr.State != forge.Merged || sim.tagAt(pr.Head, p) != arrived[c]
+			isPromotion := ours && !ref.Revert && ref.Environment == env
+			return !isPromotion || pr.State != forge.Merged || sim.tagAt(pr.Head, p) != arrived[c]
 		})
 		if len(brought) == 0 || sim.broken != nil || sim.isPartlyReplaced(p) {
 			continue
@@ -234,7 +235,10 @@ const noticedWithin = 15 * time.Second
 
 // isOverlooked says that something is unwell for so long that a run should have seen it.
 func (sim *Simulation) isOverlooked(x *app, h *health) bool {
-	if x.health != degraded || x.stale || x.state.Health != degraded || h == nil || h.looked || h.badSince.IsZero() || !sim.allIdle() {
+	if x.health != degraded || x.stale || x.state.Health != degraded {
+		return false
+	}
+	if h == nil || h.looked || h.badSince.IsZero() || !sim.allIdle() {
 		return false
 	}
 	since := h.badSince
@@ -252,12 +256,16 @@ func (sim *Simulation) isOverlooked(x *app, h *health) bool {
 	if sim.putAside.After(since) {
 		return false
 	}
-	if before := since.Add(-lookedAtWithin); sim.now.Sub(back) > noticedWithin && !sim.trouble.After(before) && !sim.failed.After(before) &&
-		!sim.limits.After(since) && sim.hasRunSince(before) {
+	before := since.Add(-lookedAtWithin)
+	isTroubled := sim.trouble.After(before) || sim.failed.After(before) || sim.limits.After(since)
+	if !isTroubled && sim.now.Sub(back) > noticedWithin && sim.hasRunSince(before) {
 		return true
 	}
 	at := sim.now.Add(-lookedAtWithin)
-	return since.Before(at) && sim.wholeSince(at) && !sim.limits.After(at) && sim.hasRunSince(at) && sim.slowedSince(at) < lookedAtWithin/2
+	if !since.Before(at) || !sim.wholeSince(at) || sim.limits.After(at) {
+		return false
+	}
+	return sim.hasRunSince(at) && sim.slowedSince(at) < lookedAtWithin/2
 }
 
 // judgeLateness judges, while a process has nothing to do, whether something is unwell for
@@ -273,8 +281,10 @@ func (sim *Simulation) judgeLateness() {
 			sim.broke(ruleLate, "%s is unwell in %s since %v, and nothing has looked at it since", x.tag, x.target,
 				h.badSince.Sub(sim.began))
 		}
-		if x.health != degraded || h == nil || h.badSince.IsZero() || sim.now.Sub(h.badSince) < within ||
-			sim.now.Sub(h.unanswered) < within || h.answered {
+		if x.health != degraded || h == nil || h.badSince.IsZero() || h.answered {
+			continue
+		}
+		if sim.now.Sub(h.badSince) < within || sim.now.Sub(h.unanswered) < within {
 			continue
 		}
 		if !sim.wholeSince(sim.now.Add(-within)) || sim.putAside.After(sim.now.Add(-within)) || !sim.needsRevert(x) ||
@@ -331,7 +341,10 @@ func (sim *Simulation) notePutAside() {
 // wasTroubledSince says that something went wrong since then that can put off what a process
 // is at.
 func (sim *Simulation) wasTroubledSince(at time.Time) bool {
-	return sim.trouble.After(at) || sim.putAside.After(at) || !sim.wholeSince(at) || sim.limits.After(at) || !sim.hasRunSince(at)
+	if sim.trouble.After(at) || sim.putAside.After(at) || sim.limits.After(at) {
+		return true
+	}
+	return !sim.wholeSince(at) || !sim.hasRunSince(at)
 }
 
 // isWatched says that what a target has turned unwell while it was watched.

@@ -99,8 +99,11 @@ func (sim *Simulation) seeTo(number int) {
 			}
 		}
 	}
-	if byHand := !env.auto; good && !pr.HasLabel(promotion.LabelHold) &&
-		(byHand && !ref.Revert || ref.Revert && env.onDegraded != "revert-and-merge") && sim.chance.IntN(3) > 0 {
+	isByHand := !env.auto
+	if ref.Revert {
+		isByHand = env.onDegraded != "revert-and-merge"
+	}
+	if good && isByHand && !pr.HasLabel(promotion.LabelHold) && sim.chance.IntN(3) > 0 {
 		sim.mergeByHand(pr, ref)
 	}
 	sim.after(sim.between(time.Minute, 5*time.Minute), func() { sim.seeTo(number) })
@@ -154,7 +157,10 @@ func (sim *Simulation) insist(p target) {
 func (sim *Simulation) promoteOver(p target, all []forge.PullRequest) {
 	for _, pr := range all {
 		ref, ok := promotion.ParseBranch(pr.Branch)
-		if ok && pr.Author == bot && !ref.Revert && ref.Environment == p.env && slices.Contains(sim.componentsOf(ref), p.component) {
+		if !ok || pr.Author != bot || ref.Revert {
+			continue
+		}
+		if ref.Environment == p.env && slices.Contains(sim.componentsOf(ref), p.component) {
 			sim.promoteTo(reviewer, pr, ref)
 			return
 		}

@@ -301,8 +301,11 @@ func (sim *Simulation) judgeOpened(pr *forge.PullRequest) {
 	}
 	for _, other := range sim.openPulls() {
 		of, ours := promotion.ParseBranch(other.Branch)
-		if ours && other.Number != pr.Number && other.Author == bot && of.Revert == ref.Revert && of.Environment == ref.Environment &&
-			of.Component == ref.Component && sim.sharesComponent(pr, &other, ref.Environment) {
+		if !ours || other.Number == pr.Number || other.Author != bot {
+			continue
+		}
+		isLike := of.Revert == ref.Revert && of.Environment == ref.Environment && of.Component == ref.Component
+		if isLike && sim.sharesComponent(pr, &other, ref.Environment) {
 			sim.broke(ruleTwice, "%s was opened beside %s", describePull(pr.Number, pr.Branch), describePull(other.Number, other.Branch))
 		}
 	}

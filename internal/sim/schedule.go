@@ -205,7 +205,8 @@ func (sim *Simulation) pickProcess() *process {
 	due := ok && !at.After(sim.now)
 	var idle []*process
 	for _, p := range sim.processes {
-		if !p.dead && p.run == nil && !p.frozen.After(sim.now) && (due || p.hasUpdate) {
+		isIdle := !p.dead && p.run == nil && !p.frozen.After(sim.now)
+		if isIdle && (due || p.hasUpdate) {
 			idle = append(idle, p)
 		}
 	}

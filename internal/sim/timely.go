@@ -194,7 +194,10 @@ func (sim *Simulation) isRestrained(p target, tag string) bool {
 		if len(sim.incidents) > 0 && env != p.env && sim.tagAt(sim.head(), d.target) != tag {
 			return true // it may have left while one made it unwell
 		}
-		return withdrawn || sim.truth.waived[d] || vetoed || sim.truth.bystanders[d] || sim.isKeptOut(d) || sim.hasOpenRevert(env)
+		if withdrawn || vetoed || sim.truth.waived[d] || sim.truth.bystanders[d] {
+			return true
+		}
+		return sim.isKeptOut(d) || sim.hasOpenRevert(env)
 	})
 }
 

@@ -211,7 +211,8 @@ func (sim *Simulation) noteHealth(x *app) {
 		h.badSince = sim.now
 		sim.noteBeside(x, h)
 	}
-	h.wasBad = h.wasBad || x.health != healthy && runs && !x.incident && sim.qualityOf(x.target, x.tag) != well
+	isBad := x.health != healthy && runs && !x.incident
+	h.wasBad = h.wasBad || isBad && sim.qualityOf(x.target, x.tag) != well
 }
 
 // noteLook keeps that a run has looked at an Application that is degraded.
@@ -439,9 +440,16 @@ func (sim *Simulation) isNewest(p target, tag string) bool {
 // and otherwise those that got well while no process ran.
 func (sim *Simulation) noteUnwatched(commit string, unsure bool) {
 	for _, p := range sim.scenario.targets() {
-		if all := sim.truth.landings[p]; len(all) > 0 && all[len(all)-1].at.Equal(sim.now) && all[len(all)-1].tag == sim.tagAt(commit, p) &&
-			(unsure || !sim.isSeenWell(p)) {
-			all[len(all)-1].wasWell = false
+		all := sim.truth.landings[p]
+		if len(all) == 0 {
+			continue
+		}
+		last := &all[len(all)-1]
+		if !last.at.Equal(sim.now) || last.tag != sim.tagAt(commit, p) {
+			continue
+		}
+		if unsure || !sim.isSeenWell(p) {
+			last.wasWell = false
 		}
 	}
 }

@@ -132,7 +132,14 @@ func (s *Shapes) isOf(name string, value any) bool {
 	case nil:
 		return optional || name == "null"
 	case string:
-		return name == "string" || name == "datetime" && s.isTime(v) || name == "date" && hasFormat(v, time.DateOnly)
+		switch name {
+		case "string":
+			return true
+		case "datetime":
+			return s.isTime(v)
+		case "date":
+			return hasFormat(v, time.DateOnly)
+		}
 	case bool:
 		return name == "boolean"
 	case float64:
