@@ -21,9 +21,10 @@ import (
 // listedTypes are the types whose values are declared once, as constants, with all that the
 // rooms need of each in a table beside them: the files that do so.
 var listedTypes = map[string][]string{
-	"internal/pipeline/event.Kind":  {"internal/pipeline/event/event.go"},
-	"internal/promotion/cause.Code": {"internal/promotion/cause/cause.go"},
-	"policies.GateName":             {"policies/gate.go", "internal/promotion/conditions.go"},
+	"internal/pipeline/event.Kind":    {"internal/pipeline/event/event.go"},
+	"internal/promotion/cause.Code":   {"internal/promotion/cause/cause.go"},
+	"internal/promotion/command.Verb": {"internal/promotion/command/verbs.go"},
+	"policies.GateName":               {"policies/gate.go", "internal/promotion/conditions.go"},
 }
 
 // TestLiterals holds that no room spells a value of a listed type by itself: whoever adds one,

@@ -13,6 +13,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/console/client"
+	"github.com/liftlock/liftlock/internal/promotion/command"
 )
 
 // serverFlags are the flags of every command that speaks to a server.
@@ -30,12 +31,14 @@ const (
 
 // remoteCommands are the commands that speak to a server's API.
 func remoteCommands() []*cobra.Command {
-	return []*cobra.Command{
-		statusCommand(), whyCommand(), compareCommand(), diffCommand(), auditCommand(), promoteCommand(),
-		holdCommand("hold", "Stop a component, an environment, a pipeline or one promotion"),
-		holdCommand("unhold", "Lift a hold"), onPromotionCommand("retry", "Try a promotion again after a failure or a close"),
-		onPromotionCommand("revert", "Take a promotion back with a pull request of its own"), skipCommand(),
+	all := []*cobra.Command{statusCommand(), whyCommand(), compareCommand(), diffCommand(), auditCommand(), promoteCommand(),
+		holdCommand(command.Hold), holdCommand(command.Unhold), skipCommand()}
+	for _, v := range command.OnPromotion() {
+		if v.IsPlain() {
+			all = append(all, onPromotionCommand(v))
+		}
 	}
+	return all
 }
 
 func (s *serverFlags) addFlags(c *cobra.Command) *cobra.Command {
@@ -172,7 +175,7 @@ func promoteCommand() *cobra.Command {
 	var timeout time.Duration
 	c := &cobra.Command{
 		Use:   "promote PIPELINE COMPONENT ENVIRONMENT",
-		Short: "Open a promotion into an environment, also one that is diverged or opened by hand only",
+		Short: command.Promote.Short(),
 		Long: "Opens a promotion into an environment, also one that is diverged or opened by hand only.\n\n" +
 			"With --wait it then says what the promotion does, and ends with 0 when the release is verified,\n" +
 			"with 1 when it is held, closed, degraded or failed, or another release took its place, and with\n" +
@@ -183,7 +186,7 @@ func promoteCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body := api.PipelineCommand{Component: args[1], Environment: args[2]}
 			if !wait {
-				return r.onPipeline(cmd, args[0], "promote", body)
+				return r.onPipeline(cmd, args[0], command.Promote, body)
 			}
 			cl, err := r.newClient()
 			if err != nil {
@@ -193,7 +196,7 @@ func promoteCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := r.onPipeline(cmd, args[0], "promote", body); err != nil {
+			if err := r.onPipeline(cmd, args[0], command.Promote, body); err != nil {
 				return err
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
@@ -254,7 +257,7 @@ type progressAnswer struct {
 	Progress string `json:"progress"`
 }
 
-func (s *serverFlags) onPipeline(cmd *cobra.Command, pipeline, verb string, body api.PipelineCommand) error {
+func (s *serverFlags) onPipeline(cmd *cobra.Command, pipeline string, verb command.Verb, body api.PipelineCommand) error {
 	if _, err := s.reply.isJSON(); err != nil {
 		return err
 	}
@@ -263,14 +266,14 @@ func (s *serverFlags) onPipeline(cmd *cobra.Command, pipeline, verb string, body
 		return err
 	}
 	body.Repository = s.repository
-	text, err := cl.SendPipelineCommand(cmd.Context(), pipeline, verb, body)
+	text, err := cl.SendPipelineCommand(cmd.Context(), pipeline, string(verb), body)
 	if err != nil {
 		return err
 	}
 	return s.printReply(cmd, text)
 }
 
-func (s *serverFlags) onPromotion(cmd *cobra.Command, promotion, verb string, body api.PromotionCommand) error {
+func (s *serverFlags) onPromotion(cmd *cobra.Command, promotion string, verb command.Verb, body api.PromotionCommand) error {
 	if _, err := s.reply.isJSON(); err != nil {
 		return err
 	}
@@ -282,20 +285,20 @@ func (s *serverFlags) onPromotion(cmd *cobra.Command, promotion, verb string, bo
 	if err != nil {
 		return err
 	}
-	text, err := cl.SendPromotionCommand(cmd.Context(), id, verb, body)
+	text, err := cl.SendPromotionCommand(cmd.Context(), id, string(verb), body)
 	if err != nil {
 		return err
 	}
 	return s.printReply(cmd, text)
 }
 
-func holdCommand(verb, short string) *cobra.Command {
+func holdCommand(verb command.Verb) *cobra.Command {
 	r := &serverFlags{}
 	var environment, promotion, reason, lasts, until string
 	var all, reverts bool
 	c := &cobra.Command{
-		Use:   verb + " [PIPELINE [COMPONENT]]",
-		Short: short,
+		Use:   string(verb) + " [PIPELINE [COMPONENT]]",
+		Short: verb.Short(),
 		Example: fmt.Sprintf("  liftlock %[1]s shop web\n  liftlock %[1]s shop --environment prod\n  liftlock %[1]s shop --all\n"+
 			"  liftlock %[1]s --promotion 12\n  liftlock %[1]s --promotion '#14'", verb),
 		Args:              cobra.MaximumNArgs(2),
@@ -323,7 +326,7 @@ func holdCommand(verb, short string) *cobra.Command {
 	c.Flags().StringVar(&environment, "environment", "", "the environment, with all its components")
 	completeFlag(c, "environment", r.completeEnvironments)
 	c.Flags().BoolVar(&all, "all", false, "the whole pipeline")
-	if verb == "hold" {
+	if verb == command.Hold {
 		c.Flags().BoolVar(&reverts, "reverts", false, "stop reverts too")
 		c.Flags().StringVar(&lasts, "for", "", "how long, such as 2h or 3d; without it and --until, until somebody lifts it")
 		c.Flags().StringVar(&until, "until", "", "until when: a date (when it begins in UTC) or a time with its offset")
@@ -333,20 +336,20 @@ func holdCommand(verb, short string) *cobra.Command {
 	return r.addReplyFlag(r.addFlags(c))
 }
 
-func onPromotionCommand(verb, short string) *cobra.Command {
+func onPromotionCommand(verb command.Verb) *cobra.Command {
 	r := &serverFlags{}
 	var reason string
 	c := &cobra.Command{
-		Use:     verb + " PROMOTION",
-		Short:   short,
-		Long:    short + ".\nPROMOTION is the promotion's number, or #14 for its pull request's.",
-		Example: "  liftlock " + verb + " '#14'",
+		Use:     string(verb) + " PROMOTION",
+		Short:   verb.Short(),
+		Long:    verb.Short() + ".\nPROMOTION is the promotion's number, or #14 for its pull request's.",
+		Example: "  liftlock " + string(verb) + " '#14'",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return r.onPromotion(cmd, args[0], verb, api.PromotionCommand{Reason: reason})
 		},
 	}
-	if verb == "revert" {
+	if verb.TakesReason() {
 		c.Flags().StringVar(&reason, "reason", "", "why, for the others")
 	}
 	return r.addReplyFlag(r.addFlags(c))
@@ -357,14 +360,14 @@ func skipCommand() *cobra.Command {
 	var head string
 	c := &cobra.Command{
 		Use:   "skip PROMOTION GATE REASON",
-		Short: "Let a promotion past one gate of its pipeline file, as it is and for four hours, on record",
+		Short: command.Skip.Short(),
 		Long: `Let a promotion past one gate of its pipeline file, as it is and for four hours, on record.
 PROMOTION is the promotion's number, or #14 for its pull request's. The reason has at least ten characters.
 It takes a token with the role breakglass.`,
 		Example: "  liftlock skip '#14' soak 'the fix for the outage of today'",
 		Args:    cobra.ExactArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return r.onPromotion(cmd, args[0], "skip", api.PromotionCommand{Gate: args[1], Head: head, Reason: args[2]})
+			return r.onPromotion(cmd, args[0], command.Skip, api.PromotionCommand{Gate: args[1], Head: head, Reason: args[2]})
 		},
 	}
 	c.Flags().StringVar(&head, "head", "", "the commit that you looked at; where the pull request has another head by now, the server "+

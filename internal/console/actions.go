@@ -16,12 +16,6 @@ import (
 	"github.com/liftlock/liftlock/policies"
 )
 
-// The verbs of the pages: what the API takes too.
-var (
-	promotionVerbs = []string{command.Hold, command.Unhold, command.Retry, command.Revert, command.Skip}
-	pipelineVerbs  = []string{command.Promote, command.Hold, command.Unhold}
-)
-
 // actionBody is the body of the page that says what will happen before anything does, and
 // what came of it afterwards.
 type actionBody struct {
@@ -48,7 +42,7 @@ type actionBody struct {
 func (a *actionBody) IsLong() bool { return a.Verb == command.Hold && a.Scope != command.ScopePR }
 
 // TakesReason says whether a reason can be given.
-func (a *actionBody) TakesReason() bool { return a.Verb != command.Retry && a.Verb != command.Promote }
+func (a *actionBody) TakesReason() bool { return a.Verb.TakesReason() }
 
 // actURL is where something is done to a promotion, given by its ID, or to a pipeline.
 func (p *pages) actURL(verb string, promotionID int64) string {
@@ -75,8 +69,8 @@ func (p *pages) actOnPipelineURL(repo, pipeline, verb, component, environment st
 
 // actOnPromotion takes /act/promotions/{id}/{verb}.
 func (se *server) actOnPromotion(w http.ResponseWriter, r *http.Request) {
-	verb := r.PathValue("verb")
-	if !slices.Contains(promotionVerbs, verb) {
+	verb := command.Verb(r.PathValue("verb"))
+	if !slices.Contains(command.OnPromotion(), verb) {
 		se.pageNotFound(w, r)
 		return
 	}
@@ -109,8 +103,8 @@ func (se *server) actOnPromotion(w http.ResponseWriter, r *http.Request) {
 
 // actOnPipeline takes /act/pipelines/{pipeline}/{verb}.
 func (se *server) actOnPipeline(w http.ResponseWriter, r *http.Request) {
-	verb, q := r.PathValue("verb"), r.URL.Query()
-	if !slices.Contains(pipelineVerbs, verb) {
+	verb, q := command.Verb(r.PathValue("verb")), r.URL.Query()
+	if !slices.Contains(command.OnPipeline(), verb) {
 		se.pageNotFound(w, r)
 		return
 	}
@@ -174,8 +168,7 @@ func (se *server) act(w http.ResponseWriter, r *http.Request, b *actionBody, has
 
 // actionTitle names what is done to what.
 func actionTitle(o *Command) string {
-	verb := map[string]string{command.Hold: "Hold", command.Unhold: "Lift the hold on", command.Retry: "Try again",
-		command.Revert: "Revert", command.Skip: "Skip a gate of", command.Promote: "Promote"}[o.Verb]
+	verb := o.Verb.Title()
 	switch {
 	case o.Verb == command.Promote:
 		return fmt.Sprintf("%s %s to %s", verb, o.Component, o.Environment)

@@ -17,7 +17,7 @@ import (
 
 // roleFor is the least role that a verb needs. What an operator may do to an
 // environment with an approvals gate is for the Command to say.
-func roleFor(verb string) string {
+func roleFor(verb command.Verb) string {
 	if command.Needs(verb) == command.NeedBreakGlass {
 		return command.RoleBreakGlass
 	}
@@ -25,7 +25,7 @@ func roleFor(verb string) string {
 }
 
 // handlePipelineCommand takes POST /api/v1/pipelines/{pipeline}/{promote,hold,unhold}.
-func (se *server) handlePipelineCommand(verb string) http.HandlerFunc {
+func (se *server) handlePipelineCommand(verb command.Verb) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		caller := se.auth.requireRole(w, r, roleFor(verb))
 		if caller == nil {
@@ -46,7 +46,7 @@ func (se *server) handlePipelineCommand(verb string) http.HandlerFunc {
 	}
 }
 
-func (se *server) parsePipelineCommand(r *http.Request, verb string, b *api.PipelineCommand) (*Command, error) {
+func (se *server) parsePipelineCommand(r *http.Request, verb command.Verb, b *api.PipelineCommand) (*Command, error) {
 	if err := checkBodyFields("repository", b.Repository, "component", b.Component, "environment", b.Environment, "scope",
 		b.Scope); err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func resolveScope(b *api.PipelineCommand) error {
 }
 
 // handlePromotionCommand takes POST /api/v1/promotions/{id}/{hold,unhold,retry,revert,skip}.
-func (se *server) handlePromotionCommand(verb string) http.HandlerFunc {
+func (se *server) handlePromotionCommand(verb command.Verb) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		caller := se.auth.requireRole(w, r, roleFor(verb))
 		if caller == nil {
@@ -138,7 +138,7 @@ func (se *server) handlePromotionCommand(verb string) http.HandlerFunc {
 	}
 }
 
-func (se *server) parsePromotionCommand(r *http.Request, verb string, b *api.PromotionCommand) (*Command, error) {
+func (se *server) parsePromotionCommand(r *http.Request, verb command.Verb, b *api.PromotionCommand) (*Command, error) {
 	id, err := parsePromotionID(r)
 	if err != nil {
 		return nil, err
@@ -225,7 +225,7 @@ func (se *server) giveCommand(ctx context.Context, o *Command) (string, error) {
 	switch {
 	case err == nil:
 		if text == "" {
-			text = o.Verb + " was taken; what comes of it shows in the console"
+			text = string(o.Verb) + " was taken; what comes of it shows in the console"
 		}
 		return text, nil
 	case errors.As(err, &refusal):
@@ -233,7 +233,7 @@ func (se *server) giveCommand(ctx context.Context, o *Command) (string, error) {
 	case errors.Is(err, ErrNotReady):
 		return "", apiErrorf(http.StatusServiceUnavailable, "%s", err)
 	}
-	se.opts.Log.Error("a command could not be carried out", zap.String("verb", o.Verb), zap.String("by", o.By),
+	se.opts.Log.Error("a command could not be carried out", zap.String("verb", string(o.Verb)), zap.String("by", o.By),
 		zap.String("pipeline", o.Pipeline), zap.String("component", o.Component), zap.String("environment", o.Environment), zap.Error(err))
 	return "", apiErrorf(http.StatusInternalServerError, "it isn't known whether %s was carried out: %v", o.Verb, err)
 }

@@ -87,7 +87,7 @@ func TestCommandsAreParsed(t *testing.T) {
 			w.seed()
 			status, _, body := w.request("POST", c.path, c.body, bearer("do"))
 			var a api.CommandReply
-			if err := json.Unmarshal([]byte(body), &a); status != 200 || err != nil || a.Text != c.want.Verb+" noted" {
+			if err := json.Unmarshal([]byte(body), &a); status != 200 || err != nil || a.Text != string(c.want.Verb)+" noted" {
 				t.Fatalf("%d %s", status, body)
 			}
 			c.want.Repo, c.want.Pipeline, c.want.By, c.want.Role, c.want.Via = testRepo, "shop", "ci", "operator", "api"

@@ -36,7 +36,11 @@ var auditVias = []string{"comment", "api", "console", promotion.AuditViaServer, 
 
 // listAuditVerbs lists what the trail has: commands, merges, and who logged in and out.
 func listAuditVerbs() []string {
-	return append(command.Verbs(), promotion.AuditMerge, auditLogin, auditLogout)
+	var names []string
+	for _, v := range command.Verbs() {
+		names = append(names, string(v))
+	}
+	return append(names, promotion.AuditMerge, auditLogin, auditLogout)
 }
 
 // auditQuery is a query for a part of the audit trail.

@@ -36,7 +36,7 @@ type Command struct {
 	Component      string        // empty: a hold on an environment or the pipeline
 	Environment    string        // empty: a hold on the component or the pipeline
 	Pull           int           // the promotion's pull request; 0: it is about none
-	Verb           string        // promote, hold, unhold, retry, revert or skip
+	Verb           command.Verb  // promote, hold, unhold, retry, revert or skip
 	Gate           string        // skip: which
 	Head           string        // skip: the head that it is about, or how that begins; empty: what is there
 	Reverts        bool          // hold: reverts stand still too
@@ -262,11 +262,11 @@ func (se *server) buildRoutes() (*router, error) {
 	r.handleQuestion("/api/v1/why", se.getWhy)
 	r.handleLongQuestion("/api/v1/audit", se.getAudit)
 	r.handleLongQuestion("/api/v1/events", se.getEvents)
-	for _, verb := range []string{command.Promote, command.Hold, command.Unhold} {
-		r.handleCommand("/api/v1/pipelines/{pipeline}/"+verb, se.handlePipelineCommand(verb))
+	for _, verb := range command.OnPipeline() {
+		r.handleCommand("/api/v1/pipelines/{pipeline}/"+string(verb), se.handlePipelineCommand(verb))
 	}
-	for _, verb := range []string{command.Hold, command.Unhold, command.Retry, command.Revert, command.Skip} {
-		r.handleCommand("/api/v1/promotions/{id}/"+verb, se.handlePromotionCommand(verb))
+	for _, verb := range command.OnPromotion() {
+		r.handleCommand("/api/v1/promotions/{id}/"+string(verb), se.handlePromotionCommand(verb))
 	}
 	r.handlePage("/{$}", se.homePage)
 	r.handlePage("/pipelines/{pipeline}", se.pipelinePage)

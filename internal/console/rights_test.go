@@ -67,10 +67,10 @@ func (tc *testConsole) seedHidden() (id int64) {
 	})
 	tc.must(tc.store.PutRecord(ctx, stored.RevertReasons.Key(record.OfPull(hiddenRepo, 77)), mustJSON(stored.RevertReason{By: marker, Reason: marker})))
 	tc.hiddenEvent()
-	for i, verb := range []string{command.Skip, command.Hold} {
+	for i, verb := range []string{string(command.Skip), string(command.Hold)} {
 		tc.must(tc.store.AddAudit(ctx, store.Audit{Actor: marker, Via: "comment", Verb: verb, Subject: unit + " #77 " + verb, Environment: "prod", Reason: marker, Outcome: carriedOut, Source: fmt.Sprint("s", i), At: before(time.Minute)}))
 	}
-	tc.must(tc.store.AddAudit(ctx, store.Audit{Actor: marker, Via: "comment", Verb: command.Hold, Subject: marker + " of no known form", Outcome: carriedOut, Source: "odd", At: before(time.Minute)}))
+	tc.must(tc.store.AddAudit(ctx, store.Audit{Actor: marker, Via: "comment", Verb: string(command.Hold), Subject: marker + " of no known form", Outcome: carriedOut, Source: "odd", At: before(time.Minute)}))
 	tc.troubles = []api.Trouble{{Part: "fetching " + marker, Message: marker, Repository: hiddenRepo}, {Part: "key " + marker, Message: marker}, {Part: "argocd hub", Message: "is away", General: true}}
 	tc.compared = func(repo, _ string) (*api.Differences, error) {
 		if repo != hiddenRepo {

@@ -29,7 +29,7 @@ type skipCount struct {
 // name, in all.
 func (se *server) countSkips(ctx context.Context, pipelines []pipelineUnits, name string) (skipCount, error) {
 	since := se.opts.Now().Add(-skipsShownFor)
-	f := store.AuditFilter{Verb: command.Skip, Since: since}
+	f := store.AuditFilter{Verb: string(command.Skip), Since: since}
 	if name != "" {
 		for i := range pipelines {
 			f.SubjectPrefixes = append(f.SubjectPrefixes, pipelines[i].Repository+"|"+name+"|")
@@ -39,7 +39,7 @@ func (se *server) countSkips(ctx context.Context, pipelines []pipelineUnits, nam
 	if err != nil {
 		return skipCount{}, err
 	}
-	v := map[string]string{"verb": command.Skip, "since": since.UTC().Format(time.DateOnly)}
+	v := map[string]string{"verb": string(command.Skip), "since": since.UTC().Format(time.DateOnly)}
 	if len(pipelines) == 1 && name != "" {
 		v["repository"], v["pipeline"] = pipelines[0].Repository, name
 	}
@@ -68,7 +68,7 @@ const carriedOut = "taken"
 func (r *reader) listSkips(ctx context.Context, comp *api.Component, now time.Time) ([]api.AuditEntry, error) {
 	pipeline := comp.Repository + "|" + comp.Pipeline + "|"
 	own, batch := pipeline+comp.Component, pipeline+promotion.BatchName
-	rows, _, err := r.store.AuditTrail(ctx, store.AuditFilter{Verb: command.Skip, Since: now.Add(-skipsShownFor),
+	rows, _, err := r.store.AuditTrail(ctx, store.AuditFilter{Verb: string(command.Skip), Since: now.Add(-skipsShownFor),
 		SubjectPrefixes: []string{own + " #", batch + " #"}}, maxSkipsShown)
 	if err != nil {
 		return nil, err

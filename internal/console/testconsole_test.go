@@ -101,7 +101,7 @@ func (tc *testConsole) command(_ context.Context, o Command) (string, error) {
 		return "", tc.refuse
 	}
 	tc.commands = append(tc.commands, o)
-	return o.Verb + " noted", nil
+	return string(o.Verb) + " noted", nil
 }
 
 func (tc *testConsole) differences(_ context.Context, repo, pipeline string) (*api.Differences, error) {

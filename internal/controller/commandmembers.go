@@ -95,7 +95,7 @@ func (co *Controller) recordCommand(ctx context.Context, s *facts.Snapshot, o Co
 				source += " for " + u.Component
 			}
 			if _, err := tx.PutPendingCommand(ctx, store.PendingCommand{Unit: wake.UnitName(u), Environment: o.Command.Environment,
-				Verb: o.Command.Verb,
+				Verb: string(o.Command.Verb),
 				By:   cmp.Or(o.Account, o.By), ByID: o.ByID, Reason: o.Command.Reason, Source: source, At: at}); err != nil {
 				return err
 			}

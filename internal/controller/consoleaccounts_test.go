@@ -24,8 +24,9 @@ func TestConsoleUsersAreTheirAccounts(t *testing.T) {
 	w := newFixture(t, "", gated, "web")
 	p := w.openOne("web", "2.0.0", "web") // linus made it
 	for i, c := range []struct {
-		account, role, verb string
-		want                string // empty: it is carried out
+		account, role string
+		verb          command.Verb
+		want          string // empty: it is carried out
 	}{
 		{"", command.RoleOperator, command.Promote, "approvals gate"},
 		{"ada", command.RoleOperator, command.Promote, "approvals gate"},    // nobody's approver
@@ -47,7 +48,7 @@ func TestConsoleUsersAreTheirAccounts(t *testing.T) {
 	if len(given) != 1 || given[0].By != "grace" {
 		t.Errorf("it was promoted by %+v", given)
 	}
-	all, err := w.opts.Store.AuditTrail(t.Context(), store.AuditFilter{Verb: command.Promote}, 1)
+	all, err := w.opts.Store.AuditTrail(t.Context(), store.AuditFilter{Verb: string(command.Promote)}, 1)
 	w.must(err)
 	if all[0].Actor != "somebody (console)" {
 		t.Errorf("the audit trail has %+v", all[0])

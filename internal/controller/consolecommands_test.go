@@ -76,8 +76,9 @@ func TestConsoleCommandsAreAuthorised(t *testing.T) {
 	w := newFixture(t, "", gated, "web")
 	p := w.openOne("web", "2.0.0", "web")
 	for i, c := range []struct {
-		by, role, verb string
-		want           string // empty: it is taken
+		by, role string
+		verb     command.Verb
+		want     string // empty: it is taken
 	}{
 		{"eve", command.RoleViewer, command.Hold, "it takes the role operator, and this is viewer"},
 		{"ada", command.RoleOperator, command.Promote, "approvals gate"},
@@ -99,7 +100,7 @@ func TestConsoleCommandsAreAuthorised(t *testing.T) {
 		if all, err := w.opts.Store.AuditTrail(t.Context(), store.AuditFilter{}, 1); err != nil || !strings.HasPrefix(all[0].Outcome, "refused: ") || all[0].Actor != c.by+" (console)" {
 			t.Errorf("the refusal of %s isn't on record: %+v, %v", c.by, all, err)
 		}
-		if n := w.commentsWith(c.by + " (console)` gave `/liftlock " + c.verb); n > 0 && c.by != "ada" {
+		if n := w.commentsWith(c.by + " (console)` gave `/liftlock " + string(c.verb)); n > 0 && c.by != "ada" {
 			t.Errorf("what %s was refused is said in the pull request", c.by)
 		}
 	}

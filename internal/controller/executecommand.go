@@ -138,7 +138,7 @@ func (co *Controller) buildAudit(ctx context.Context, o Command, about, outcome 
 	env, err := co.auditedEnvironment(ctx, o)
 	data, werr := o.auditedWord()
 	err = cmp.Or(err, werr)
-	return store.Audit{Data: data, At: co.opts.Clock.Now(), Actor: o.By, Via: o.Via, Verb: o.Command.Verb, Subject: subjectOf(o, about),
+	return store.Audit{Data: data, At: co.opts.Clock.Now(), Actor: o.By, Via: o.Via, Verb: string(o.Command.Verb), Subject: subjectOf(o, about),
 		Environment: env, Reason: o.Command.Reason, Outcome: outcome, Source: o.Source}, err
 }
 

@@ -48,7 +48,7 @@ func TestCommandsAreRecorded(t *testing.T) {
 			}
 			for _, component := range c.components {
 				pending, err := w.opts.Store.PendingCommands(t.Context(), wake.UnitName(w.unit(component)))
-				if w.must(err); len(pending) != 1 || pending[0].Verb != command.Retry || pending[0].Environment != "qa" || pending[0].By != "ada" || pending[0].Reason != retry.Reason {
+				if w.must(err); len(pending) != 1 || pending[0].Verb != string(command.Retry) || pending[0].Environment != "qa" || pending[0].By != "ada" || pending[0].Reason != retry.Reason {
 					t.Errorf("%s has %+v", component, pending)
 				}
 			}
@@ -70,7 +70,7 @@ func TestCommandsAreRecorded(t *testing.T) {
 					t.Errorf("%+v: %v", b, err)
 					continue
 				}
-				if got := w.outcomes()[0]; !strings.HasPrefix(got, b.by+" "+b.c.Verb) || !strings.HasSuffix(got, "refused: "+refused.Why) {
+				if got := w.outcomes()[0]; !strings.HasPrefix(got, b.by+" "+string(b.c.Verb)) || !strings.HasSuffix(got, "refused: "+refused.Why) {
 					t.Errorf("%+v left %q", b, got)
 				}
 			}
@@ -88,7 +88,7 @@ func TestCommandsAreOfWhenTheyWereWritten(t *testing.T) {
 	p := w.openOne("web", "2.0.0", "web")
 	now := w.opts.Clock.Now()
 	for i, c := range []struct {
-		verb    string
+		verb    command.Verb
 		written time.Time
 		want    time.Time
 	}{
@@ -117,7 +117,7 @@ func TestHoldsComeAndGo(t *testing.T) {
 	p := w.openOne("web", "2.0.0", "web")
 	labelled := func() bool { return slices.Contains(w.pulls()[0].Labels, promotion.LabelHold) }
 	for _, scope := range []string{"", command.ScopePR} {
-		for _, verb := range []string{command.Hold, command.Unhold} {
+		for _, verb := range []command.Verb{command.Hold, command.Unhold} {
 			_, err := w.command("ada", p.Number, "web", command.Command{Verb: verb, Scope: scope})
 			if w.must(err); labelled() != (verb == command.Hold) {
 				t.Errorf("after %s %s it has the labels %q", verb, scope, w.pulls()[0].Labels)
@@ -129,7 +129,7 @@ func TestHoldsComeAndGo(t *testing.T) {
 		t.Errorf("a hold of no pull request: %v", err)
 	}
 	for _, scope := range []string{command.ScopeComponent, command.ScopeEnvironment, command.ScopePipeline} {
-		for _, verb := range []string{command.Hold, command.Unhold} {
+		for _, verb := range []command.Verb{command.Hold, command.Unhold} {
 			_, err := w.command("ada", p.Number, "web", command.Command{Verb: verb, Scope: scope, Environment: "qa"})
 			w.must(err)
 			head, _, err := w.repo.Mirror.Head(t.Context(), history.StateBranch)
@@ -232,7 +232,7 @@ func TestTeamsThatCannotBeRead(t *testing.T) {
 	w.must(w.forge.SetTeam("acme/sre", "", "ada"))
 	p := w.openOne("web", "2.0.0", "web")
 	w.clock.Step(time.Hour) // what was read of the team is out of date
-	for verb, want := range map[string]string{command.Promote: "whether the approval of ada would count can't be told", command.Skip: "whether ada may skip gates can't be told"} {
+	for verb, want := range map[command.Verb]string{command.Promote: "whether the approval of ada would count can't be told", command.Skip: "whether ada may skip gates can't be told"} {
 		c := command.Command{Verb: verb, Environment: "qa"}
 		if verb == command.Skip {
 			c.Environment, c.Gate, c.Reason = "", "soak", "the outage of today"

@@ -375,7 +375,7 @@ func (f *fixture) command(by string, pull int, component string, c command.Comma
 	f.t.Helper()
 	f.clock.Step(2 * time.Second)
 	var reply string
-	err := f.failCalls("/"+c.Verb, func() (err error) {
+	err := f.failCalls("/"+string(c.Verb), func() (err error) {
 		reply, err = f.ExecuteCommand(f.t.Context(), Command{Unit: f.unit(component), Pull: pull, Command: c, By: by, Via: "comment", Source: fmt.Sprintf("test %d %s %s", pull, by, c.Verb)})
 		return err
 	})

@@ -275,7 +275,7 @@ func TestWhatWasSeenQueuedWasJoined(t *testing.T) {
 	w.settle("web", "it is in the queue again", isQueued)
 	w.must(w.run(pull))
 
-	give := func(verb string) {
+	give := func(verb command.Verb) {
 		_, err := w.command("linus", p.Number, "web", command.Command{Verb: verb, Scope: command.ScopeComponent})
 		w.must(err)
 	}

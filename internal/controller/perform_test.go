@@ -69,10 +69,11 @@ func TestDefaultEnvironment(t *testing.T) {
 	}
 	dev, qa, load, prod := pipeline.Environment{Name: "dev"}, pipeline.Environment{Name: "qa", After: []string{"dev"}}, pipeline.Environment{Name: "load", After: []string{"dev"}}, pipeline.Environment{Name: "prod", After: []string{"qa", "load"}}
 	for _, c := range []struct {
-		name, verb string
-		p          *facts.ResolvedPipeline
-		state      forge.State
-		of, want   string
+		name     string
+		verb     command.Verb
+		p        *facts.ResolvedPipeline
+		state    forge.State
+		of, want string
 	}{
 		{"of an open promotion", command.Promote, envs(dev, qa, prod), forge.Open, "qa", "qa"},
 		{"of a merged one", command.Promote, envs(dev, qa, prod), forge.Merged, "qa", "prod"},

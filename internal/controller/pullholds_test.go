@@ -93,9 +93,9 @@ func TestARenamedHolderMayLiftTheHold(t *testing.T) {
 		t.Run(scope, func(t *testing.T) {
 			w := newEmulatedFixture(t, "", gated, "web")
 			p := w.openOne("web", "2.0.0", "web")
-			give := func(login, verb, want string) {
+			give := func(login string, verb command.Verb, want string) {
 				t.Helper()
-				id, err := w.forge.Comment(repoName, p.Number, login, "/liftlock "+verb+" "+scope)
+				id, err := w.forge.Comment(repoName, p.Number, login, "/liftlock "+string(verb)+" "+scope)
 				w.must(err)
 				w.must(w.run(wake.ForPull(w.repo.ID, p.Number)))
 				if got := w.reactionsTo(p.Number, id); !slices.Contains(got, bot+" "+want) {

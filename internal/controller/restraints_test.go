@@ -293,7 +293,7 @@ func TestEverybodysHoldIsKept(t *testing.T) {
 		t.Run(scope, func(t *testing.T) {
 			w := newFixture(t, "", gated, "web")
 			p := w.openOne("web", "2.0.0", "web")
-			give := func(by, verb string, lasting time.Duration) (string, error) {
+			give := func(by string, verb command.Verb, lasting time.Duration) (string, error) {
 				t.Helper()
 				w.clock.Step(2 * time.Minute)
 				return w.command(by, p.Number, "web", command.Command{Verb: verb, Scope: scope, Environment: env, For: lasting})
@@ -342,7 +342,7 @@ func TestAnUnholdIsDoneAgain(t *testing.T) {
 		t.Run(scope, func(t *testing.T) {
 			w := newFixture(t, "", gated, "web")
 			p := w.openOne("web", "2.0.0", "web")
-			give := func(by, verb, source string) error {
+			give := func(by string, verb command.Verb, source string) error {
 				t.Helper()
 				w.clock.Step(2 * time.Minute)
 				_, err := w.ExecuteCommand(t.Context(), Command{Unit: w.unit("web"), Pull: p.Number, By: by, Via: "comment", Source: source, At: w.clock.Now(),
@@ -466,7 +466,7 @@ func TestAHoldThatIsCarriedOutLateIsLiftedByWhatWasWrittenAfterIt(t *testing.T) 
 			w := newFixture(t, "", manualQA, "web")
 			p := w.openOne("web", "2.0.0", "web")
 			written := w.clock.Now()
-			give := func(verb string, minute int) string {
+			give := func(verb command.Verb, minute int) string {
 				t.Helper()
 				answer, err := w.ExecuteCommand(t.Context(), Command{Unit: w.unit("web"), Pull: p.Number, By: "ada", Via: "comment", Source: fmt.Sprint(verb, minute),
 					At: written.Add(time.Duration(minute) * time.Minute), Command: command.Command{Verb: verb, Scope: scope, Environment: "qa"}})

@@ -92,7 +92,7 @@ var scripts = map[string]struct {
 		p := w.openOne("batch", "2.0.0", "api", "web")
 		pull := wake.ForPull(w.repo.ID, p.Number)
 		w.rest("batch")
-		give := func(by, verb, scope string, lasting time.Duration) {
+		give := func(by string, verb command.Verb, scope string, lasting time.Duration) {
 			w.clock.Step(time.Minute)
 			_, err := w.command(by, p.Number, "batch", command.Command{Verb: verb, Scope: scope, Environment: "qa", For: lasting})
 			w.must(err)
@@ -118,7 +118,7 @@ var scripts = map[string]struct {
 		p := w.openOne("batch", "2.0.0", "api", "web")
 		w.settle("batch", "it is merged", func() bool { return w.pulls()[0].Merged })
 		w.retryDelay = time.Minute
-		for _, verb := range []string{command.Status, command.Why, command.Diff} {
+		for _, verb := range []command.Verb{command.Status, command.Why, command.Diff} {
 			_, err := w.command("ada", p.Number, "batch", command.Command{Verb: verb})
 			if err != nil && !isRefused(err) { // nothing of it is open any more
 				w.t.Errorf("%s: %v", verb, err)
@@ -244,7 +244,7 @@ var scripts = map[string]struct {
 		w.rest("web")
 		give := func(pull int, key string, c command.Command) {
 			c.Reason, w.retryDelay = "the outage of today", claimLease
-			w.must(w.failCalls(c.Verb, func() error { return w.consoleCommand("oncall", command.RoleOperator, pull, key, c) }))
+			w.must(w.failCalls(string(c.Verb), func() error { return w.consoleCommand("oncall", command.RoleOperator, pull, key, c) }))
 			w.retryDelay = 0
 			w.runRepository()
 		}

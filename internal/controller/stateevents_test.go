@@ -59,10 +59,10 @@ func TestStatesAreNotifiedOnce(t *testing.T) {
 		}
 		return n
 	}
-	for i, verb := range []string{command.Hold, command.Unhold, command.Hold} {
+	for i, verb := range []command.Verb{command.Hold, command.Unhold, command.Hold} {
 		_, err := w.command("ada", p.Number, "web", command.Command{Verb: verb, Reason: strings.Repeat("x", i)})
 		w.must(err)
-		w.settle("web", verb, func() bool {
+		w.settle("web", string(verb), func() bool {
 			return slices.Contains(w.pulls()[0].Labels, promotion.LabelHold) == (verb == command.Hold)
 		})
 		for range 3 {

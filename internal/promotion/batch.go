@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/promotion/cause"
+	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
@@ -128,7 +129,7 @@ func revertCause(f *ComponentFacts, e *Env) string {
 		return f.Unit.Component + " is degraded: " + r.reason
 	}
 	if slices.ContainsFunc(f.PendingCommands, func(a PendingCommand) bool {
-		return a.Verb == "revert" && a.Environment == e.Name && a.Release != "" && a.Release == e.Revert.Release
+		return a.Verb == command.Revert && a.Environment == e.Name && a.Release != "" && a.Release == e.Revert.Release
 	}) {
 		return f.Unit.Component + " was asked to go back"
 	}

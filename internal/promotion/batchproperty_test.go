@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
@@ -453,7 +454,7 @@ func (b *batchSimulation) release(components ...string) {
 
 func (b *batchSimulation) giveCommand(component, verb, env string) {
 	b.commands++
-	b.pending[component] = append(b.pending[component], PendingCommand{ID: b.commands, Verb: verb, Environment: env, By: "ada", At: b.now})
+	b.pending[component] = append(b.pending[component], PendingCommand{ID: b.commands, Verb: command.Verb(verb), Environment: env, By: "ada", At: b.now})
 	if verb == "promote" {
 		b.promotedAt[stateKey(component, env)] = b.now
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion/cause"
+	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/wording"
 )
@@ -269,7 +270,7 @@ func (ev *evaluator) needsVerdict(e *Env) bool {
 		if !slices.Contains(d.Spec.After, e.Name) {
 			continue
 		}
-		if ev.findCommand("promote", d.Name) != nil {
+		if ev.findCommand(command.Promote, d.Name) != nil {
 			requested = true
 		}
 		if (l.By != ByBaseline || ev.adopts(e)) && d.Release.OK && d.Release.Value.ID != e.Release.Value.ID {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
@@ -27,7 +28,7 @@ func request(verb, env, release string, at time.Time) func(*ComponentFacts) {
 		if release != "" {
 			release = id(release)
 		}
-		f.PendingCommands = append(f.PendingCommands, PendingCommand{ID: 3, Verb: verb, Environment: env, Release: release, By: "ada", At: at})
+		f.PendingCommands = append(f.PendingCommands, PendingCommand{ID: 3, Verb: command.Verb(verb), Environment: env, Release: release, By: "ada", At: at})
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion/cause"
+	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
@@ -20,7 +21,7 @@ const revertWindow = 10 * time.Minute
 // evaluateDegradation judges what landed in an environment that is not well: revert it,
 // or hold and say what a person must decide.
 func (ev *evaluator) evaluateDegradation(e *Env, st *EnvState) {
-	pending := ev.findUnboundCommand("revert", e.Name)
+	pending := ev.findUnboundCommand(command.Revert, e.Name)
 	if !e.Release.OK || !e.Landed.OK {
 		ev.finishCommand(pending, false, e.Name+" can't be read: "+st.Reason)
 		return
@@ -31,14 +32,14 @@ func (ev *evaluator) evaluateDegradation(e *Env, st *EnvState) {
 			"that back", l.Pull, e.Release.Value, e.Name))
 		pending = nil
 	}
-	ev.finishCommand(ev.findOtherBoundCommand("revert", e.Name, e.Release.Value.ID), true, e.Name+" no longer carries it")
+	ev.finishCommand(ev.findOtherBoundCommand(command.Revert, e.Name, e.Release.Value.ID), true, e.Name+" no longer carries it")
 	if e.Revert != nil {
 		if pending != nil {
 			ev.bindCommand(pending, e.Release.Value.ID)
 		}
 		return
 	}
-	ev.finishCommand(ev.findBoundCommand("revert", e.Name, e.Release.Value.ID), false, "its revert is no longer open")
+	ev.finishCommand(ev.findBoundCommand(command.Revert, e.Name, e.Release.Value.ID), false, "its revert is no longer open")
 	if l.By == ByRevert && st.State != Degraded && st.State != Failed {
 		st.Promotion = Reverted
 	}
@@ -343,7 +344,7 @@ func overtakenReason(e *Env, release string, batch bool) string {
 // addRevertGates are a revert's own conditions. The pipeline's gates are not among
 // them: it restores bytes that passed them before.
 func (ev *evaluator) addRevertGates(e *Env, u *Pull, add addGate) {
-	requested := ev.findBoundCommand("revert", e.Name, u.Release) != nil
+	requested := ev.findBoundCommand(command.Revert, e.Name, u.Release) != nil
 	switch r := ev.rollups[e.Name]; {
 	case requested || ev.with.revertCauses[e.Name] != "":
 	case r.state != Degraded:

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/policies"
 )
@@ -113,14 +114,14 @@ type QueuedMerge struct {
 
 // PendingCommand is a person's command that waits to take effect.
 type PendingCommand struct {
-	ID          int64     `json:"id"`
-	Verb        string    `json:"verb"` // promote, revert or retry
-	Environment string    `json:"environment"`
-	Release     string    `json:"release,omitempty"` // identity it was given for; empty: whatever is there when it is judged
-	By          string    `json:"by"`
-	ByID        int64     `json:"byID,omitempty"` // of the account; 0: not known
-	Reason      string    `json:"reason,omitempty"`
-	At          time.Time `json:"at"`
+	ID          int64        `json:"id"`
+	Verb        command.Verb `json:"verb"` // promote, revert or retry
+	Environment string       `json:"environment"`
+	Release     string       `json:"release,omitempty"` // identity it was given for; empty: whatever is there when it is judged
+	By          string       `json:"by"`
+	ByID        int64        `json:"byID,omitempty"` // of the account; 0: not known
+	Reason      string       `json:"reason,omitempty"`
+	At          time.Time    `json:"at"`
 }
 
 // How a release came to be in an environment.

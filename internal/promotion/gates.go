@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/promotion/cause"
+	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
 )
@@ -231,7 +232,7 @@ func mergeableRecheckDelay(age time.Duration) time.Duration {
 // addPromotionGates are the conditions that a promotion must still meet when it is
 // merged: the world moved since it was opened.
 func (ev *evaluator) addPromotionGates(e *Env, p *Pull, add addGate) {
-	if e.Landed.Value.By == ByPerson && ev.findBoundCommand("promote", e.Name, p.Release) == nil {
+	if e.Landed.Value.By == ByPerson && ev.findBoundCommand(command.Promote, e.Name, p.Release) == nil {
 		l := e.Landed.Value
 		add(GateDiverged, policies.Wait, fmt.Sprintf("%s was changed by hand by %s meanwhile; /liftlock promote %s takes it over", e.Name,
 			orSomebody(l.Author), e.Name))

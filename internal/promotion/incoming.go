@@ -8,6 +8,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion/cause"
+	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
 )
@@ -15,7 +16,7 @@ import (
 // evaluateIncoming judges what wants to come into an environment: the open promotion,
 // if there is one, and the newest release that may move.
 func (ev *evaluator) evaluateIncoming(e *Env, st *EnvState) {
-	forced := ev.findUnboundCommand("promote", e.Name)
+	forced := ev.findUnboundCommand(command.Promote, e.Name)
 	if e.Fields == FieldsMixed || !e.Release.OK || !e.Landed.OK {
 		ev.finishCommand(forced, false, e.Name+" can't be promoted to: "+st.Reason)
 		if e.Open != nil {
@@ -37,14 +38,14 @@ func (ev *evaluator) evaluateIncoming(e *Env, st *EnvState) {
 		return
 	}
 	if ev.finishOvertakenPromotes(e) {
-		forced = ev.findUnboundCommand("promote", e.Name)
+		forced = ev.findUnboundCommand(command.Promote, e.Name)
 	}
 	if e.Open != nil {
 		ev.evaluateOpen(e, st)
 		return
 	}
-	ev.finishCommand(ev.findOtherBoundCommand("promote", e.Name, e.Release.Value.ID), false, "its pull request is no longer open")
-	ev.finishCommand(ev.findBoundCommand("promote", e.Name, e.Release.Value.ID), true, e.Name+" carries it")
+	ev.finishCommand(ev.findOtherBoundCommand(command.Promote, e.Name, e.Release.Value.ID), false, "its pull request is no longer open")
+	ev.finishCommand(ev.findBoundCommand(command.Promote, e.Name, e.Release.Value.ID), true, e.Name+" carries it")
 	if st.State == Diverged && forced == nil {
 		st.addReason(cause.Diverged, st.Reason)
 		return
@@ -84,7 +85,7 @@ func (ev *evaluator) finishOvertakenPromotes(e *Env) bool {
 	}
 	for {
 		a := ev.findFirstCommand(func(a *PendingCommand) bool {
-			return a.Verb == "promote" && a.Environment == e.Name && a.At.Before(since)
+			return a.Verb == command.Promote && a.Environment == e.Name && a.At.Before(since)
 		})
 		if a == nil {
 			return any
@@ -196,8 +197,8 @@ func (ev *evaluator) ensureComposed(e *Env, st *EnvState, release, name string, 
 
 // reasonIncomplete says what was changed together with a release and wouldn't come along; "" where
 // there is nothing, or somebody asked for the release, by a command that is about it or by the given one.
-func (ev *evaluator) reasonIncomplete(e *Env, release, incomplete string, command *PendingCommand) string {
-	if incomplete == "" || command != nil || ev.findBoundCommand("promote", e.Name, release) != nil {
+func (ev *evaluator) reasonIncomplete(e *Env, release, incomplete string, given *PendingCommand) string {
+	if incomplete == "" || given != nil || ev.findBoundCommand(command.Promote, e.Name, release) != nil {
 		return ""
 	}
 	return fmt.Sprintf("%s; /liftlock promote %s goes on without it", incomplete, e.Name)
@@ -217,12 +218,12 @@ func (ev *evaluator) evaluateOpen(e *Env, st *EnvState) {
 		st.addReason(cause.Unmanaged, why)
 		return
 	}
-	if a := ev.findOtherBoundCommand("promote", e.Name, p.Release); a != nil && a.Release == e.Release.Value.ID {
+	if a := ev.findOtherBoundCommand(command.Promote, e.Name, p.Release); a != nil && a.Release == e.Release.Value.ID {
 		ev.finishCommand(a, true, e.Name+" carries it")
 	} else {
 		ev.finishCommand(a, false, "another release took its place")
 	}
-	own, forced := ev.findBoundCommand("promote", e.Name, p.Release), ev.findUnboundCommand("promote", e.Name)
+	own, forced := ev.findBoundCommand(command.Promote, e.Name, p.Release), ev.findUnboundCommand(command.Promote, e.Name)
 	if p.Release == e.Release.Value.ID {
 		ev.addAction(Close{Environment: e.Name, Pull: p.Number, Members: ev.membersOf(p),
 			Why: fmt.Sprintf("%s already carries %s", e.Name, p.Name)})
@@ -392,10 +393,10 @@ func (ev *evaluator) reasonOthersWork(e *Env) string {
 // findCommandFor finds the promote that an open promotion of a release is by, or else one that isn't
 // about any yet; nil when there is none.
 func (ev *evaluator) findCommandFor(e *Env, release string) *PendingCommand {
-	if own := ev.findBoundCommand("promote", e.Name, release); own != nil {
+	if own := ev.findBoundCommand(command.Promote, e.Name, release); own != nil {
 		return own
 	}
-	return ev.findUnboundCommand("promote", e.Name)
+	return ev.findUnboundCommand(command.Promote, e.Name)
 }
 
 // replaceOpen composes the open promotion anew where it must be: a newer release is

@@ -6,28 +6,29 @@ import (
 	"strings"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/policies"
 )
 
 // findCommand finds a person's command that waits for this environment; the oldest first.
-func (ev *evaluator) findCommand(verb, env string) *PendingCommand {
+func (ev *evaluator) findCommand(verb command.Verb, env string) *PendingCommand {
 	return ev.findFirstCommand(func(a *PendingCommand) bool { return a.Verb == verb && a.Environment == env })
 }
 
 // findUnboundCommand is a command that is not about any release yet.
-func (ev *evaluator) findUnboundCommand(verb, env string) *PendingCommand {
+func (ev *evaluator) findUnboundCommand(verb command.Verb, env string) *PendingCommand {
 	return ev.findFirstCommand(func(a *PendingCommand) bool { return a.Verb == verb && a.Environment == env && a.Release == "" })
 }
 
 // findBoundCommand is a command that is in force for a release.
-func (ev *evaluator) findBoundCommand(verb, env, release string) *PendingCommand {
+func (ev *evaluator) findBoundCommand(verb command.Verb, env, release string) *PendingCommand {
 	return ev.findFirstCommand(func(a *PendingCommand) bool {
 		return a.Verb == verb && a.Environment == env && a.Release != "" && a.Release == release
 	})
 }
 
 // findOtherBoundCommand is a command that is in force for another release than this one.
-func (ev *evaluator) findOtherBoundCommand(verb, env, release string) *PendingCommand {
+func (ev *evaluator) findOtherBoundCommand(verb command.Verb, env, release string) *PendingCommand {
 	return ev.findFirstCommand(func(a *PendingCommand) bool {
 		return a.Verb == verb && a.Environment == env && a.Release != "" && a.Release != release
 	})
@@ -80,9 +81,9 @@ func (ev *evaluator) finishLeftoverCommands() {
 		switch {
 		case e == nil:
 			ev.finishCommand(a, false, "this component has no environment "+a.Environment)
-		case a.Verb != "promote" && a.Verb != "revert" && a.Verb != "retry":
-			ev.finishCommand(a, false, "there is no command "+a.Verb)
-		case e.Source() && a.Verb != "retry":
+		case a.Verb != command.Promote && a.Verb != command.Revert && a.Verb != command.Retry:
+			ev.finishCommand(a, false, "there is no command "+string(a.Verb))
+		case e.Source() && a.Verb != command.Retry:
 			ev.finishCommand(a, false, a.Environment+" is a source environment: releases arrive there by commits, not by promotions")
 		}
 	}
@@ -93,7 +94,7 @@ func (ev *evaluator) finishLeftoverCommands() {
 func (c *ComponentFacts) Requesters(env, release string) []policies.Account {
 	var out []policies.Account
 	for _, k := range c.PendingCommands {
-		if k.Verb == "promote" && k.Environment == env && (k.Release == "" || k.Release == release) {
+		if k.Verb == command.Promote && k.Environment == env && (k.Release == "" || k.Release == release) {
 			out = append(out, policies.Account{ID: k.ByID, Login: k.By})
 		}
 	}

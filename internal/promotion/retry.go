@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
 )
@@ -13,7 +14,7 @@ import (
 // ours any more, has endpoints that said fail asked again, lets what the forge's merge queue
 // dropped join again, takes back a person's close, or starts a verification again.
 func (ev *evaluator) evaluateRetry(e *Env, st *EnvState) {
-	pending := ev.findCommand("retry", e.Name)
+	pending := ev.findCommand(command.Retry, e.Name)
 	if pending == nil {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/policies"
 )
@@ -66,7 +67,7 @@ func (si *simulation) sources(is bool) []string {
 // giveCommand is a person's command.
 func (si *simulation) giveCommand(verb, env string) {
 	si.commands++
-	si.store.pending = append(si.store.pending, PendingCommand{ID: si.commands, Verb: verb, Environment: env, By: "ada", At: si.now})
+	si.store.pending = append(si.store.pending, PendingCommand{ID: si.commands, Verb: command.Verb(verb), Environment: env, By: "ada", At: si.now})
 	if verb == "promote" {
 		si.truth.promotedAt[env] = si.now
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/internal/wording"
@@ -279,7 +280,7 @@ func restoreFile(before, now fs.FS, file string, at time.Time) (*git.FileWrite, 
 // recordRestored puts on record that somebody's push would have lifted holds.
 func (a *Actor) recordRestored(ctx context.Context, r *facts.Repository, source, why string) error {
 	return a.opts.Store.Tx(ctx, "holdsRestored", func(tx *store.Tx) error {
-		return tx.AddAudit(ctx, store.Audit{At: a.opts.Now(), Actor: "somebody", Via: promotion.AuditViaForge, Verb: "unhold",
+		return tx.AddAudit(ctx, store.Audit{At: a.opts.Now(), Actor: "somebody", Via: promotion.AuditViaForge, Verb: string(command.Unhold),
 			Subject: r.ID + " " + history.StateBranch,
 			Reason:  why, Outcome: "refused: Liftlock put them back; /liftlock unhold lifts a hold", Source: "state-branch|" + r.ID +
 				"|" + source})

@@ -18,6 +18,7 @@ import (
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/pipeline/event"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/internal/wording"
@@ -444,8 +445,8 @@ func (a *Actor) putSuperseded(ctx context.Context, tx *store.Tx, s *subject, num
 
 // putRequested notes that a promotion moves a release at a person's word: merged by hand too it lifts what
 // kept the release out.
-func putRequested(ctx context.Context, tx *store.Tx, c *facts.ComponentEvaluation, command int64, number int, release string) error {
-	isPromote := func(k promotion.PendingCommand) bool { return k.ID == command && k.Verb == "promote" }
+func putRequested(ctx context.Context, tx *store.Tx, c *facts.ComponentEvaluation, id int64, number int, release string) error {
+	isPromote := func(k promotion.PendingCommand) bool { return k.ID == id && k.Verb == command.Promote }
 	if !slices.ContainsFunc(c.Facts.PendingCommands, isPromote) {
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/pipeline/event"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/wording"
@@ -299,7 +300,7 @@ func (ga *Gatherer) readPendingCommands(ctx context.Context, u promotion.Unit) (
 	}
 	out := make([]promotion.PendingCommand, 0, len(rows))
 	for _, a := range rows {
-		out = append(out, promotion.PendingCommand{ID: a.ID, Verb: a.Verb, Environment: a.Environment, Release: a.Release, By: a.By,
+		out = append(out, promotion.PendingCommand{ID: a.ID, Verb: command.Verb(a.Verb), Environment: a.Environment, Release: a.Release, By: a.By,
 			ByID: a.ByID, Reason: a.Reason, At: a.At})
 	}
 	return out, nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
 )
@@ -17,21 +18,8 @@ import (
 func HelpText(bare bool) string {
 	var p page
 	p.writeParagraph("Liftlock takes these commands, each on a line of its own:")
-	for _, c := range [][2]string{
-		{"status", "what each environment carries and how it is"},
-		{"why [environment]", "what a release waits for"},
-		{"diff", "what this pull request changes in files and in rendered manifests"},
-		{"hold [scope] [for 2h] [reverts] [reason]", "stop, `for` so long, `until 2027-01-03` or until somebody lifts it; the scope is " +
-			"`pr` (this pull request, the default), `component`, `environment` or `pipeline`; those stop reverts only with `reverts`"},
-		{"unhold [scope]", "lift that hold"},
-		{"promote [environment]", "bring the newest verified release there: opens what waits for a person, brings back what was " +
-			"reverted, takes over what was changed by hand"},
-		{"revert [reason]", "open a pull request that takes the promotion back"},
-		{"skip gate reason", "let this promotion past one gate of the pipeline file, as it is and for four hours, on record"},
-		{"retry", "try again after a failure, or after this pull request was closed"},
-		{"help", "this"},
-	} {
-		p.writeLine("- `/liftlock %s`: %s", c[0], c[1])
+	for _, h := range command.ListHelp() {
+		p.writeLine("- `/liftlock %s`: %s", h.Usage, h.Text)
 	}
 	p.writeGap()
 	p.writeLine("Readers may ask (`help`, `status`, `why`, `diff`); who may write may `hold` and `retry`; `unhold`, `promote` and " +
@@ -48,14 +36,8 @@ func HelpText(bare bool) string {
 func UserHelpText() string {
 	var p page
 	p.writeParagraph("This pull request is none of Liftlock's. These commands are answered here, each on a line of its own:")
-	for _, c := range [][2]string{
-		{"diff", "what this change does to the rendered manifests of the targets that it touches"},
-		{"status", "what each environment carries of the components that it touches, and how it is"},
-		{"why [environment]", "what their releases wait for"},
-		{"retry", "looks again at a head that isn't looked at any more; for those who may write"},
-		{"help", "this"},
-	} {
-		p.writeLine("- `/liftlock %s`: %s", c[0], c[1])
+	for _, h := range command.ListUserHelp() {
+		p.writeLine("- `/liftlock %s`: %s", h.Usage, h.Text)
 	}
 	p.writeGap()
 	p.writeLine("What is about a promotion is said in the promotion's pull request, the console or the command line.")

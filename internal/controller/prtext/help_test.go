@@ -11,7 +11,7 @@ import (
 func TestHelpListsEveryCommand(t *testing.T) {
 	text := prtext.HelpText(false)
 	for _, v := range command.Verbs() {
-		if !strings.Contains(text, "`/liftlock "+v) {
+		if !strings.Contains(text, "`/liftlock "+string(v)) {
 			t.Errorf("help says nothing of %s", v)
 		}
 	}

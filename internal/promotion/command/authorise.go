@@ -63,30 +63,6 @@ const (
 	NeedBreakGlass
 )
 
-// Needs is what a verb takes; an unknown verb takes what nobody has by accident.
-func Needs(verb string) Need {
-	switch verb {
-	case Help, Status, Diff, Why:
-		return NeedRead
-	case Hold, Retry:
-		return NeedWrite
-	case Unhold, Promote, Revert:
-		return NeedApprover
-	}
-	return NeedBreakGlass
-}
-
-// Loosens says whether a verb lets happen what something would have kept from happening: for such a command it
-// must be known whose word it is. A hold only restrains, a revert goes back to what was verified and passes the
-// gates of its own, and the others only ask.
-func Loosens(verb string) bool {
-	switch verb {
-	case Help, Status, Diff, Why, Hold, Revert:
-		return false
-	}
-	return true
-}
-
 // Authorise says why somebody may not give a command; nil when they may.
 // needApprover: an environment that the command is about has an approvals gate.
 // The error is for the one who gave it.

@@ -23,9 +23,9 @@ func TestAuthorise(t *testing.T) {
 		"on call, reads only":  {Login: "eve", Permission: Read, BreakGlass: true},
 		"on call by a token":   {Login: "ci", Role: RoleOperator, BreakGlass: true},
 	}
-	read := []string{Help, Status, Diff, Why}
-	write := []string{Hold, Retry}
-	approve := []string{Unhold, Promote, Revert}
+	read := []Verb{Help, Status, Diff, Why}
+	write := []Verb{Hold, Retry}
+	approve := []Verb{Unhold, Promote, Revert}
 	for name, want := range map[string]struct{ read, write, approve, gated, glass, skip bool }{
 		"stranger":             {},
 		"reader":               {read: true},
@@ -43,7 +43,7 @@ func TestAuthorise(t *testing.T) {
 		"odd role":             {},
 		"nobody":               {},
 	} {
-		check := func(verbs []string, gate, want bool) {
+		check := func(verbs []Verb, gate, want bool) {
 			t.Helper()
 			for _, v := range verbs {
 				err := Authorise(Command{Verb: v}, callers[name], gate)
@@ -58,8 +58,8 @@ func TestAuthorise(t *testing.T) {
 		for _, gate := range []bool{false, true} {
 			check(read, gate, want.read)
 			check(write, gate, want.write)
-			check([]string{"", "nonsense"}, gate, want.glass)
-			check([]string{Skip}, gate, want.skip)
+			check([]Verb{"", "nonsense"}, gate, want.glass)
+			check([]Verb{Skip}, gate, want.skip)
 		}
 		check(approve, false, want.approve)
 		check(approve, true, want.gated)
@@ -85,9 +85,9 @@ func TestOwnHoldsAreLifted(t *testing.T) {
 		{"a token for emergencies", Person{Login: "ci", Role: RoleBreakGlass}, true, "promote revert unhold", false},
 	} {
 		var allowed []string
-		for _, verb := range []string{Promote, Revert, Unhold} {
+		for _, verb := range []Verb{Promote, Revert, Unhold} {
 			if Authorise(Command{Verb: verb}, c.who, c.gated) == nil {
-				allowed = append(allowed, verb)
+				allowed = append(allowed, string(verb))
 			}
 		}
 		if got := strings.Join(allowed, " "); got != c.allowed {

@@ -13,20 +13,6 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// The verbs.
-const (
-	Help    = "help"
-	Status  = "status"
-	Diff    = "diff"
-	Why     = "why"
-	Hold    = "hold"
-	Unhold  = "unhold"
-	Promote = "promote"
-	Revert  = "revert"
-	Retry   = "retry"
-	Skip    = "skip"
-)
-
 // The scopes of a hold.
 const (
 	ScopePR          = "pr"
@@ -52,7 +38,7 @@ var gateName = regexp.MustCompile(`^[a-z][a-zA-Z]{0,40}$`)
 
 // Command is one command. Only what its verb takes is set.
 type Command struct {
-	Verb        string `json:"verb"`
+	Verb        Verb   `json:"verb"`
 	Scope       string `json:"scope,omitempty"`       // hold, unhold
 	Environment string `json:"environment,omitempty"` // why, promote; empty: the one that the pull request is about
 	Gate        string `json:"gate,omitempty"`        // skip
@@ -65,12 +51,7 @@ type Command struct {
 	Until time.Time     `json:"until,omitzero"`
 }
 
-var verbs = []string{Help, Status, Diff, Why, Hold, Unhold, Promote, Revert, Retry, Skip}
-
 var scopes = []string{ScopePR, ScopeComponent, ScopeEnvironment, ScopePipeline}
-
-// Verbs are all verbs, in the order in which help lists them.
-func Verbs() []string { return slices.Clone(verbs) }
 
 // environmentName is PRODUCT's form of a name.
 var environmentName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
@@ -79,7 +60,7 @@ var environmentName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
 // that the API takes nothing that a comment couldn't say; nil when nothing is.
 func (c Command) Check() error {
 	switch {
-	case !slices.Contains(verbs, c.Verb):
+	case !slices.Contains(Verbs(), c.Verb):
 		return unknownVerb(c.Verb)
 	case c.Gate != "" && c.Verb != Skip:
 		return fmt.Errorf("/liftlock %s takes no gate", c.Verb)
@@ -115,7 +96,7 @@ func (c Command) Check() error {
 // Describe is the canonical form of a command for the audit trail and the logs.
 // The reason isn't part of it: the trail keeps it beside.
 func Describe(c Command) string {
-	words := []string{c.Verb}
+	words := []string{string(c.Verb)}
 	for _, w := range []string{c.Scope, c.Environment, c.Gate} {
 		if w != "" {
 			words = append(words, oneLine(w))
@@ -136,7 +117,7 @@ func Describe(c Command) string {
 // Comment is a command as a comment says it, without its reason. Where the pull request that
 // the comment is on says which environment is meant, that is left out.
 func Comment(c Command) string {
-	words := []string{Prefix, c.Verb, c.Scope}
+	words := []string{Prefix, string(c.Verb), c.Scope}
 	if c.Verb == Promote || c.Verb == Why {
 		words = append(words, c.Environment)
 	}

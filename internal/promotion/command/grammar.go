@@ -17,22 +17,22 @@ func ParseArgs(words []string) (Command, error) {
 	if words = strings.Fields(oneLine(strings.Join(words, " "))); len(words) == 0 {
 		return Command{Verb: Help}, nil
 	}
-	c := Command{Verb: strings.ToLower(words[0])}
+	c := Command{Verb: Verb(strings.ToLower(words[0]))}
 	rest := words[1:]
 	var err error
-	switch c.Verb {
-	case Help, Status, Diff, Retry:
-		if len(rest) > 0 {
+	switch c.Verb.find().form {
+	case bare:
+		if len(rest) > 0 && slices.Contains(Verbs(), c.Verb) {
 			err = fmt.Errorf("/liftlock %s takes nothing behind it; %q was not understood", c.Verb, truncateWord(strings.Join(rest, " ")))
 		}
-	case Why, Promote:
+	case withEnvironment:
 		if len(rest) > 1 {
 			err = fmt.Errorf("/liftlock %s takes at most an environment; %q was not understood", c.Verb,
 				truncateWord(strings.Join(rest[1:], " ")))
 		} else if len(rest) == 1 {
 			c.Environment = rest[0]
 		}
-	case Hold, Unhold:
+	case withScope:
 		c.Scope = ScopePR
 		if len(rest) > 0 {
 			if s := strings.ToLower(strings.TrimRight(rest[0], ":,")); slices.Contains(scopes, s) {
@@ -43,9 +43,9 @@ func ParseArgs(words []string) (Command, error) {
 			rest, err = parseHold(&c, rest)
 		}
 		c.Reason = oneLine(strings.Join(rest, " "))
-	case Revert:
+	case withReason:
 		c.Reason = oneLine(strings.Join(rest, " "))
-	case Skip:
+	case withGate:
 		if len(rest) > 0 {
 			c.Gate, c.Reason = rest[0], oneLine(strings.Join(rest[1:], " "))
 		}
@@ -129,10 +129,13 @@ func parseHoldEnd(s string) (time.Time, error) {
 		truncateWord(s))
 }
 
-func unknownVerb(verb string) error {
-	hint := ""
-	if near := strictyaml.Nearest(verb, Verbs()); near != "" {
+func unknownVerb(verb Verb) error {
+	hint, names := "", make([]string, len(declarations))
+	for i, d := range declarations {
+		names[i] = string(d.verb)
+	}
+	if near := strictyaml.Nearest(string(verb), names); near != "" {
 		hint = "; did you mean " + near + "?"
 	}
-	return fmt.Errorf("there is no command %q%s (/liftlock help lists them)", truncateWord(verb), hint)
+	return fmt.Errorf("there is no command %q%s (/liftlock help lists them)", truncateWord(string(verb)), hint)
 }

@@ -122,7 +122,7 @@ func commandWords(line string, bare bool) ([]string, bool) {
 		return words[1:], true
 	}
 	words[0] = strings.ToLower(words[0][1:])
-	if bare && slices.Contains(verbs, words[0]) {
+	if bare && slices.Contains(Verbs(), Verb(words[0])) {
 		return words, true
 	}
 	return nil, false
