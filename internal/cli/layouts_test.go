@@ -87,6 +87,10 @@ var layoutStories = map[string]struct {
 		set:  []string{"charts/web/values-dev.yaml", "image.tag=1.5.0"},
 		want: []string{"web into staging: 1.4.2 → 1.5.0"},
 	},
+	"images-of-environments": {
+		set:  []string{"images/dev/kustomization.yaml", "--image", "registry.example/shop/web=1.5.0"},
+		want: []string{"web into qa: 1.4.2 → 1.5.0"},
+	},
 	"kustomize-overlays": {
 		set:  []string{"apps/web/overlays/dev/kustomization.yaml", "--image", "registry.example/web=1.5.0"},
 		want: []string{"web into qa: 1.4.2 → 1.5.0"},

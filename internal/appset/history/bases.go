@@ -223,6 +223,9 @@ type folderOwners struct {
 	roots owners
 	bases owners // of roots and of what they build on
 	above owners // of the folders in which those lie
+	// environments are the owners of bases by environment, whatever component's, and environmentsAbove those of
+	// the folders in which they lie.
+	environments, environmentsAbove owners
 }
 
 // ownerName is an environment of a component as the owner of folders.
@@ -232,7 +235,7 @@ func ownerName(t *appset.Target) string { return t.Component + "|" + t.Environme
 // In one that several share only fields with a placeholder are any of theirs; the same folder of another branch is
 // another one.
 func findOwners(fl *appset.TargetSet, branch string, bases map[string]*Bases) *folderOwners {
-	out := &folderOwners{owners{}, owners{}, owners{}}
+	out := &folderOwners{roots: owners{}, bases: owners{}, above: owners{}, environments: owners{}, environmentsAbove: owners{}}
 	below := map[branchFolder][]string{}
 	for i := range fl.Targets {
 		t, name := &fl.Targets[i], ownerName(&fl.Targets[i])
@@ -240,7 +243,7 @@ func findOwners(fl *appset.TargetSet, branch string, bases map[string]*Bases) *f
 			seen := appset.ViewFromBranch(*t, at, branch)
 			for _, root := range appset.Roots(seen) {
 				out.roots.add(branchFolder{at, root}, name)
-				out.addBase(branchFolder{at, root}, name)
+				out.addBase(branchFolder{at, root}, t)
 			}
 			for _, folder := range appset.Folders(seen) {
 				from := branchFolder{at, folder}
@@ -248,7 +251,7 @@ func findOwners(fl *appset.TargetSet, branch string, bases map[string]*Bases) *f
 					below[from] = bases[at].below(folder)
 				}
 				for _, base := range below[from] {
-					out.addBase(branchFolder{at, base}, name)
+					out.addBase(branchFolder{at, base}, t)
 				}
 			}
 		}
@@ -256,14 +259,28 @@ func findOwners(fl *appset.TargetSet, branch string, bases map[string]*Bases) *f
 	return out
 }
 
-func (f *folderOwners) addBase(at branchFolder, name string) {
-	if f.bases.isAlone(at, name) {
+func (f *folderOwners) addBase(at branchFolder, t *appset.Target) {
+	addWithParents(f.environments, f.environmentsAbove, at, t.Environment)
+	addWithParents(f.bases, f.above, at, ownerName(t))
+}
+
+// addWithParents adds the owner of a folder, and of those in which it lies.
+func addWithParents(folders, above owners, at branchFolder, name string) {
+	if folders.isAlone(at, name) {
 		return
 	}
-	f.bases.add(at, name)
+	folders.add(at, name)
 	for up := path.Dir(at.root); up != "." && at.root != "."; up = path.Dir(up) {
-		f.above.add(branchFolder{at.branch, up}, name)
+		above.add(branchFolder{at.branch, up}, name)
 	}
+}
+
+// isOfEnvironment says that the components of one environment alone build on a folder, that it is no target's
+// own, and that no other environment has anything below it.
+func (f *folderOwners) isOfEnvironment(at branchFolder, environment string) bool {
+	_, isRoot := f.roots[at]
+	above, any := f.environmentsAbove[at]
+	return !isRoot && f.environments.isAlone(at, environment) && (!any || above == owner{environment, false})
 }
 
 // isOwnBase says that a folder is built on by the named one alone, and by itself by nobody, and that nobody else

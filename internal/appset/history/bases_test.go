@@ -8,6 +8,7 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/liftlock/liftlock/internal/appset"
 )
@@ -61,6 +62,43 @@ func TestComponentsBases(t *testing.T) {
 			}
 			if diff := cmp.Diff(c.layers, e.Layers); diff != "" {
 				t.Errorf("layers (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestSharedBases holds that what all components of an environment build on, and no other environment, is where each
+// may have fields with a placeholder.
+func TestSharedBases(t *testing.T) {
+	const onImages = "resources: [../../base]\ncomponents: [../../images/prod]\n"
+	managed := func(component, environment string) appset.Target {
+		path := environment + "/" + component
+		return appset.Target{Name: component + "-" + environment, Component: component, Environment: environment, Sources: []appset.Source{{Here: true, Path: path}}}
+	}
+	for name, c := range map[string]struct {
+		folders map[string]string
+		more    []appset.Target
+		want    []string
+	}{
+		"of all components": {map[string]string{"prod/web": onImages, "prod/api": onImages}, nil, []string{"images/prod"}},
+		"of one":            {map[string]string{"prod/web": onImages}, nil, nil}, // which has it as its own
+		"another environment builds on it": {map[string]string{"prod/web": onImages, "prod/api": onImages, "qa/web": onImages},
+			[]appset.Target{managed("web", "qa")}, nil},
+		"another environment has something below it": {map[string]string{"prod/web": onImages, "prod/api": onImages},
+			[]appset.Target{{Component: "web", Environment: "qa", Sources: []appset.Source{{Here: true, Path: "images/prod/qa"}}}}, nil},
+		"it is a target's own folder": {map[string]string{"prod/web": onImages, "prod/api": onImages},
+			[]appset.Target{{Component: "all", Environment: "prod", Sources: []appset.Source{{Here: true, Path: "images/prod"}}}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.folders["images/prod"], c.folders["base"], c.folders["dev/web"] = "kind: Component\n", "", "resources: [../../base]\n"
+			fl := &appset.TargetSet{Targets: append(c.more, managed("web", "prod"), managed("api", "prod"), managed("web", "dev"))}
+			bases, err := ReadBases(t.Context(), kustomizationsIn(c.folders), BaseFolders(fl, "main")["main"], nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := Components(fl, "main", map[string]*Bases{"main": bases})["web"]["prod"]
+			if diff := cmp.Diff(c.want, e.Shared, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("shared (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -17,8 +17,10 @@ type Environment struct {
 	Targets         []appset.Target
 	Roots           []string // the folders that are its alone, sorted
 	Bases           []string // the folders of kustomizations that its own build on, and nobody else's, sorted
-	Shared          []string // its sources' paths that other environments or components have as well, sorted
-	Files           []string // the values files, generator files and ApplicationSets that are in none of Roots, sorted
+	// Shared are its sources' paths that other environments or components have as well, and the folders of
+	// kustomizations that other components of the environment build on, too; sorted.
+	Shared []string
+	Files  []string // the values files, generator files and ApplicationSets that are in none of Roots, sorted
 	// Layers are the values files of its targets' sources, each after those over which Helm lays it, where two of
 	// a source have one name or one is a glob, and the folders of its kustomizations, each after those that it builds on.
 	Layers [][]string
@@ -93,7 +95,9 @@ func Components(fl *appset.TargetSet, branch string, bases map[string]*Bases) ma
 	return out
 }
 
-// addBases adds what the kustomizations of a target's folders build on, where that is this environment's alone.
+// addBases adds what the kustomizations of a target's folders build on: where that is this environment's of this
+// component alone as its own, and where it is this environment's of several components, such as a kustomize
+// Component with all images, as shared.
 func (e *Environment) addBases(t appset.Target, at string, bases *Bases, owned *folderOwners) {
 	for _, folder := range appset.Folders(t) {
 		if !slices.Contains(e.Roots, folder) {
@@ -104,6 +108,11 @@ func (e *Environment) addBases(t appset.Target, at string, bases *Bases, owned *
 			first := len(way) - 1
 			for first > 0 && owned.isOwnBase(branchFolder{at, way[first-1]}, ownerName(&t)) {
 				first--
+			}
+			for _, base := range way[:first] {
+				if owned.isOfEnvironment(branchFolder{at, base}, e.Name) {
+					e.Shared = append(e.Shared, base)
+				}
 			}
 			way = way[first:]
 			e.Bases = append(e.Bases, way[:len(way)-1]...)

@@ -237,8 +237,14 @@ type locatedScalar struct {
 func (l *lookedFile) locate(v *scalar) (locatedScalar, bool) {
 	at := locatedScalar{fieldLocation{v.kind, l.named, v.path}, v.segments, l.isNamed}
 	if at.fieldLocation.isNamed() {
+		if strings.Contains(l.name, "/") {
+			return at, false // kustomize builds another folder's
+		}
+		if !l.own {
+			return l.locateComponentsImage(v)
+		}
 		at.file = ""
-		return at, l.own && !strings.Contains(l.name, "/") // kustomize builds another folder's
+		return at, true
 	}
 	e := l.environment
 	switch hasComponent := saysName(v.segments, e.Component); {
@@ -263,6 +269,22 @@ func (l *lookedFile) locate(v *scalar) (locatedScalar, bool) {
 	}
 	at.path = fieldpath.New(at.segments...).String()
 	return at, true
+}
+
+// locateComponentsImage says where a component's image is in a kustomization that all components of an
+// environment build on: the last part of the image's name is the component's.
+func (l *lookedFile) locateComponentsImage(v *scalar) (locatedScalar, bool) {
+	registry, name := path.Split(v.path)
+	if v.kind != fieldedit.KindImage || name != l.environment.Component || !l.isAlone() {
+		return locatedScalar{}, false
+	}
+	segments := []fieldpath.Segment{
+		{Kind: fieldpath.Key, Key: "images"},
+		{Kind: fieldpath.Match, KeyPath: []string{"name"}, Value: registry + "{{component}}"},
+		{Kind: fieldpath.Key, Key: v.key},
+	}
+	location := fieldLocation{fieldedit.KindYAML, l.named, fieldpath.New(segments...).String()}
+	return locatedScalar{location, segments, true}, true
 }
 
 // add adds what an environment has at a place.

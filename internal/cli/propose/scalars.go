@@ -186,13 +186,12 @@ func readImages(root *yaml.Node) []scalar {
 			continue
 		}
 		for _, item := range root.Content[i+1].Content {
-			name := mappingValue(item, "name")
-			value := mappingValue(item, "newTag")
-			if value == "" {
-				value = mappingValue(item, "digest")
+			name, key := mappingValue(item, "name"), "newTag"
+			if mappingValue(item, key) == "" {
+				key = "digest"
 			}
-			if name != "" && value != "" {
-				out = append(out, scalar{kind: fieldedit.KindImage, path: name, value: value})
+			if value := mappingValue(item, key); name != "" && value != "" {
+				out = append(out, scalar{kind: fieldedit.KindImage, path: name, key: key, value: value})
 			}
 		}
 	}
