@@ -181,7 +181,7 @@ func TestInvalidGateFails(t *testing.T) {
 		name string
 		want []Problem
 	}{
-		"no kind":       {Gate{}, "", []Problem{{"", "a gate has exactly one kind (approvals, window, windows, freeze, soak, settled, checks, expression, metric, http); this one has 0"}}},
+		"no kind":       {Gate{}, "", []Problem{{"", "a gate has exactly one kind (" + joinNames(Kinds()) + "); this one has 0"}}},
 		"no count":      {Gate{Approvals: &Approvals{}}, "approvals", []Problem{{"approvals.count", "must be at least 1; it is 0"}}},
 		"a huge count":  {Gate{Approvals: &Approvals{Count: 101}}, "approvals", []Problem{{"approvals.count", "must be at most 100; it is 101"}}},
 		"bad users":     {Gate{Approvals: &Approvals{Count: 1, From: From{Users: []string{"@ada", "", "a b", "ok", "OK"}}}}, "approvals", []Problem{{"approvals.from.users[0]", `"@ada" is not a login; write it without @ and spaces`}, {"approvals.from.users[1]", `"" is not a login; write it without @ and spaces`}, {"approvals.from.users[2]", `"a b" is not a login; write it without @ and spaces`}, {"approvals.from.users[4]", `"OK" is given twice`}}},
