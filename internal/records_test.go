@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,15 +26,13 @@ const recordsPage = "../docs/records.md"
 const recordsHeader = `<!-- Generated from the declarations: go test ./internal -run TestRecordsPage -update -->
 # Records
 
-The table ` + "`records`" + ` has small values, each of a kind below. The package that owns a kind declares it once, with
-` + "`record.Declare`" + ` (` + "`internal/store/record`" + `). Nothing else reads or writes the table. A row's key is its kind and
-its subject: repository, pull request, unit or name. The value is JSON of the Go type. One that can't be read counts as
-absent; where a kind is strict, it fails the run that needs it.
+The table ` + "`records`" + ` has small values. The package that owns a kind declares it once, with ` + "`record.Declare`" + `
+(` + "`internal/store/record`" + `). Nothing else reads or writes the table. A row's key is its kind and its subject. The value is JSON
+of the Go type. One that can't be read counts as absent; where a kind is strict, it fails the run that needs it.
 
 A kind is *dropped* by its owner, goes when its pull request is *settled* (merged or closed), or is *lasting*, like the database.
 
-| kind | about | what | owner | type | stays |
-| --- | --- | --- | --- | --- | --- |
+Each kind below its owner: subject, type, lifetime, content.
 `
 
 // TestRecordsPage holds that docs/records.md lists every kind of record, and that each says who owns
@@ -42,6 +41,7 @@ func TestRecordsPage(t *testing.T) {
 	var page strings.Builder
 	page.WriteString(recordsHeader)
 	kinds := record.List()
+	slices.SortStableFunc(kinds, func(a, b record.Declaration) int { return strings.Compare(a.Owner, b.Owner) })
 	if len(kinds) < 40 {
 		t.Fatalf("only %d kinds are declared", len(kinds))
 	}
@@ -57,7 +57,10 @@ func TestRecordsPage(t *testing.T) {
 		if k.Strict {
 			strict = ", strict"
 		}
-		fmt.Fprintf(&page, "| `%s` | %s | %s | %s | `%s`%s | %s |\n", k.Name, k.Subject(), k.Doc, k.Owner, k.Value(), strict, k.Lifetime)
+		if i == 0 || kinds[i-1].Owner != k.Owner {
+			fmt.Fprintf(&page, "\n## %s\n\n", k.Owner)
+		}
+		fmt.Fprintf(&page, "- `%s` (%s, `%s`%s, %s): %s\n", k.Name, k.Subject(), k.Value(), strict, k.Lifetime, k.Doc)
 	}
 	if *updateFlag {
 		if err := os.WriteFile(recordsPage, []byte(page.String()), 0o644); err != nil {

@@ -70,7 +70,7 @@ func TestEditsPage(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"set": 3, "refused": 5, "file": 1, "picks": 1, "carry": 1}, ran); diff != "" {
 		t.Errorf("examples (-want +ran)\n%s", diff)
 	}
-	for _, m := range regexp.MustCompile("(?m)^\\| `(.*?)` \\|").FindAllStringSubmatch(pathsSection(string(page)), -1) {
+	for _, m := range regexp.MustCompile("(?m)^- `(.*?)`:").FindAllStringSubmatch(pathsSection(string(page)), -1) {
 		for _, p := range strings.Split(m[1], "`, `") {
 			if _, err := fieldpath.ParsePattern(p); err != nil {
 				t.Errorf("%s: %v", p, err)

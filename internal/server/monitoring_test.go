@@ -55,7 +55,7 @@ func TestPageHasTheMetrics(t *testing.T) {
 	}
 	known := listMetrics(t)
 	for row := range strings.Lines(string(page)) {
-		if !strings.HasPrefix(row, "| `liftlock_") {
+		if !strings.HasPrefix(row, "- `liftlock_") {
 			continue
 		}
 		for i, m := range metricPattern.FindAllStringSubmatch(row, -1) {

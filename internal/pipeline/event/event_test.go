@@ -32,7 +32,7 @@ func TestKinds(t *testing.T) {
 		if !slices.Contains(notified, w) {
 			t.Errorf("no kind is told as %q", w)
 		}
-		if !strings.Contains(string(page), "\n| `"+w+"` | ") {
+		if !strings.Contains(string(page), "\n- `"+w+"`: ") {
 			t.Errorf("docs/notifications.md has no row for %q", w)
 		}
 	}
