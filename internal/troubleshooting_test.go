@@ -34,7 +34,7 @@ func TestTroubleshooting(t *testing.T) {
 	said := regexp.MustCompile(`"\s*\+\s*"`).ReplaceAllString(code.String(), "")
 	const phrase = 10
 	checked := 0
-	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)`").FindAllStringSubmatch(string(page), -1) {
+	for _, row := range regexp.MustCompile("(?m)^- `([^`]+)`").FindAllStringSubmatch(string(page), -1) {
 		for part := range strings.SplitSeq(row[1], "…") {
 			if part = strings.TrimSpace(part); len(part) < phrase || strings.HasPrefix(part, "FILE:LINE") {
 				continue

@@ -214,7 +214,7 @@ A repository's pipelines are in ` + "`.liftlock.yaml`" + ` or in ` + "`.liftlock
 Unknown and duplicate keys, keys without a value, and values of a wrong type are errors with file and line. Check the file with
 ` + "`liftlock validate`" + `; editors can use [pipeline.schema.json](pipeline.schema.json).
 
-- Durations: ` + "`90s`, `15m`, `1h30m`" + `. File globs: ` + "`*`, `**`, `?`, `[…]`, `{a,b}`" + `.
+- A key without a type takes text. Durations: ` + "`90s`, `15m`, `1h30m`" + `. File globs: ` + "`*`, `**`, `?`, `[…]`, `{a,b}`" + `.
 - Templates are Go templates with the deterministic ones of [sprig's functions](https://masterminds.github.io/sprig/). A missing
   parameter is an error.
 - Details: [carried fields](edits.md), [sets and Applications](resolution.md), [gates](gates.md),
@@ -308,7 +308,11 @@ func section(t *testing.T, b *bytes.Buffer, name string, paths []string, s *json
 		if slices.Contains(s.Required, key) {
 			required = ", required"
 		}
-		fmt.Fprintf(b, "- `%s`%s: %s. %s\n", key, required, valueWithDefault(p), p.Description)
+		value := valueWithDefault(p) + ". "
+		if value == "text. " {
+			value = "" // the introduction says so
+		}
+		fmt.Fprintf(b, "- `%s`%s: %s%s\n", key, required, value, p.Description)
 	}
 }
 
