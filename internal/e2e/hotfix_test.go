@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/cause"
 )
 
 // Somebody fixes prod by hand: Liftlock leaves it alone until a person who may
@@ -23,7 +24,7 @@ func TestProdFixedByHandIsLeftAlone(t *testing.T) {
 	qa := s.awaitMerged("web", "qa", "1.1.0", 0)
 	s.checkOneEnvironment(qa, "web", "qa", 1)
 	s.awaitState("web", "qa", "1.1.0", promotion.Verified)
-	s.awaitReason("web", "prod", "diverged")
+	s.awaitReason("web", "prod", cause.Diverged)
 	s.checkNoPull(promotionBranch("web", "prod"))
 	s.checkNoPull(revertPrefix("web", "prod"))
 	s.awaitRunning("web", "prod", "1.0.1-hotfix")

@@ -8,6 +8,7 @@ import (
 	"code.gitea.io/sdk/gitea"
 
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/cause"
 )
 
 // Branches that are named like Liftlock's own and aren't: without a pull request,
@@ -28,8 +29,8 @@ func TestStrangersBranchIsNotAdopted(t *testing.T) {
 	}
 	s.checkOneEnvironment(s.awaitMerged("web", "qa", "1.1.0", 0), "web", "qa", 1)
 	s.awaitState("web", "qa", "1.1.0", promotion.Verified)
-	s.awaitReason("cart", "qa", "foreign")
-	s.awaitReason("mail", "qa", "foreign")
+	s.awaitReason("cart", "qa", cause.Unmanaged)
+	s.awaitReason("mail", "qa", cause.Unmanaged)
 
 	for c, tip := range map[string]string{"cart": bare, "mail": tipped} {
 		if got := s.readTag(c, "qa"); got != firstTag {

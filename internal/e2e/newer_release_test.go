@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/cause"
 )
 
 // A newer release takes an open pull request's place in it; once that is approved,
@@ -35,7 +36,7 @@ func TestNewerReleaseReplacesAndWaitsBehindAnApprovedOne(t *testing.T) {
 	s.approve(ada, titled)
 	s.awaitGate("web", "qa", "approvals", "pass")
 	s.pushRelease("web", "dev", "1.3.0")
-	s.awaitReason("web", "qa", "newer-waits")
+	s.awaitReason("web", "qa", cause.NewerWaits)
 	s.must(s.checkTag(s.getPull(p.Index), "web", "qa", "1.2.0"))
 	s.mergeAs(ada, p.Index)
 	s.checkOneEnvironment(s.awaitMerged("web", "qa", "1.2.0", 0), "web", "qa", 1)

@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,6 +26,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/pipeline/event"
 )
 
 // unreliableReceiver is a channel's receiver that takes every second request only.
@@ -68,7 +70,7 @@ func (r *unreliableReceiver) channelYAML() string {
 // checkNothingLost compares what came with what the server's own stream of events has.
 func (r *unreliableReceiver) checkNothingLost() {
 	r.s.Helper()
-	words := map[string]bool{"opened": true, "merged": true, "verified": true, "degraded": true, "revert-opened": true, "skipped": true}
+	kinds := []event.Kind{event.Opened, event.Merged, event.Verified, event.Degraded, event.RevertOpened, event.Skipped}
 	eventually(r.s, "every event has come to the receiver", func() (bool, error) {
 		events, err := r.s.server.readEvents(r.s.ctx)
 		if err != nil {
@@ -79,7 +81,7 @@ func (r *unreliableReceiver) checkNothingLost() {
 		happened := 0
 		for i := range events {
 			e := &events[i]
-			if !words[e.Kind] {
+			if !slices.Contains(kinds, e.Kind) {
 				continue
 			}
 			happened++

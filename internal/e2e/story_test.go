@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/promotion/cause"
 )
 
 const (
@@ -324,9 +325,9 @@ func (s *scenario) awaitGate(component, environment, gate, outcome string) {
 }
 
 // awaitReason waits until Liftlock gives a reason with the code for an environment.
-func (s *scenario) awaitReason(component, environment, code string) {
+func (s *scenario) awaitReason(component, environment string, code cause.Code) {
 	s.Helper()
-	s.awaitWhy(component, environment, "a reason is "+code, func(e *api.EnvironmentWhy) error {
+	s.awaitWhy(component, environment, "a reason is "+string(code), func(e *api.EnvironmentWhy) error {
 		for _, r := range e.Why {
 			if r.Code == code {
 				return nil
