@@ -2,9 +2,7 @@ package internal_test
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
-	"io/fs"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -56,36 +54,18 @@ var good = []string{"Judge", "Overlay", "Line"}
 // TestGlossary holds that code is named by the words of docs/glossary.md.
 func TestGlossary(t *testing.T) {
 	seen := 0
-	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if d.IsDir() && slices.Contains([]string{"testdata", ".git", "node_modules", "bin"}, d.Name()) {
-			return filepath.SkipDir
-		}
-		if d.IsDir() || !strings.HasSuffix(path, ".go") {
-			return nil
-		}
+	walkSources(t, true, func(path string, _ []byte, fset *token.FileSet, f *ast.File) {
 		seen++
-		base := strings.TrimSuffix(strings.TrimSuffix(d.Name(), ".go"), "_test")
+		base := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".go"), "_test")
 		for _, why := range unknownWords(base, true) {
 			t.Errorf("%s: the file's name %s", path, why)
-		}
-		fset := token.NewFileSet()
-		f, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
 		}
 		for id, whole := range declared(f) {
 			for _, why := range unknownWords(id.Name, whole) {
 				t.Errorf("%s: %s", fset.Position(id.Pos()), why)
 			}
 		}
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	if seen < 400 {
 		t.Fatalf("only %d files were read", seen)
 	}
@@ -198,7 +178,7 @@ const (
 func TestFunctions(t *testing.T) {
 	all, one := 0, 0
 	byRoom := map[string]int{}
-	walkSources(t, func(path string, _ []byte, fset *token.FileSet, f *ast.File) {
+	walkSources(t, false, func(path string, _ []byte, fset *token.FileSet, f *ast.File) {
 		for _, d := range f.Decls {
 			fn, ok := d.(*ast.FuncDecl)
 			if !ok {

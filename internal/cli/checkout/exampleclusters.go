@@ -2,6 +2,7 @@ package checkout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -59,6 +60,28 @@ func (r *Repository) ExampleClusters(ctx context.Context, q Query) (*ExampleClus
 		}
 	}
 	return out, e.prove(ctx, facts.Use, out)
+}
+
+// proposeWithExample proposes with an example of clusters where it isn't known which there are: a choice with
+// the draft of a pipeline file. nil where they are known, no set generates from them, or nothing comes of it.
+func (r *Repository) proposeWithExample(ctx context.Context, q ProposalQuery) *propose.ChoiceError {
+	if q.Known.Clusters != nil || q.Known.Running != nil || q.Known.ClustersFile != "" {
+		return nil
+	}
+	example, err := r.ExampleClusters(ctx, Query{Known: q.Known, Files: q.Files})
+	if err != nil {
+		return nil
+	}
+	if q.Known.Clusters, err = appset.ParseClusters(example.Text); err != nil {
+		return nil
+	}
+	q.exampleClusters = true
+	_, err = r.proposeWithKnown(ctx, q)
+	var choice *propose.ChoiceError
+	if !errors.As(err, &choice) || choice.Draft == nil {
+		return nil
+	}
+	return choice
 }
 
 // exampleMaker makes one example.

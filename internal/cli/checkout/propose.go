@@ -63,21 +63,10 @@ func (e *ExistingPipelineError) Error() string {
 // Argo CD's clusters aren't known, a proposal with an example of them is the draft of a choice.
 func (r *Repository) Propose(ctx context.Context, q ProposalQuery) (*Proposal, error) {
 	p, err := r.proposeWithKnown(ctx, q)
-	known := q.Known.Clusters != nil || q.Known.Running != nil || q.Known.ClustersFile != ""
-	if known || !errors.Is(err, propose.ErrNothingUsable) {
-		return p, err
-	}
-	example, noExample := r.ExampleClusters(ctx, Query{Known: q.Known, Files: q.Files})
-	if noExample != nil {
-		return p, err // no set generates from clusters, or it can't be told how
-	}
-	if q.Known.Clusters, noExample = appset.ParseClusters(example.Text); noExample != nil {
-		return p, err
-	}
-	q.exampleClusters = true
-	_, withExample := r.proposeWithKnown(ctx, q)
-	if choice := (*propose.ChoiceError)(nil); errors.As(withExample, &choice) && choice.Draft != nil {
-		return nil, withExample
+	if errors.Is(err, propose.ErrNothingUsable) {
+		if choice := r.proposeWithExample(ctx, q); choice != nil {
+			return nil, choice
+		}
 	}
 	return p, err
 }
@@ -363,8 +352,7 @@ func (d *deployed) keepClusters() {
 		}
 	}
 	d.proposal.Notes = append(d.proposal.Notes, "The clusters are those of --clusters: keep that file in the repository and name it in "+
-		"the spec, as in "+
-		"clusters: clusters.yaml, or give it to validate, plan and impact as well.")
+		"the spec, as in clusters: clusters.yaml, or give it to validate, plan and impact as well.")
 }
 
 func (d *deployed) branch() string { return cmp.Or(d.repository.main, "main") }

@@ -10,12 +10,19 @@ import (
 	"github.com/liftlock/liftlock/internal/appset"
 )
 
+const (
+	// secretTypeLabel is by what Argo CD knows a cluster's Secret, with the value cluster.
+	secretTypeLabel = "argocd.argoproj.io/secret-type"
+	// listClusters is the command that prints Argo CD's clusters.
+	listClusters = "kubectl get secret -n argocd -l " + secretTypeLabel + "=cluster -o yaml"
+)
+
 // WriteClusters writes clusters as Secrets, a YAML document each, as --clusters and the pipeline file's
 // clusters take them.
 func WriteClusters(clusters []ExampleCluster) []byte {
 	w := &writer{}
 	w.writeComment("", "Argo CD's clusters as the ApplicationSets here ask for them: an example of liftlock init --clusters-example. "+
-		"What your clusters have is printed by: kubectl get secret -n argocd -l argocd.argoproj.io/secret-type=cluster -o yaml")
+		"What your clusters have is printed by: "+listClusters)
 	w.writeComment("", "Put that in, or change what is here; a cluster's config, its credentials, isn't needed. "+
 		"Keep the file in the repository, and name it in the pipeline file, as in clusters: clusters.yaml")
 	for i, c := range clusters {
@@ -28,7 +35,7 @@ func WriteClusters(clusters []ExampleCluster) []byte {
 		w.writeLine("  name: %s", quotePath("cluster-"+objectName(c.Name)))
 		w.writeLine("  namespace: argocd")
 		w.writeLine("  labels:")
-		w.writeLine("    argocd.argoproj.io/secret-type: cluster")
+		w.writeLine("    %s: cluster", secretTypeLabel)
 		w.writeFields(c.Labels)
 		if len(c.Annotations) > 0 {
 			w.writeLine("  annotations:")
@@ -90,8 +97,7 @@ func DescribeUnknownClusters(example []appset.Cluster) *ChoiceError {
 	c := &ChoiceError{
 		Question: "which clusters Argo CD has isn't known here, and ApplicationSets generate from them: this was made with " +
 			"an example of them. liftlock init --clusters-example > " + ExampleClustersFile + " writes it down",
-		Other: "put in what kubectl get secret -n argocd -l argocd.argoproj.io/secret-type=cluster -o yaml prints, and run " +
-			"liftlock init --clusters " + ExampleClustersFile,
+		Other: "put in what " + listClusters + " prints, and run liftlock init --clusters " + ExampleClustersFile,
 	}
 	for i := range example[:min(len(example), maxNamedClusters)] {
 		c.Seen = append(c.Seen, describeCluster(&example[i]))
@@ -106,7 +112,7 @@ func DescribeUnknownClusters(example []appset.Cluster) *ChoiceError {
 func describeCluster(c *appset.Cluster) string {
 	var labels []string
 	for _, key := range slices.Sorted(maps.Keys(c.Labels)) {
-		if key != "argocd.argoproj.io/secret-type" {
+		if key != secretTypeLabel {
 			labels = append(labels, key+"="+c.Labels[key])
 		}
 	}
