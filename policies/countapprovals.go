@@ -129,8 +129,8 @@ func (f *From) names(v Approval) bool {
 
 // isOwnedBy says whether who gave a review is an owner, or in a team that is.
 func (o *OwnedFile) isOwnedBy(v Approval) bool {
-	return containsLogin(o.Owners, v.User) || slices.ContainsFunc(o.Owners,
-		func(owner string) bool { return containsLogin(v.Teams, owner) })
+	return containsLogin(o.Owners, v.User) ||
+		slices.ContainsFunc(o.Owners, func(owner string) bool { return containsLogin(v.Teams, owner) })
 }
 
 // listTeams are the teams that it hangs on who is in them.
@@ -179,8 +179,8 @@ func (a *Approvals) listUnapproved(f Facts, t approvalTally) []string {
 		switch {
 		case len(file.Owners) == 0 && a.From.Strict:
 			unowned = append(unowned, wording.ClipLine(file.Path, maxName))
-		case len(file.Owners) == 0 || slices.ContainsFunc(t.counted,
-			func(user string) bool { v := t.byUser[user]; return a.From.names(v) || file.isOwnedBy(v) }):
+		case len(file.Owners) == 0 ||
+			slices.ContainsFunc(t.counted, func(user string) bool { v := t.byUser[user]; return a.From.names(v) || file.isOwnedBy(v) }):
 		default:
 			waiting = append(waiting, fmt.Sprintf("%s (%s)", wording.ClipLine(file.Path, maxName),
 				wording.JoinFew(file.Owners, maxNamedFiles)))

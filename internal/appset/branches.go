@@ -83,8 +83,7 @@ func branchMismatch(t *Target, tracked string) string {
 	}
 	if len(at) == 0 {
 		return fmt.Sprintf("nothing of it is on the branch %s, where environment %s lives: it has no source in this repository, and no "+
-			"generator file of that branch; "+
-			"read its generator's files at revision: %s", t.Branch, t.Environment, t.Branch)
+			"generator file of that branch; read its generator's files at revision: %s", t.Branch, t.Environment, t.Branch)
 	}
 	slices.Sort(at)
 	return fmt.Sprintf("it follows targetRevision %s, and environment %s lives on the branch %s: let the ApplicationSet's template give "+

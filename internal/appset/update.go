@@ -44,8 +44,8 @@ func (r *Resolver) updateTargets(ctx context.Context, in *Input, s *appSet, e *p
 		old := next.built[places[i]]
 		at, found := slices.BinarySearchFunc(o.targets, old.target.Name,
 			func(t Target, name string) int { return strings.Compare(t.Name, name) })
-		if !found || fresh.target.Name != old.target.Name || !slices.Equal(fresh.files, old.files) || !sameMergeKeys(s.spec.Spec.Generators,
-			old, fresh) {
+		if !found || fresh.target.Name != old.target.Name || !slices.Equal(fresh.files, old.files) ||
+			!sameMergeKeys(s.spec.Spec.Generators, old, fresh) {
 			return o, false
 		}
 		next.built[places[i]], o.targets[at] = fresh, fresh.target

@@ -35,8 +35,8 @@ func addRan(row *store.Promotion, d *api.PromotionDetail) {
 	for i := range d.Events {
 		e := &d.Events[i]
 		var data promotion.VerifiedRuns
-		if e.Kind != event.Verified || e.Component != row.Component || e.Environment != row.Environment || json.Unmarshal(e.Data,
-			&data) != nil {
+		if e.Kind != event.Verified || e.Component != row.Component || e.Environment != row.Environment ||
+			json.Unmarshal(e.Data, &data) != nil {
 			continue
 		}
 		d.Ran = nil // the last time that it was verified counts

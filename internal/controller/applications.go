@@ -148,8 +148,8 @@ func withoutComparison(a verification.App) verification.App {
 // wasCompared says that Argo CD compared an Application between two of its states. Its
 // times are of whole seconds.
 func wasCompared(last, next *verification.App) bool {
-	return !last.ReconciledAt.Equal(next.ReconciledAt) || last.RefreshPending && !next.RefreshPending || !slices.Equal(last.Revisions,
-		next.Revisions)
+	return !last.ReconciledAt.Equal(next.ReconciledAt) || last.RefreshPending && !next.RefreshPending ||
+		!slices.Equal(last.Revisions, next.Revisions)
 }
 
 // setTargets notes whose the Applications of a repository's targets are, before anything of it is

@@ -112,8 +112,8 @@ func (co *Controller) reportImpact(ctx context.Context, r *Repository, pr *forge
 		return time.Time{}, err
 	}
 	if !shared {
-		if err := co.opts.Actor.SetStatus(ctx, r.Repository, pr.Number, pr.Head, status); err != nil && !errors.Is(err,
-			forge.ErrUnsupported) {
+		if err := co.opts.Actor.SetStatus(ctx, r.Repository, pr.Number, pr.Head, status); err != nil &&
+			!errors.Is(err, forge.ErrUnsupported) {
 			return time.Time{}, err
 		}
 	}

@@ -25,8 +25,8 @@ type repositoryLook struct {
 func relevantHeads(heads map[string]string, judged []facts.BranchHead) map[string]string {
 	out := map[string]string{}
 	for name, head := range heads {
-		if name == history.StateBranch || strings.HasPrefix(name, promotion.BranchPrefix) || strings.HasPrefix(name,
-			promotion.RevertPrefix) {
+		if name == history.StateBranch || strings.HasPrefix(name, promotion.BranchPrefix) ||
+			strings.HasPrefix(name, promotion.RevertPrefix) {
 			out[name] = head
 		}
 	}

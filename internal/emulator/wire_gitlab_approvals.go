@@ -39,8 +39,8 @@ func (p *pull) approvals() []approval {
 	var all []approval
 	states := p.reviewStates()
 	for _, v := range slices.Backward(p.reviews) {
-		if v.state == "APPROVED" && states[v.user] == "APPROVED" && !slices.ContainsFunc(all,
-			func(a approval) bool { return a.by == v.user }) {
+		if v.state == "APPROVED" && states[v.user] == "APPROVED" &&
+			!slices.ContainsFunc(all, func(a approval) bool { return a.by == v.user }) {
 			all = append(all, approval{by: v.user, at: v.at})
 		}
 	}

@@ -112,8 +112,8 @@ func (m *Mirror) adoptSigned(ctx context.Context, made *CommitInfo, signed strin
 	if err != nil {
 		return fmt.Errorf("read the commit that the remote made of %s: %w", made.SHA, err)
 	}
-	if got.Tree != made.Tree || !slices.Equal(got.Parents, made.Parents) || strings.TrimRight(got.Message,
-		"\n") != strings.TrimRight(made.Message, "\n") {
+	if got.Tree != made.Tree || !slices.Equal(got.Parents, made.Parents) ||
+		strings.TrimRight(got.Message, "\n") != strings.TrimRight(made.Message, "\n") {
 		return &Error{Op: "have " + made.SHA + " signed", Kind: ErrRejected,
 			Err: fmt.Errorf("%s, which the remote made of it, has other files, parents or another message", signed)}
 	}

@@ -153,8 +153,8 @@ func (ev *evaluator) collectTargetEvidence(e *Env, t *Target) TargetEvidence {
 	}
 	culprits := verification.Culprits(t.Unhealthy.Value)
 	for _, r := range append(culprits, t.Unhealthy.Value...) {
-		if len(x.Resources) < maxEvidenceResources && !slices.ContainsFunc(x.Resources,
-			func(k ResourceEvidence) bool { return k.isAbout(r) }) {
+		if len(x.Resources) < maxEvidenceResources &&
+			!slices.ContainsFunc(x.Resources, func(k ResourceEvidence) bool { return k.isAbout(r) }) {
 			x.Resources = append(x.Resources, newResourceEvidence(t, r))
 		}
 	}

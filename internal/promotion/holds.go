@@ -56,8 +56,8 @@ func ListActive(all []Holding, now time.Time) []Holding {
 func AddHold(active []Holding, h Holding) []Holding {
 	out := slices.Clone(active)
 	if i := slices.IndexFunc(out, func(s Holding) bool {
-		return s.Reverts == h.Reverts && s.IsOf(h.By, h.ByID, h.Via,
-			h.Subject)
+		return s.Reverts == h.Reverts &&
+			s.IsOf(h.By, h.ByID, h.Via, h.Subject)
 	}); i >= 0 {
 		if h.ByID != 0 { // the login may be another one by now, or the number wasn't known
 			out[i].By, out[i].ByID = h.By, h.ByID

@@ -127,8 +127,8 @@ func (ev *evaluator) takeOverHead(e *Env, st *EnvState, pending *PendingCommand)
 	}
 	// What is composed is the release that we put there, not what somebody made of it.
 	why, release := "", p.DeclaredRelease.Value
-	if release == "" && VerifiedInAll(ev.facts.Envs, e.Spec.After, p.Release) && ev.reasonNotToMerge(e,
-		ev.findCommandFor(e, p.Release)).Text == "" {
+	if release == "" && VerifiedInAll(ev.facts.Envs, e.Spec.After, p.Release) &&
+		ev.reasonNotToMerge(e, ev.findCommandFor(e, p.Release)).Text == "" {
 		release = p.Release
 	}
 	if release == "" {

@@ -28,8 +28,8 @@ func failsByItself(r verification.Resource) bool {
 // it failed in the release's own sync.
 func (t *Target) mayFailByItself() bool {
 	bad := verification.Culprits(t.Unhealthy.Value)
-	return t.Unhealthy.OK && len(bad) > 0 && len(t.Verdict.Culprits) == 0 && !slices.ContainsFunc(bad,
-		func(r verification.Resource) bool { return !failsByItself(r) })
+	return t.Unhealthy.OK && len(bad) > 0 && len(t.Verdict.Culprits) == 0 &&
+		!slices.ContainsFunc(bad, func(r verification.Resource) bool { return !failsByItself(r) })
 }
 
 // ruledOutSelfRunning finds out, where nothing but what runs by itself is degraded, whether

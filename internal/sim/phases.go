@@ -401,12 +401,12 @@ func (sim *Simulation) judgeEnd(last map[string]string) {
 	for _, e := range sim.scenario.environments[1:] {
 		for _, c := range sim.scenario.components {
 			p := target{c, e.name}
-			if sim.scenario.needsCommand(e.name) || sim.excuseOf(c) != "" || sim.tagAt(sim.head(), p) == last[c] || sim.isBystander(c,
-				e.name, last[c]) {
+			if sim.scenario.needsCommand(e.name) || sim.excuseOf(c) != "" || sim.tagAt(sim.head(), p) == last[c] ||
+				sim.isBystander(c, e.name, last[c]) {
 				continue
 			}
-			if sim.scenario.limited && slices.ContainsFunc(sim.scenario.components,
-				func(c string) bool { return sim.truth.excused[c] != "" }) {
+			if sim.scenario.limited &&
+				slices.ContainsFunc(sim.scenario.components, func(c string) bool { return sim.truth.excused[c] != "" }) {
 				continue // what people left open may keep it waiting
 			}
 			if slices.ContainsFunc(append(sim.scenario.upstream(e.name), e.name), sim.isHeldByLimit) {

@@ -33,8 +33,7 @@ func (d *deployed) draftCarry(ctx context.Context, source *propose.Source) error
 		strings.Join(p.Assignment.Environments, ", "))
 	choice := &propose.ChoiceError{
 		Question: fmt.Sprintf("what does a promotion move? No image, tag, version or revision is at the same place in two environments "+
-			"of a component: looked at the "+
-			"YAML and JSON files in %s", wording.JoinFew(lookedAt(source.Components), 6)),
+			"of a component: looked at the YAML and JSON files in %s", wording.JoinFew(lookedAt(source.Components), 6)),
 		Seen:  seen,
 		Other: "a version can move that each environment has in a folder or a file of its own, or at a path with {{environment}}",
 	}

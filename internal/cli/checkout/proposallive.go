@@ -52,8 +52,8 @@ func (d *deployed) findLive(ctx context.Context, state *argocd.SetsAndProjects) 
 // deploysFromHere says that a target's manifests, values or parameters are in this repository: a
 // release of another repository's chart may have its version in a file that a generator reads here.
 func deploysFromHere(t appset.Target) bool {
-	return len(t.GeneratorFiles) > 0 || len(t.BranchFiles) > 0 || slices.ContainsFunc(t.Sources,
-		func(s appset.Source) bool { return s.Here })
+	return len(t.GeneratorFiles) > 0 || len(t.BranchFiles) > 0 ||
+		slices.ContainsFunc(t.Sources, func(s appset.Source) bool { return s.Here })
 }
 
 // pipelineOf is a pipeline over what the entries have, without components and environments.

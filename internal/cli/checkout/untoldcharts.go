@@ -44,8 +44,7 @@ func (u *untoldChart) example() *pipeline.HelmSource {
 func (u *untoldChart) toProblem(key string) appset.Problem {
 	entry := fmt.Sprintf("%s: [{helm: {%s}}]", key, propose.HelmText(u.example()))
 	return appset.Problem{File: u.template, Message: fmt.Sprintf("left out, because it is a template of a Helm chart, and no Application "+
-		"here "+
-		"tells how that is installed: say it in the pipeline file, as in %s, or render it and name the result with -f", entry)}
+		"here tells how that is installed: say it in the pipeline file, as in %s, or render it and name the result with -f", entry)}
 }
 
 // findUntold takes charts by their own values, or by a values file that lies beside them, where there is nothing else: the

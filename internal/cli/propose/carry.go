@@ -243,8 +243,8 @@ func FindCarry(ctx context.Context, s *Source) (*Carried, error) {
 	isOfSeveral := func(u *use) bool { return len(s.Components[u.component]) > 1 }
 	alone = slices.DeleteFunc(alone, func(f *field) bool { return !slices.ContainsFunc(f.uses, isOfSeveral) })
 	for _, f := range alone {
-		if u := f.uses[slices.IndexFunc(f.uses, isOfSeveral)]; f.kind != fieldedit.KindRef && !f.isOfManifest() && !f.isHarmful(s,
-			identities) && f.isVersion(s.Tracked) {
+		if u := f.uses[slices.IndexFunc(f.uses, isOfSeveral)]; f.kind != fieldedit.KindRef && !f.isOfManifest() &&
+			!f.isHarmful(s, identities) && f.isVersion(s.Tracked) {
 			out.Alone = append(out.Alone, fmt.Sprintf("%s of %s in %s", describe(f), u.component, u.environment))
 		}
 	}

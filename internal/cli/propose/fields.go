@@ -383,8 +383,8 @@ func listFiles(tree fs.FS, root string) []string {
 			return err
 		case entry.IsDir() && (strings.Count(rel, "/") >= maxFolderDepth || name != root && path.Base(name) == "templates"):
 			return fs.SkipDir
-		case entry.Type().IsRegular() && (appset.IsKustomization(rel) || slices.Contains([]string{".yaml", ".yml", ".json"},
-			path.Ext(rel))):
+		case entry.Type().IsRegular() &&
+			(appset.IsKustomization(rel) || slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(rel))):
 			out = append(out, rel)
 		}
 		if len(out) >= maxFolderFiles {

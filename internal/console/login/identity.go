@@ -133,8 +133,8 @@ func (p *Provider) listAccounts(claims map[string]json.RawMessage) (map[string]s
 			continue
 		}
 		text, ok := textClaim(claims, claim)
-		if !ok || len(text) > maxAccount || strings.ContainsFunc(text,
-			func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
+		if !ok || len(text) > maxAccount ||
+			strings.ContainsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
 			return nil, newRefusal("the claim %s is no login on the forge %s: %.80s", claim, forge, raw)
 		}
 		if out == nil {

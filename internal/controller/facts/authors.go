@@ -103,8 +103,8 @@ func (m *makers) addContributor(r *Repository, commit string, p forge.Contributo
 // promote it, where a gate of the environment or a skip, which takes a second person, asks.
 func (ag *authorGatherer) authorFacts(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, p *promotion.Pull) error {
 	release, f := p.Release, &p.Review
-	if !slices.ContainsFunc(env.Gates, func(g policies.Gate) bool { return g.RequiresAuthors() }) && !slices.ContainsFunc(p.Skips,
-		func(s promotion.Skip) bool { _, known := s.Giver(); return known }) {
+	if !slices.ContainsFunc(env.Gates, func(g policies.Gate) bool { return g.RequiresAuthors() }) &&
+		!slices.ContainsFunc(p.Skips, func(s promotion.Skip) bool { _, known := s.Giver(); return known }) {
 		return nil
 	}
 	authors, err := ag.ReleaseAuthors(ctx, c, env.Name, release)

@@ -61,8 +61,8 @@ func compareTargets(before, p *ResolvedPipeline, units map[promotion.Unit]bool) 
 		return
 	}
 	for component, u := range p.Units {
-		if was := before.Units[component]; was == nil || !maps.EqualFunc(was.Envs, u.Envs,
-			func(a, b *ResolvedEnv) bool { return a == b || reflect.DeepEqual(a, b) }) {
+		if was := before.Units[component]; was == nil ||
+			!maps.EqualFunc(was.Envs, u.Envs, func(a, b *ResolvedEnv) bool { return a == b || reflect.DeepEqual(a, b) }) {
 			units[u.Unit] = true
 		}
 	}

@@ -256,8 +256,8 @@ func (ga *Gatherer) recordArrival(ctx context.Context, c *ComponentEvaluation, e
 	}
 	history[max(i, 0)] = a
 	for k := range history {
-		if h := &history[k]; h.WithdrawnAt.IsZero() && slices.ContainsFunc(back,
-			func(s seqRange) bool { return h.Seq > s.above && h.Seq < min(s.below, a.Seq) }) {
+		if h := &history[k]; h.WithdrawnAt.IsZero() &&
+			slices.ContainsFunc(back, func(s seqRange) bool { return h.Seq > s.above && h.Seq < min(s.below, a.Seq) }) {
 			h.WithdrawnAt = c.Facts.Now
 		}
 	}

@@ -42,8 +42,8 @@ func (o *OpenPull) provenRelease(component string) promotion.Known[string] {
 
 // IsProven says that we put all there for sure that a promotion's head moves.
 func (o *OpenPull) IsProven() bool {
-	return len(o.Members) > 0 && !slices.ContainsFunc(o.Members,
-		func(m promotion.Member) bool { return o.Proven[m.Component] != m.Release })
+	return len(o.Members) > 0 &&
+		!slices.ContainsFunc(o.Members, func(m promotion.Member) bool { return o.Proven[m.Component] != m.Release })
 }
 
 // viewOf is the pull request as one component sees it; nil when it is no member.

@@ -290,8 +290,8 @@ func (ga *Gatherer) fetchHead(ctx context.Context, ev *Evaluation, p *pullRecord
 // component in it, each once.
 func addPastPulls(env *promotion.Env, component string, moved []store.PastPull) {
 	for _, m := range moved {
-		if m.Component != component || m.Environment != env.Name || slices.ContainsFunc(env.PastPulls,
-			func(p promotion.PastPull) bool { return p.Number == m.Number }) {
+		if m.Component != component || m.Environment != env.Name ||
+			slices.ContainsFunc(env.PastPulls, func(p promotion.PastPull) bool { return p.Number == m.Number }) {
 			continue
 		}
 		env.PastPulls = append(env.PastPulls, promotion.PastPull{Number: m.Number, Release: m.Release, At: m.At, Commit: m.Commit, By: m.By,

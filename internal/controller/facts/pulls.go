@@ -208,8 +208,8 @@ func (ga *Gatherer) assignOpenPull(ctx context.Context, c *ComponentEvaluation, 
 		}
 		env.Revert = v
 	default:
-		if v.HeadState != promotion.HeadModified && v.DeclaredRelease.Value != v.Release && !promotion.VerifiedInAll(c.Facts.Envs,
-			env.Spec.After, v.Release) {
+		if v.HeadState != promotion.HeadModified &&
+			v.DeclaredRelease.Value != v.Release && !promotion.VerifiedInAll(c.Facts.Envs, env.Spec.After, v.Release) {
 			// Well made, but not by us: that we put a release there is the proof that
 			// it was verified upstream, and that is not this release.
 			another := "it carries another release than the one that Liftlock put there"

@@ -210,10 +210,10 @@ func lookedAtByUs() bool {
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
 	for {
 		frame, more := frames.Next()
-		if own := strings.HasPrefix(frame.Function, module+"internal/controller/faulttest.") || strings.HasPrefix(frame.Function,
-			"context."); !own {
-			return strings.HasPrefix(frame.Function, module+"internal/git.") || strings.HasPrefix(frame.Function,
-				module+"internal/controller")
+		if own := strings.HasPrefix(frame.Function, module+"internal/controller/faulttest.") ||
+			strings.HasPrefix(frame.Function, "context."); !own {
+			return strings.HasPrefix(frame.Function, module+"internal/git.") ||
+				strings.HasPrefix(frame.Function, module+"internal/controller")
 		}
 		if !more {
 			return false

@@ -135,7 +135,7 @@ func wantsPast(envs []promotion.Env) bool {
 		release[envs[i].Name] = envs[i].Release.Value.ID
 	}
 	return slices.ContainsFunc(envs, func(e promotion.Env) bool {
-		return len(e.RevertedReleases) > 0 || slices.ContainsFunc(e.Spec.After,
-			func(name string) bool { return release[name] != release[e.Spec.After[0]] })
+		return len(e.RevertedReleases) > 0 ||
+			slices.ContainsFunc(e.Spec.After, func(name string) bool { return release[name] != release[e.Spec.After[0]] })
 	})
 }

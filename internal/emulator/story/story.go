@@ -354,8 +354,8 @@ func (s *Story) awaitVerified(ctx context.Context, env, tag string) error {
 		if err != nil || st == nil {
 			return false, fmt.Sprint(err), nil
 		}
-		return st.State == promotion.Verified && strings.Contains(st.Name, tag), fmt.Sprintf("%s carries %s: %s, %s", env, st.Name,
-			st.State, st.Reason), nil
+		return st.State == promotion.Verified &&
+			strings.Contains(st.Name, tag), fmt.Sprintf("%s carries %s: %s, %s", env, st.Name, st.State, st.Reason), nil
 	})
 	if err != nil {
 		return err

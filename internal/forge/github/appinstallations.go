@@ -131,8 +131,8 @@ func grants(granted, level string) bool {
 func (ap *App) checkInstallation(i *installation, owner string) *forge.Error {
 	e := &forge.Error{Op: "work as the App in " + owner, Kind: forge.ErrNotInstalled, RetryAfter: ap.options.Now().Add(restInterval)}
 	switch {
-	case ap.app.InstallationID == 0 && len(ap.app.Owners) > 0 && !slices.ContainsFunc(ap.app.Owners,
-		func(o string) bool { return strings.EqualFold(o, owner) }):
+	case ap.app.InstallationID == 0 && len(ap.app.Owners) > 0 &&
+		!slices.ContainsFunc(ap.app.Owners, func(o string) bool { return strings.EqualFold(o, owner) }):
 		e.Message, e.Hint = owner+" isn't among auth.app.installations", "add it there in the server's file"
 	case i == nil:
 		e.Message, e.Hint = "the App isn't installed in "+owner, "install it there: "+cmp.Or(ap.about.page, "on the App's page")

@@ -58,8 +58,8 @@ func refine(e *forge.Error, resp *http.Response) {
 	switch {
 	case e.Kind == forge.ErrRateLimited:
 		e.OnlyLower = isOfEndpoint(resp, []byte(e.Message))
-	case e.Kind == forge.ErrForbidden && (strings.Contains(e.Message, "insufficient_scope") || strings.Contains(e.Message,
-		"higher privileges")):
+	case e.Kind == forge.ErrForbidden &&
+		(strings.Contains(e.Message, "insufficient_scope") || strings.Contains(e.Message, "higher privileges")):
 		e.Hint = scopeHint
 	}
 }

@@ -58,8 +58,8 @@ func MentionsChartFiles(text []byte) bool { return traitsOf(text)&mentionsFiles 
 // $ as a whole, or the dot where it is surely everything, outside of all that
 // gives it another meaning.
 func dumpsContext(data []byte) bool {
-	if bytes.IndexByte(data, '$') < 0 && !bytes.Contains(data, []byte(" .")) && !bytes.Contains(data, []byte("(.")) && !bytes.Contains(data,
-		[]byte("{.")) {
+	if bytes.IndexByte(data, '$') < 0 && !bytes.Contains(data, []byte(" .")) && !bytes.Contains(data, []byte("(.")) &&
+		!bytes.Contains(data, []byte("{.")) {
 		return false
 	}
 	var blocks []bool // by block: the dot may be something else in it

@@ -51,8 +51,7 @@ func (r *rendering) findValueFiles(dir string, o *helmOptions, env buildEnv) ([]
 				add(entry)
 			case isGlob && r.in.ValueFilesAs == "":
 				return nil, newUnrenderable(fmt.Sprintf("the values file %s is a glob since Argo CD 3.4 and a file's name before: say "+
-					"which Argo CD it is, "+
-					"with --argocd-version, or argocd[].version in the server's file", o.ValueFiles[i]))
+					"which Argo CD it is, with --argocd-version, or argocd[].version in the server's file", o.ValueFiles[i]))
 			}
 			continue
 		}
