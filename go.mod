@@ -5,74 +5,77 @@ go 1.26.0
 toolchain go1.26.11
 
 require (
-	code.gitea.io/sdk/gitea v0.22.1
-	github.com/BurntSushi/toml v1.6.0
-	github.com/Masterminds/semver/v3 v3.4.0
-	github.com/Masterminds/sprig/v3 v3.3.0
-	github.com/argoproj/argo-cd/v2 v2.14.21
-	github.com/argoproj/gitops-engine v0.7.1-0.20250521000818-c08b0a72c1f1
-	github.com/bmatcuk/doublestar/v4 v4.7.1
-	github.com/cenkalti/backoff/v4 v4.3.0
-	github.com/chromedp/cdproto v0.0.0-20230802225258-3cf4e6d46a89
-	github.com/chromedp/chromedp v0.9.2
-	github.com/cloudevents/sdk-go/v2 v2.16.2
-	github.com/coreos/go-oidc/v3 v3.21.0
-	github.com/evanphx/json-patch v5.9.11+incompatible
-	github.com/go-git/go-git/v5 v5.19.3
-	github.com/go-jose/go-jose/v4 v4.1.4
-	github.com/go-logr/logr v1.4.3
-	github.com/gobwas/glob v0.2.3
-	github.com/golang-jwt/jwt/v4 v4.5.2
-	github.com/google/cel-go v0.30.0
-	github.com/google/go-cmp v0.7.0
-	github.com/google/go-containerregistry v0.20.3
-	github.com/google/go-github/v60 v60.0.0
-	github.com/hashicorp/golang-lru/v2 v2.0.7
-	github.com/hmarr/codeowners v1.2.1
-	github.com/imdario/mergo v0.3.16
-	github.com/invopop/jsonschema v0.14.0
-	github.com/jackc/pgx/v5 v5.9.2
-	github.com/klauspost/compress v1.20.2
-	github.com/microcosm-cc/bluemonday v1.0.27
-	github.com/pressly/goose/v3 v3.24.3
-	github.com/prometheus/client_golang v1.23.2
-	github.com/robfig/cron/v3 v3.0.1
-	github.com/rogpeppe/go-internal v1.14.1
-	github.com/santhosh-tekuri/jsonschema/v6 v6.0.2
-	github.com/sirupsen/logrus v1.9.3
-	github.com/spf13/cobra v1.10.2
-	github.com/spf13/pflag v1.0.10
-	github.com/standard-webhooks/standard-webhooks/libraries v0.0.1
-	github.com/tidwall/btree v1.8.2
-	github.com/valyala/fasttemplate v1.2.2
-	github.com/vektah/gqlparser/v2 v2.5.63
-	github.com/xanzy/go-gitlab v0.115.0
-	github.com/xeipuuv/gojsonreference v0.0.0-20180127040603-bd5ef7bd5415
-	github.com/yuin/goldmark v1.7.17
-	go.uber.org/zap v1.27.0
-	golang.org/x/crypto v0.59.0
-	golang.org/x/net v0.62.0
-	golang.org/x/oauth2 v0.36.0
-	golang.org/x/sync v0.25.0
-	golang.org/x/sys v0.50.0
-	golang.org/x/text v0.44.0
-	golang.org/x/time v0.12.0
-	golang.org/x/tools v0.52.0
-	gopkg.in/yaml.v3 v3.0.1
-	helm.sh/helm/v3 v3.20.2
-	k8s.io/api v0.35.1
-	k8s.io/apiextensions-apiserver v0.35.1
-	k8s.io/apimachinery v0.35.1
-	k8s.io/client-go v0.35.1
-	k8s.io/klog/v2 v2.130.1
-	k8s.io/utils v0.0.0-20251002143259-bc988d571ff4
-	modernc.org/sqlite v1.60.1
-	pgregory.net/rapid v1.3.0
-	sigs.k8s.io/controller-runtime v0.19.3
-	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730
-	sigs.k8s.io/kustomize/api v0.20.1
-	sigs.k8s.io/kustomize/kyaml v0.20.1
-	sigs.k8s.io/yaml v1.6.0
+	code.gitea.io/sdk/gitea v0.22.1 // Gitea's API
+	github.com/BurntSushi/toml v1.6.0 // the functions fromToml and toToml of charts' templates
+	github.com/CycloneDX/cyclonedx-go v0.12.0 // a release's bill of materials
+	github.com/Masterminds/semver/v3 v3.4.0 // versions as Helm and Argo CD compare them, so no newer than theirs
+	github.com/Masterminds/sprig/v3 v3.3.0 // the functions of ApplicationSets' templates, as Argo CD has them
+	github.com/argoproj/argo-cd/v2 v2.14.21 // the ApplicationSets' own types and generators; the last 2 there is
+	github.com/argoproj/gitops-engine v0.7.1-0.20250521000818-c08b0a72c1f1 // what that takes
+	github.com/bmatcuk/doublestar/v4 v4.7.1 // globs of Git generators, at Argo CD's own version
+	github.com/cenkalti/backoff/v4 v4.3.0 // retries; 5 has no timer that a test could move
+	github.com/chromedp/cdproto v0.0.0-20230802225258-3cf4e6d46a89 // what chromedp speaks
+	github.com/chromedp/chromedp v0.9.2 // tests of the console in a browser
+	github.com/coreos/go-oidc/v3 v3.21.0 // logins at an identity provider
+	github.com/evanphx/json-patch v5.9.11+incompatible // merge patches of sources, as Argo CD applies them
+	github.com/go-git/go-git/v5 v5.19.3 // the packets of Git's smart HTTP protocol
+	github.com/go-jose/go-jose/v4 v4.1.4 // the identity provider of tests signs with it
+	github.com/go-logr/logr v1.4.3 // client-go's log, led into ours
+	github.com/gobwas/glob v0.2.3 // globs as Argo CD matches them, at its own version
+	github.com/gofrs/flock v0.13.2 // one process a database file, on every system
+	github.com/golang-jwt/jwt/v4 v4.5.2 // tokens of GitHub Apps and of Argo CD, at the version that both have
+	github.com/google/cel-go v0.30.0 // expressions of gates
+	github.com/google/go-cmp v0.7.0 // differences in tests
+	github.com/google/go-containerregistry v0.20.3 // images' names, and what registries say of them
+	github.com/google/go-github/v60 v60.0.0 // GitHub's API, at the version that the product set
+	github.com/google/licenseclassifier/v2 v2.0.0 // licences in a release's bill of materials
+	github.com/hashicorp/golang-lru/v2 v2.0.7 // what the caches keep
+	github.com/hmarr/codeowners v1.2.1 // CODEOWNERS
+	github.com/imdario/mergo v0.3.16 // merged generators, as Argo CD merges them, at its own version
+	github.com/invopop/jsonschema v0.14.0 // the schemas of our files
+	github.com/jackc/pgx/v5 v5.9.2 // PostgreSQL
+	github.com/klauspost/compress v1.20.2 // the console's answers, compressed
+	github.com/microcosm-cc/bluemonday v1.0.27 // what the emulated forges keep of HTML
+	github.com/pressly/goose/v3 v3.24.3 // the database's migrations
+	github.com/prometheus/client_golang v1.23.2 // metrics
+	github.com/robfig/cron/v3 v3.0.1 // windows and freezes, as the product set
+	github.com/rogpeppe/go-internal v1.14.1 // scripts that test the commands
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.2 // tests hold files and answers against their schemas
+	github.com/sirupsen/logrus v1.9.3 // what Argo CD's code logs with, which is turned off
+	github.com/spf13/cobra v1.10.2 // the commands
+	github.com/spf13/pflag v1.0.10 // their flags
+	github.com/standard-webhooks/standard-webhooks/libraries v0.0.1 // signatures of outgoing webhooks
+	github.com/valyala/fasttemplate v1.2.2 // ApplicationSets' old templates, as Argo CD has them
+	github.com/vektah/gqlparser/v2 v2.5.63 // the emulated GitHub checks queries against its schema
+	github.com/xanzy/go-gitlab v0.115.0 // GitLab's API, as the product set
+	github.com/xeipuuv/gojsonreference v0.0.0-20180127040603-bd5ef7bd5415 // references in the schemas of charts' values
+	github.com/yuin/goldmark v1.7.17 // Markdown as forges render it
+	go.uber.org/zap v1.27.0 // logs, as the product set
+	golang.org/x/crypto v0.59.0 // SSH signatures of commits
+	golang.org/x/mod v0.42.0 // modules' versions in a release's bill of materials
+	golang.org/x/net v0.62.0 // tests read the HTML that forges make of our texts
+	golang.org/x/oauth2 v0.36.0 // logins at an identity provider
+	golang.org/x/sync v0.25.0 // groups of goroutines
+	golang.org/x/sys v0.50.0 // memory and limits of child processes
+	golang.org/x/term v0.48.0 // tokens typed in a terminal
+	golang.org/x/text v0.44.0 // manifests in UTF-16, which Windows' editors write
+	golang.org/x/time v0.12.0 // limits of rates
+	golang.org/x/tools v0.52.0 // the tests of the rules read the code
+	gopkg.in/yaml.v3 v3.0.1 // YAML with places
+	helm.sh/helm/v3 v3.20.2 // charts, as Argo CD renders them
+	k8s.io/api v0.35.1 // Kubernetes' types, at Argo CD 2.14's version like all of k8s.io
+	k8s.io/apiextensions-apiserver v0.35.1 // what the API server drops of an ApplicationSet, by its schema
+	k8s.io/apimachinery v0.35.1 // Kubernetes' objects
+	k8s.io/client-go v0.35.1 // watches of Applications and ApplicationSets
+	k8s.io/klog/v2 v2.130.1 // what client-go logs with
+	k8s.io/utils v0.0.0-20251002143259-bc988d571ff4 // the clock that tests move
+	modernc.org/sqlite v1.60.1 // SQLite without C
+	pgregory.net/rapid v1.3.0 // tests of properties
+	sigs.k8s.io/controller-runtime v0.19.3 // the client that Argo CD's generators take
+	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // JSON as the API server reads it
+	sigs.k8s.io/kustomize/api v0.20.1 // kustomizations
+	sigs.k8s.io/kustomize/kyaml v0.20.1 // their files
+	sigs.k8s.io/yaml v1.6.0 // YAML as Kubernetes reads it
 )
 
 require (
@@ -103,6 +106,7 @@ require (
 	github.com/chromedp/sysutil v1.0.0 // indirect
 	github.com/cloudflare/circl v1.6.5 // indirect
 	github.com/containerd/stargz-snapshotter/estargz v0.16.3 // indirect
+	github.com/cpuguy83/go-md2man/v2 v2.0.6 // indirect
 	github.com/cyphar/filepath-securejoin v0.6.1 // indirect
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
 	github.com/davidmz/go-pageant v1.0.2 // indirect
@@ -224,8 +228,6 @@ require (
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	go.yaml.in/yaml/v4 v4.0.0-rc.2 // indirect
 	golang.org/x/exp v0.0.0-20260410095643-746e56fc9e2f // indirect
-	golang.org/x/mod v0.42.0 // indirect
-	golang.org/x/term v0.48.0 // indirect
 	gomodules.xyz/jsonpatch/v2 v2.4.0 // indirect
 	google.golang.org/genproto v0.0.0-20240213162025-012b6fc9bca9 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260706201446-f0a921348800 // indirect

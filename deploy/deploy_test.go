@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 
-	"github.com/liftlock/liftlock/internal/config"
+	"github.com/liftlock/liftlock/internal/server/config"
 )
 
 var update = flag.Bool("update", false, "write the goldens and what is made from the chart anew")
@@ -364,7 +364,7 @@ var kustomizeBases = []struct {
 	{"components/network-policy", "{networkPolicy: {enabled: true}}", true},
 }
 
-// TestKustomize: what kustomize builds is what the chart renders, without Helm's own marks.
+// TestKustomize holds that kustomize builds the chart's objects, without Helm's own marks.
 func TestKustomize(t *testing.T) {
 	defaults := map[string]bool{}
 	for _, o := range mustRender(t, nil) {

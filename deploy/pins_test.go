@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestActionsArePinned holds that workflows run what was looked at: a tag of somebody else's can
-// be moved, a commit can't.
+// TestActionsArePinned holds that workflows run the reviewed code: another owner's tag can be
+// moved, a commit can't.
 func TestActionsArePinned(t *testing.T) {
 	uses := regexp.MustCompile(`(?m)^\s*(?:- )?uses:\s*(.*)$`)
 	pinned := regexp.MustCompile(`^[\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)

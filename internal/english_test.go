@@ -1,6 +1,9 @@
 package internal_test
 
 import (
+	"go/ast"
+	"go/token"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -32,21 +35,79 @@ func TestEnglish(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			sentences := sentencesOf(string(text))
-			var long []string
-			for _, sentence := range sentences {
-				switch n := len(strings.Fields(sentence)); {
-				case n > maxSentence:
-					t.Errorf("%d words, more than %d: %s", n, maxSentence, sentence)
-				case n > longSentence:
-					long = append(long, sentence)
+			checkSentences(t, sentencesOf(string(text)))
+		})
+	}
+}
+
+// TestEnglishOfComments holds that sentences in comments are short, by package, those of tests too.
+func TestEnglishOfComments(t *testing.T) {
+	packages := map[string][]string{}
+	walkSources(t, true, func(path string, _ []byte, _ *token.FileSet, f *ast.File) {
+		for _, comment := range f.Comments {
+			packages[filepath.Dir(path)] = append(packages[filepath.Dir(path)], sentencesOf(proseOf(comment))...)
+		}
+	})
+	if len(packages) < 60 {
+		t.Fatalf("only %d packages are there", len(packages))
+	}
+	for _, dir := range slices.Sorted(maps.Keys(packages)) {
+		t.Run(dir, func(t *testing.T) { checkSentences(t, packages[dir]) })
+	}
+}
+
+// proseOf is a comment without its code, whose lines begin with a tab.
+func proseOf(comment *ast.CommentGroup) string {
+	var prose strings.Builder
+	for line := range strings.Lines(comment.Text()) {
+		if strings.HasPrefix(line, "\t") {
+			line = "\n"
+		}
+		prose.WriteString(line)
+	}
+	return prose.String()
+}
+
+func checkSentences(t *testing.T, sentences []string) {
+	t.Helper()
+	var long []string
+	for _, sentence := range sentences {
+		switch n := len(strings.Fields(sentence)); {
+		case n > maxSentence:
+			t.Errorf("%d words, more than %d: %s", n, maxSentence, sentence)
+		case n > longSentence:
+			long = append(long, sentence)
+		}
+	}
+	if len(long)*longOneIn > len(sentences) {
+		t.Errorf("%d of %d sentences have more than %d words, more than one in %d:\n%s",
+			len(long), len(sentences), longSentence, longOneIn, strings.Join(long, "\n"))
+	}
+}
+
+// riddles are words that stand in no test's name: a name says what the test is about, its comment
+// and its cases hold the sentence.
+var riddles = []string{"what", "whatever", "who", "whoever", "whom", "whose", "nobody", "nobodys"}
+
+// TestTestNames holds that tests are named by their subject.
+func TestTestNames(t *testing.T) {
+	seen := 0
+	walkSources(t, true, func(path string, _ []byte, fset *token.FileSet, f *ast.File) {
+		for _, decl := range f.Decls {
+			fn, isFunc := decl.(*ast.FuncDecl)
+			if !isFunc || fn.Recv != nil || !strings.HasPrefix(fn.Name.Name, "Test") || !strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			seen++
+			for _, word := range camelWords(fn.Name.Name) {
+				if slices.Contains(riddles, word) {
+					t.Errorf("%s: %s has the word %s: name its subject", fset.Position(fn.Pos()), fn.Name.Name, word)
 				}
 			}
-			if len(long)*longOneIn > len(sentences) {
-				t.Errorf("%d of %d sentences have more than %d words, more than one in %d:\n%s",
-					len(long), len(sentences), longSentence, longOneIn, strings.Join(long, "\n"))
-			}
-		})
+		}
+	})
+	if seen < 2000 {
+		t.Fatalf("only %d tests are there", seen)
 	}
 }
 
@@ -107,6 +168,18 @@ func TestSentences(t *testing.T) {
 	got := sentencesOf(page)
 	want := []string{"One goes on here.", "Two is code!", "Three (see 1.2.0).", "Four: still four.", "Five", "Six."}
 	if !slices.Equal(got, want) {
+		t.Errorf("got %q, not %q", got, want)
+	}
+}
+
+// TestProse holds which part of a comment is prose.
+func TestProse(t *testing.T) {
+	comment := &ast.CommentGroup{List: []*ast.Comment{
+		{Text: "// One goes on"}, {Text: "// here. Two:"}, {Text: "//"}, {Text: "//\tno code"}, {Text: "//"}, {Text: "//   - three"},
+		{Text: "//     goes on"}, {Text: "//go:generate no directive"}, {Text: "// Four."},
+	}}
+	got := sentencesOf(proseOf(comment))
+	if want := []string{"One goes on here.", "Two:", "three goes on Four."}; !slices.Equal(got, want) {
 		t.Errorf("got %q, not %q", got, want)
 	}
 }

@@ -73,7 +73,7 @@ func walkSources(t *testing.T, tests bool, visit func(path string, text []byte, 
 			return err
 		}
 		fset := token.NewFileSet()
-		f, err := parser.ParseFile(fset, path, text, parser.SkipObjectResolution)
+		f, err := parser.ParseFile(fset, path, text, parser.SkipObjectResolution|parser.ParseComments)
 		if err != nil {
 			return err
 		}

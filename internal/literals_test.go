@@ -18,8 +18,8 @@ import (
 	"testing"
 )
 
-// listedTypes are the types whose values are declared once, as constants, with all that the
-// rooms need of each in a table beside them: the files that do so.
+// listedTypes are the types whose values are declared once, as constants, with all that the rooms
+// need of each in a table beside them. They name the files with these.
 var listedTypes = map[string][]string{
 	"internal/pipeline/event.Kind":    {"internal/pipeline/event/event.go"},
 	"internal/promotion/cause.Code":   {"internal/promotion/cause/cause.go"},
@@ -27,8 +27,8 @@ var listedTypes = map[string][]string{
 	"policies.GateName":               {"policies/gate.go", "internal/promotion/conditions.go"},
 }
 
-// TestLiterals holds that no room spells a value of a listed type by itself: whoever adds one,
-// or looks for who uses it, finds it by its constant. Tests may, as they pin what is stored.
+// TestLiterals holds that no room spells a value of a listed type by itself. So a person who adds
+// one, or looks for its uses, finds it by its constant. Tests may, as they pin what is stored.
 func TestLiterals(t *testing.T) {
 	all := listCompiled(t)
 	export := func(path string) (io.ReadCloser, error) { return os.Open(all[path].Export) }

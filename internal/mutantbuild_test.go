@@ -23,9 +23,9 @@ import (
 )
 
 // All mutants of a package are built into one binary, as mutant schemata: an expression that
-// mutations change chooses among them and itself by a number. The number, and the file into
-// which is written what is evaluated, are put into a copy of the binary: so the programs
-// that a test starts from its own binary know them too, whatever their environment.
+// mutations change chooses among them and itself by a number. The number, and the file for the
+// evaluated mutants, are put into a copy of the binary. So the programs that a test starts from its
+// own binary know them too, whatever their environment.
 const (
 	chosenMutant  = "liftlock-mutant:000000"
 	evaluatedFile = "liftlock-evaluated:"
@@ -228,9 +228,9 @@ func (m *mutantSchema) build(ctx context.Context, folder, tests string) (binary 
 	return binary, nil
 }
 
-// writeMutant writes a binary in which a mutant is chosen; 0 is the code as it is. Of that
-// evaluated says where to write which mutants' expressions are evaluated: a byte for each,
-// by its number; "" is nowhere.
+// writeMutant writes a binary in which a mutant is chosen; 0 is the code as it is. evaluated says
+// where that binary writes which mutants' expressions are evaluated: a byte for each, by its
+// number; "" is nowhere.
 func writeMutant(path string, binary []byte, number int, evaluated string) error {
 	if len(evaluated) > evaluatedSize {
 		return fmt.Errorf("the path %s is too long for a mutant", evaluated)

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// What a mutant may use of the memory, in KiB: one that never ends also tends to fill it.
-// The simulation collects its garbage only when there are 2 GiB of it.
+// These bound a mutant's memory, in KiB: one that never ends also tends to fill it. The simulation
+// collects its garbage only when there are 2 GiB of it.
 const (
 	mutantMemory    = 2 << 20
 	simulatedMemory = 4 << 20
@@ -80,8 +80,8 @@ var noticedPattern = regexp.MustCompile(`(?m)^sim: world .* broke .*$`)
 
 var testName = regexp.MustCompile(`(?m)^(Test|Example|Fuzz)\w*$`)
 
-// prepare builds the tests with the mutants, and runs each with the code as it is: it must
-// pass, and only it is shown the mutants that it comes by.
+// prepare builds the tests with the mutants, and runs each with the code as it is. It must pass,
+// and later sees only the mutants that it comes by.
 func (m *mutantJudge) prepare(ctx context.Context, schema *mutantSchema) error {
 	var err error
 	if m.scratch, err = os.MkdirTemp(m.scratch, "judge"); err != nil {

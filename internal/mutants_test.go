@@ -79,11 +79,11 @@ func ownTests(t *testing.T, pkg *packages.Package) *mutantJudge {
 	return own
 }
 
-// simulation is the judge of what a package's own tests don't notice, or of all its mutants: in as many
-// worlds as fit in a time, or in a number of them.
+// simulation judges the mutants that a package's own tests don't notice, or all of them. It runs as
+// many worlds as fit in a time, or a number of them.
 func simulation(t *testing.T, pkg *packages.Package, lasts time.Duration, worlds int) *mutantJudge {
 	t.Helper()
-	sim := loadPackage(t, "internal/sim")
+	sim := loadPackage(t, "internal/world/sim")
 	runs, err := exec.CommandContext(t.Context(), "go", "list", "-deps", sim.PkgPath).Output()
 	if err != nil {
 		t.Fatalf("list what %s runs: %v", sim.PkgPath, err)
@@ -133,9 +133,10 @@ func judgeMutants(t *testing.T, judge *mutantJudge, numbers []int, report func(n
 	wg.Wait()
 }
 
-// TestMutants changes comparisons, conditions and results of packages at random, and
-// counts how many of the changes their own tests notice, and how many of the rest the
-// simulation does, or how many of all, where it is asked for. What survives is a rule that no test holds, code that nothing needs, or another way to say the same.
+// TestMutants changes comparisons, conditions and results of packages at random, and counts how
+// many of the changes their own tests notice. It also counts how many of the rest the simulation
+// notices, or how many of all, where that is asked for. A surviving change is a rule that no test
+// holds, code that nothing needs, or another way to say the same.
 func TestMutants(t *testing.T) {
 	if *mutantsFlag == "" {
 		t.Skip("-mutants says what is to be mutated")
@@ -235,8 +236,8 @@ func (p *packageMutants) showTo(t *testing.T, judges []*mutantJudge) (reached, n
 	return len(met), len(p.planted) - len(left)
 }
 
-// TestMutationsOfSample holds which mutations are found, and that they are told apart: who
-// is killed, who never ends, who survives, by whom nobody comes, and who is no program.
+// TestMutationsOfSample holds which mutations are found, and that their ends are told apart:
+// killed, endless, surviving, never reached, and no valid program.
 func TestMutationsOfSample(t *testing.T) {
 	pkg := loadPackage(t, "internal/testdata/mutants")
 	all, err := findMutations(pkg)

@@ -120,7 +120,7 @@ func (m *mutationFinder) mutateTimeComparison(n *ast.CallExpr) {
 	}
 }
 
-// negateCondition negates what isn't a comparison and has no parts, which are looked at
+// negateCondition negates a condition that isn't a comparison and has no parts, which are mutated
 // by themselves.
 func (m *mutationFinder) negateCondition(cond ast.Expr) {
 	if cond == nil || m.isCompound(cond) {

@@ -30,9 +30,9 @@ The table ` + "`records`" + ` has small values. The package that owns a kind dec
 (` + "`internal/store/record`" + `). Nothing else reads or writes the table. A row's key is its kind and its subject. The value is JSON
 of the Go type. One that can't be read counts as absent; where a kind is strict, it fails the run that needs it.
 
-A kind is *dropped* by its owner, goes when its pull request is *settled* (merged or closed), or is *lasting*, like the database.
+A kind goes when its owner drops it. A *settled* one goes when its pull request is merged or closed, a *lasting* one stays.
 
-Each kind below its owner: subject, type, lifetime, content.
+Each kind below its owner: subject, type, content.
 `
 
 // TestRecordsPage holds that docs/records.md lists every kind of record, and that each says who owns
@@ -53,14 +53,17 @@ func TestRecordsPage(t *testing.T) {
 		if k.Lifetime == "" || !strings.HasSuffix(k.Doc, ".") {
 			t.Errorf("%s stays %q, and is %q", k.Name, k.Lifetime, k.Doc)
 		}
-		strict := ""
+		notes := ""
 		if k.Strict {
-			strict = ", strict"
+			notes = ", strict"
+		}
+		if k.Lifetime != record.UntilDropped {
+			notes += fmt.Sprintf(", %s", k.Lifetime)
 		}
 		if i == 0 || kinds[i-1].Owner != k.Owner {
 			fmt.Fprintf(&page, "\n## %s\n\n", k.Owner)
 		}
-		fmt.Fprintf(&page, "- `%s` (%s, `%s`%s, %s): %s\n", k.Name, k.Subject(), k.Value(), strict, k.Lifetime, k.Doc)
+		fmt.Fprintf(&page, "- `%s` (%s, `%s`%s): %s\n", k.Name, k.Subject(), k.Value(), notes, k.Doc)
 	}
 	if *updateFlag {
 		if err := os.WriteFile(recordsPage, []byte(page.String()), 0o644); err != nil {

@@ -2,6 +2,7 @@ package policies
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,12 +46,19 @@ func (f From) String() string {
 	if f.IsEmpty() {
 		return "anybody who may write to the repository"
 	}
+	return wording.JoinFew(f.list(), maxDescribedUsers)
+}
+
+// brief is whom it names, for a headline.
+func (f From) brief() string { return wording.JoinFew(f.list(), maxHeadlined) }
+
+// list is whom it names.
+func (f From) list() []string {
 	var who []string
 	if f.Codeowners {
 		who = append(who, "the owners of the changed files")
 	}
-	who = append(who, f.Teams...)
-	return wording.JoinFew(append(who, f.Users...), maxDescribedUsers)
+	return slices.Concat(who, f.Teams, f.Users)
 }
 
 // Approval is one standing review: one that approves, or, among the rejections, one that
@@ -158,12 +166,14 @@ func (a *Approvals) evaluate(f Facts) Result {
 	if len(waits) == 0 && a.Distinct {
 		waits = append(waits, findShared(f)...)
 	}
+	r.Brief = a.describeMissing(len(t.counted), r.Who)
 	if vetoes := a.findVetoes(f); len(vetoes) > 0 {
+		r.Brief = wording.JoinFew(vetoes, maxHeadlined) + ", who asked for changes"
 		waits = append(waits, fmt.Sprintf("changes are asked for by %s, until that review is dismissed", strings.Join(vetoes, ", ")))
 		r.Who = vetoes
 	}
 	if len(waits) == 0 {
-		r.Outcome, r.Reason, r.Who = Pass, counted, nil
+		r.Outcome, r.Reason, r.Brief, r.Who = Pass, counted, "", nil
 		return r
 	}
 	waits = append(waits, t.explainUncounted()...)
@@ -172,6 +182,22 @@ func (a *Approvals) evaluate(f Facts) Result {
 	}
 	r.Reason = strings.Join(append([]string{counted}, waits...), "; ")
 	return r
+}
+
+// maxHeadlined bounds who is named in a headline.
+const maxHeadlined = 3
+
+// describeMissing says in a headline's few words who is waited for, and how many have approved.
+func (a *Approvals) describeMissing(counted int, remaining []string) string {
+	who := wording.Count(max(1, a.Count-counted), "approval")
+	switch {
+	case a.From.IsEmpty():
+	case len(a.From.Teams) == 0 && !a.From.Codeowners && len(remaining) > 0:
+		who = wording.JoinFew(remaining, maxHeadlined)
+	default:
+		who = a.From.brief()
+	}
+	return fmt.Sprintf("%s (%d of %d)", who, counted, a.Count)
 }
 
 // findDoubt says what the gate hangs on and isn't known; empty: nothing.

@@ -24,7 +24,7 @@ type Checks struct {
 	AllowSkipped bool `yaml:"allowSkipped" json:"allowSkipped,omitempty"`
 }
 
-// OnRelease has the checks of the commits looked at by which the release landed before.
+// OnRelease reads the checks of the commits by which the release landed before.
 const OnRelease = "release"
 
 // ReleaseChecks are those on the commit by which the release landed in an environment.
@@ -48,7 +48,7 @@ type Check struct {
 // CheckState is how a check stands.
 type CheckState string
 
-// The states of a check. What is none of them counts as failed.
+// The states of a check. Any other counts as failed.
 const (
 	CheckPending CheckState = "pending"
 	CheckPassed  CheckState = "passed"

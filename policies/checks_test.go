@@ -85,7 +85,7 @@ func TestReleaseChecks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			gate := &Gate{Checks: &Checks{Require: []string{"smoke"}, On: OnRelease}}
-			// What is said of the head is nothing to it.
+			// A status of the head is nothing to it.
 			got := gate.Evaluate(Facts{ReleaseChecks: c.known, ChecksRead: true, Checks: []Check{{Name: "smoke", State: CheckPassed}}})
 			if got.Outcome != c.want || got.Reason != c.reason {
 				t.Errorf("it says %+v, want %s: %s", got, c.want, c.reason)

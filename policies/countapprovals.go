@@ -66,8 +66,8 @@ func (a *Approvals) countApprovals(f Facts) approvalTally {
 	return t
 }
 
-// IsApproved says whether anybody's approval counts for one of the gates, or, where none of them asks for
-// approvals, for anything: it is about this diff, of somebody who may write, and not an author's.
+// IsApproved says whether any approval counts for one of the gates, or, where none of them asks for
+// approvals, for anything. It is about this diff, from a person who may write, and not an author's.
 func IsApproved(gates []Gate, f Facts) bool {
 	isRequired := false
 	for _, g := range gates {
@@ -118,7 +118,7 @@ func (a *Approvals) mayApprove(v Approval, f Facts) bool {
 			return true
 		}
 	}
-	// Of files that nobody owns anybody may approve, where they needn't be owned.
+	// Any person may approve files without owners, where they needn't be owned.
 	return !isOwned && !a.From.Strict && len(a.From.Teams)+len(a.From.Users) == 0
 }
 

@@ -35,8 +35,8 @@ const (
 	maxExpressionReason  = 400 // in characters
 	// expressionInterval is how often an expression that depends on the time is asked.
 	expressionInterval = time.Minute
-	// interruptEvery is after how many steps of a comprehension the time is looked at: each may take
-	// as long as a text of maxExpressionText, or a pattern, does.
+	// interruptEvery is how many steps of a comprehension pass between two checks of the time. Each
+	// step may take as long as a text of maxExpressionText, or a pattern, does.
 	interruptEvery = 1
 )
 

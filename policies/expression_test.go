@@ -128,8 +128,8 @@ func TestExpressionOverTheUnknown(t *testing.T) {
 	}
 }
 
-// TestWhatGatesRequire holds what has to be gathered for a gate.
-func TestWhatGatesRequire(t *testing.T) {
+// TestFactsThatGatesRequire holds what has to be gathered for a gate.
+func TestFactsThatGatesRequire(t *testing.T) {
 	expression := func(text Expression) Gate { return Gate{Expression: &text} }
 	for name, c := range map[string]struct {
 		gate                                         Gate
@@ -198,8 +198,9 @@ func TestExpressionTexts(t *testing.T) {
 	}
 }
 
-// TestExpressionPatterns holds that no pattern that is small where it is written, and large where it is
-// matched, takes an evaluation past its time: neither one that an expression spells out nor one that it builds.
+// TestExpressionPatterns holds that no pattern that is written small, and matches large, takes an
+// evaluation past its time. That goes for one that an expression spells out and for one that it
+// builds.
 func TestExpressionPatterns(t *testing.T) {
 	hundredfold := func(last string) string {
 		return `"a".replace("a", "aaaaaaaaaa").replace("a", "aaaaaaaaaa").replace("a", ` + last + `)`

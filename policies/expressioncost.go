@@ -10,8 +10,8 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// What is taken for the most that an expression goes through when what it may cost is
-// estimated. Whoever has more than that is stopped by maxExpressionCost at the evaluation.
+// These are the most that an expression goes through, for the estimate of its cost.
+// maxExpressionCost stops an expression with more than that at the evaluation.
 var (
 	// estimatedEntries are a list's, by how many lists are gone through one within another:
 	// an estimate multiplies them, and nobody has a thousand of each.
@@ -68,7 +68,7 @@ func countNesting(checked *cel.Ast) int {
 			if !ok {
 				break
 			}
-			// What gives the list that is gone through is evaluated once.
+			// The expression that gives the list is evaluated once.
 			if above.Kind() == celast.ComprehensionKind && above.AsComprehension().IterRange().ID() != below.ID() {
 				depth++
 			}

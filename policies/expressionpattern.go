@@ -14,9 +14,9 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// Bounds on what matches() goes through. CEL counts a pattern's length, whereas a{1000} is as good as
-// a thousand characters, compiles the pattern at each call, and looks at the time between two steps of a
-// comprehension only: 155 bytes of expression took ten seconds and two gigabytes.
+// These bound the work of matches(). CEL counts a pattern's length, whereas a{1000} is as good as a
+// thousand characters. It compiles the pattern at each call, and checks the time between two steps
+// of a comprehension only. So 155 bytes of expression took ten seconds and two gigabytes.
 const (
 	maxPatternLength = 2048    // in bytes
 	maxPatternSize   = 2000    // in instructions, repeats written out

@@ -15,9 +15,9 @@ import (
 )
 
 // maxExpressionText is the longest text that a function of an expression makes, in bytes. CEL
-// counts the cost of a call when it is over, and takes one that makes a text for one unit: a
-// few replaces in a row, each of which makes the text ten times as long, would take all memory
-// within 2 KiB of expression and a cost of ten.
+// counts the cost of a call when it is over, and takes one that makes a text for one unit. A few
+// replaces in a row, each of which makes the text ten times as long, would take all memory within 2
+// KiB of expression and a cost of ten.
 const maxExpressionText = 64 << 10
 
 // textSizes says, by the functions of the strings extension whose text may be longer than what

@@ -2,12 +2,11 @@ package policies
 
 import "slices"
 
-// ApplyFloor returns the gates with a server-side floor under them: whatever passes
-// them has the floor's approvals too. A floor that a gate already guarantees
-// adds nothing; one that asks the same people raises that gate's count;
-// otherwise it becomes a gate of its own, because "one from ada" and "two from
-// anybody" are two conditions, and so is whose review can keep it waiting. A nil floor changes nothing. gates is not
-// modified.
+// ApplyFloor returns the gates with a server-side floor under them: facts that pass them have the
+// floor's approvals too. A floor that a gate already guarantees adds nothing, and one that asks the
+// same people raises that gate's count. Otherwise it becomes a gate of its own: "one from ada" and
+// "two from anybody" are two conditions. The people whose reviews can keep it waiting are a
+// condition of their own, too. A nil floor changes nothing. gates is not modified.
 func ApplyFloor(gates []Gate, floor *Approvals) []Gate {
 	raised := slices.Clone(gates)
 	if floor == nil {
@@ -40,8 +39,8 @@ func (a *Approvals) isAsStrict(floor *Approvals) bool {
 	return floor.MaxAge == 0 || a.MaxAge > 0 && a.MaxAge <= floor.MaxAge
 }
 
-// meetsFloor says that the gate demands all that the floor does. Whoever can keep it waiting by
-// the floor can by the gate too.
+// meetsFloor says that the gate demands all that the floor does. Everybody who can keep it waiting
+// by the floor can by the gate too.
 func (a *Approvals) meetsFloor(floor *Approvals) bool {
 	if a.Count < floor.Count || !a.From.isWithin(floor.From) || !a.isAsStrict(floor) {
 		return false
@@ -58,8 +57,8 @@ func (a *Approvals) isLikeFloor(floor *Approvals) bool {
 // hasVeto says that somebody whose approval would count can keep it waiting.
 func (a *Approvals) hasVeto() bool { return a.Veto == nil || *a.Veto }
 
-// isWithin says that whoever f lets approve, other lets approve too, and that f asks for
-// an owner of each file where other does.
+// isWithin says that other lets everybody approve whom f lets approve, and that f asks for an owner
+// of each file where other does.
 func (f From) isWithin(other From) bool {
 	if other.IsEmpty() {
 		return true

@@ -145,7 +145,7 @@ func findDayStart(day time.Time, zone *time.Location) time.Time {
 	// No zone's clock is more than a day from UTC, and none changes twice in that time.
 	at := wall.Add(-26 * time.Hour)
 	for range maxZoneChanges {
-		// What the clocks skipped in the jump at this time would have come before it.
+		// Times that the clocks skipped in the jump at this time would have come before it.
 		start := at.Add(max(0, wall.Sub(readWall(at, zone))))
 		_, jump := at.In(zone).ZoneBounds()
 		if jump.IsZero() || start.Before(jump) {

@@ -55,8 +55,8 @@ type GateWords struct {
 	FailRemedy string // what helps where it fails
 }
 
-// kind is one kind of gate: a new one is a constant, a key of Gate, a line of kinds, and a file
-// of its own with what it means.
+// kind is one kind of gate. A new one is a constant, a key of Gate, a line of kinds, and a file of
+// its own with its meaning.
 type kind struct {
 	name  GateName
 	of    func(*Gate) evaluator // nil where the gate doesn't set the kind
@@ -126,9 +126,9 @@ const (
 	Fail Outcome = "fail"
 )
 
-// MaxClockAhead is how far ahead of now the time of a fact may be that loosens something: it
-// may have been gathered a moment later, or by another's clock. What is of a later time was
-// noted by a clock that was wrong, and would count for as long as that was ahead.
+// MaxClockAhead is how far ahead of now the time of a fact may be that loosens something. It may
+// have been gathered a moment later, or by another's clock. A fact of a later time was noted by a
+// wrong clock, and would count for as long as that was ahead.
 const MaxClockAhead = 5 * time.Minute
 
 // isAhead says that a time was noted by a clock that was wrong.
@@ -192,6 +192,9 @@ type Result struct {
 	Next time.Time `json:"next,omitzero"`
 	// SkippedBy is who had it pass without being so; empty: it answers itself.
 	SkippedBy string `json:"skippedBy,omitempty"`
+	// Brief is what a gate that waits waits for, in so few words that they follow "waiting for" in a
+	// headline: "grace (0 of 1)". Empty: the gate's words and its reason say it.
+	Brief string `json:"brief,omitempty"`
 }
 
 // evaluator is one kind of gate.

@@ -58,7 +58,7 @@ type MetricSample struct {
 	Warning string `json:"warning,omitempty"` // the server's own; empty: none
 }
 
-// What is kept and taken of answers.
+// These bound what is kept and taken of answers.
 const (
 	// MaxMetricSamples is how many samples of a query are kept.
 	MaxMetricSamples = 60

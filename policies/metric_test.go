@@ -239,7 +239,7 @@ func TestMetricIsValidated(t *testing.T) {
 	if got := (&Gate{Metric: &m}).Describe(); got != "value < 0.01 for 10m, of errors on the Prometheus main" {
 		t.Error(got)
 	}
-	// What a condition may cost is bounded, whatever it is.
+	// A condition's cost is bounded, whatever it is.
 	m.When = "value < 1 " + strings.Repeat("&& value < 1 ", 35)
 	if err := (&Gate{Metric: &m}).Validate(); err != nil {
 		t.Error(err)

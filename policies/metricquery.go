@@ -27,9 +27,9 @@ var queryNames = map[string]func(p *Promotion) (string, error){
 // queryNameList are the same, for people.
 const queryNameList = "{{ .pipeline }}, {{ .environment }}, {{ .component }}, {{ .release }} and {{ .tag }}"
 
-// findTag is the tag of the one image that a release has. Whoever commits to the first
-// environment writes it, and it may stand in a regular expression, so that what isn't one
-// of a registry's characters is refused.
+// findTag is the tag of the one image that a release has. An author who commits to the first
+// environment writes it, and it may stand in a regular expression, so any character that isn't a
+// registry's is refused.
 func findTag(p *Promotion) (string, error) {
 	if p.Release == nil {
 		return "", fmt.Errorf("what is promoted can't be read: %s", p.ReleaseErr)
@@ -63,9 +63,9 @@ func (m *Metric) Render(p *Promotion) (string, error) {
 	})
 }
 
-// renderQuery replaces the placeholders of a PromQL text: within a string by the value,
-// escaped as that kind of string needs it, and elsewhere by a string of its own. So no
-// value can end the string that it stands in and go on as PromQL.
+// renderQuery replaces the placeholders of a PromQL text. Within a string it writes the value,
+// escaped as that kind of string needs it, and outside of one a string of its own. So no value can
+// end the string that it stands in and go on as PromQL.
 func renderQuery(text string, lookup func(name string) (string, error)) (string, error) {
 	var out strings.Builder
 	var quote byte // of the string that is open, '#' within a comment; 0: neither

@@ -60,8 +60,8 @@ type Field struct {
 	New   string `cel:"new" json:"new,omitempty"`
 }
 
-// Commit is the commit by which a release came to its source environment, as Git has it:
-// whoever may push writes what it says.
+// Commit is the commit by which a release came to its source environment, as Git has it: anybody
+// who may push writes its text.
 type Commit struct {
 	SHA     string `cel:"sha" json:"sha"`
 	Message string `cel:"message" json:"message"` // the whole of it

@@ -10,10 +10,10 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// recurrence is a stretch of time that begins again and again by the clock on the wall of
-// a zone. Schedules of cron work on instants: over one of those that is skipped when the
-// clocks jump they say nothing, and for one in the hour that comes twice they fire twice.
-// So the wall's clock is taken for one that never jumps (UTC), and asked for that.
+// recurrence is a stretch of time that begins again and again by the clock on the wall of a zone.
+// Schedules of cron work on instants. They skip a time that the clocks jump over, and fire twice
+// for one in the hour that comes twice. So the wall's clock is taken for one that never jumps
+// (UTC), and asked for that.
 type recurrence struct {
 	starts   cron.Schedule
 	duration time.Duration

@@ -36,13 +36,13 @@ func (r Reviewers) IsEmpty() bool { return len(r.Users)+len(r.Teams) == 0 }
 // Names are the teams and the logins.
 func (r Reviewers) Names() []string { return slices.Concat(r.Teams, r.Users) }
 
-// WantedReviewers says from whom a review of a promotion of a release is to be requested on the
-// forge: from the people and teams that the approvals gates name which don't pass. Each is
-// asked once for a pull request, so that who took themselves off isn't asked again; but
-// who has reviewed another release of it is, once for each release. Authors of the release,
-// Liftlock's own account and who has reviewed this very diff are left out, and so are all while
-// the authors or the reviews aren't known. Code owners are the forge's to ask. At most 15
-// are asked, teams before people, in the order of the gates.
+// WantedReviewers says from whom to request a review of a promotion of a release on the forge: the
+// people and teams that the approvals gates name which don't pass. Each is asked once for a pull
+// request, so that a reviewer who removed the request isn't asked again. A reviewer of another of
+// its releases is asked once for each release. Authors of the release, Liftlock's own account and
+// reviewers of this very diff are left out. All are left out while the authors or the reviews
+// aren't known. The forge asks code owners. At most 15 are asked, teams before people, in the order
+// of the gates.
 func WantedReviewers(gates []Gate, f Facts, release string) Reviewers {
 	if f.AuthorsErr != "" || f.ApprovalsErr != "" {
 		return Reviewers{}

@@ -8,7 +8,7 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// What becomes of a promotion into an environment whose targets drifted.
+// These say what becomes of a promotion into an environment whose targets drifted.
 const (
 	DriftBlock = "block"
 	DriftWarn  = "warn"

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestSettled waits while a target differs from Git, and for whoever can't be told, where it
-// is to block; and only says so where it isn't.
+// TestSettled waits while a target differs from Git, and for one that can't be told, where it is to
+// block; and only says so where it isn't.
 func TestSettled(t *testing.T) {
 	since := time.Date(2026, 3, 2, 9, 10, 0, 0, time.UTC)
 	inSync := func(target string) TargetDrift { return TargetDrift{Target: target, InSync: true} }

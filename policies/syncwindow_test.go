@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestSyncWindows waits until every target may be synced, and for whoever can't be told.
+// TestSyncWindows waits until every target may be synced, and for one that can't be told.
 func TestSyncWindows(t *testing.T) {
 	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 	at := func(hours int) time.Time { return now.Add(time.Duration(hours) * time.Hour) }

@@ -53,10 +53,14 @@ func (w Windows) describe() string {
 	return "one of several windows: " + strings.Join(texts, ", or ")
 }
 
-// String is the window as people write it: 0 9 * * MON-THU for 8h (Europe/Berlin).
+// String is the window as people say it: Mon–Thu 09:00–17:00 Europe/Berlin. One whose cron expression has
+// no such words is written as it is: 0 9 1 */3 * for 8h (Europe/Berlin).
 func (w *Window) String() string {
 	if w.ArgoCD {
 		return "Argo CD's sync windows"
+	}
+	if words := describeTimes(w.Cron, w.Duration); words != "" {
+		return words + " " + w.Timezone
 	}
 	return fmt.Sprintf("%s for %s (%s)", w.Cron, formatDuration(w.Duration), w.Timezone)
 }
@@ -196,9 +200,9 @@ func findOpening(all []*recurrence, now time.Time) (opens time.Time, zone *time.
 	return opens, zone
 }
 
-// findClosing is when none of several windows is open any more, and the zone of the one
-// that closes last. Not known, and without a zone: one or another is open for so long that nobody needs to
-// know for how long; then closes is when to look again.
+// findClosing is when none of several windows is open any more, and the zone of the one that closes
+// last. Not known, and without a zone: one or another is open for so long that it doesn't matter
+// for how long; then closes is when to look again.
 func findClosing(all []*recurrence, now time.Time) (closes time.Time, zone *time.Location, known bool) {
 	closes = now
 	for open := findOpen(all, now); open != nil; open = findOpen(all, closes) {

@@ -76,9 +76,9 @@ func (f *fieldSets) openMinutes(first time.Time, days, duration int) []bool {
 	return open
 }
 
-// TestWindowsEqualBruteForce compares windows in many zones with a model that marks
-// every minute of the wall's calendar: in short around all changes of the clocks and now
-// and then in between, with -long at every minute of ten years.
+// TestWindowsEqualBruteForce compares windows in many zones with a model that marks every minute of
+// the wall's calendar. In short it does so around all changes of the clocks and now and then in
+// between, with -long at every minute of ten years.
 func TestWindowsEqualBruteForce(t *testing.T) {
 	from := time.Date(2017, time.January, 1, 0, 0, 0, 0, time.UTC)
 	to := from.AddDate(10, 0, 0)

@@ -185,8 +185,8 @@ func TestFirstWindowSpeaks(t *testing.T) {
 	}
 }
 
-// TestWindowThatDoesNotOpen holds that a schedule without a day in the years that are looked
-// at, as of 29 February around 2100, is closed, and isn't said to change.
+// TestWindowThatDoesNotOpen holds that a schedule without a day in the years that are searched, as
+// of 29 February around 2100, is closed, and isn't said to change.
 func TestWindowThatDoesNotOpen(t *testing.T) {
 	r, err := (&Window{Cron: "0 0 29 2 *", Duration: time.Hour, Timezone: "UTC"}).newRecurrence()
 	if err != nil {

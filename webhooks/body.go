@@ -63,10 +63,9 @@ func (b *bodyReader) readBody(body io.Reader, announced int64) *Refusal {
 	}
 }
 
-// ReadBody reads a body of at most limit bytes, whose sender isn't known yet, as those of
-// deliveries are read: within the budget, in time, and giving way to others where there are
-// too many. w is only used to bound the time; nothing is written to it. Exactly one of the
-// results is nil.
+// ReadBody reads a body of at most limit bytes, whose sender isn't known yet. It does so in the way
+// of deliveries: within the budget, in time, and giving way to others where there are too many. w
+// is only used to bound the time; nothing is written to it. Exactly one of the results is nil.
 func (b *Budget) ReadBody(w http.ResponseWriter, req *http.Request, limit int64) ([]byte, *Refusal) {
 	controller := http.NewResponseController(w)
 	body := &bodyReader{pending: b.admit(req, func(t time.Time) {
@@ -121,9 +120,8 @@ func (b *bodyReader) release() {
 	b.data = nil
 }
 
-// bufferPools keep the buffers of small bodies for the next ones, a pool for each size
-// that a buffer grows through: a fifth of a delivery's time was spent on clearing them
-// away.
+// bufferPools keep the buffers of small bodies for the next ones, a pool for each size that a
+// buffer grows through. Without them a fifth of a delivery's time went into clearing them away.
 type bufferPools [6]sync.Pool
 
 // poolOf finds the pool of a size; nil when buffers of that size aren't kept.

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// slowBody is a connection that brings bytes at its own pace: each read brings the
-// next chunk after a while, and fails once the deadline has passed by then.
+// slowBody is a connection that brings bytes at its own pace. Each read brings the next chunk after
+// a while, and fails once the deadline has passed by then.
 type slowBody struct {
 	*httptest.ResponseRecorder
 	clock    *testClock
@@ -114,8 +114,8 @@ func (p *pause) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// TestStalledConnections goes through a real server: whoever stalls is answered and
-// cut, whoever is refused without having sent its body too, and who came later is read.
+// TestStalledConnections goes through a real server. A client that stalls is answered and cut, and
+// so is one that is refused without having sent its body. A later client is read.
 func TestStalledConnections(t *testing.T) {
 	w := newRecordedHandler(t, GitHub, secret)
 	var late atomic.Int64 // how much later it is than it seems

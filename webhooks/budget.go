@@ -15,17 +15,16 @@ const (
 	// deliveries are (GitHub's pull_request takes 25 kB).
 	SmallBody = 128 << 10
 
-	// MinLargeRoom is the least that the room for large bodies may hold: reading a
-	// delivery of the largest size takes room for it twice while the buffer grows,
-	// and one client gets half.
+	// MinLargeRoom is the least that the room for large bodies may hold. Reading a delivery of the
+	// largest size takes room for it twice while the buffer grows, and one client gets half.
 	MinLargeRoom = 4 * MaxBody
 
 	// MinSmallRoom lets a hundred small deliveries in at once, half of them of one client.
 	MinSmallRoom = 200 * SmallBody
 
-	// DefaultSmallRoom and DefaultLargeRoom are what a budget has unless it is told.
-	// At 100 Mbit/s from strangers, which fill buffers twice as large as what they
-	// send, a small body keeps its place for at least 2.5 s and a large one for 4.
+	// DefaultSmallRoom and DefaultLargeRoom are a budget's rooms unless it is told others.
+	// Strangers that send at 100 Mbit/s fill buffers twice as large as their bodies. Even then a
+	// small body keeps its place for at least 2.5 s and a large one for 4.
 	DefaultSmallRoom = 64 << 20
 	DefaultLargeRoom = MinLargeRoom
 
@@ -45,16 +44,14 @@ type BudgetOptions struct {
 	Now    func() time.Time // nil: time.Now
 }
 
-// Budget caps what is spent on bodies before it is known who sent them, across all
-// receivers that share it. Room is taken as bytes arrive, not as a sender
-// announces them.
+// Budget caps the room for bodies whose sender isn't known yet, across all receivers that share it.
+// Room is taken as bytes arrive, not as a sender announces them.
 //
-// Nobody is kept out by others who dawdle: where there is no room (or a client has
-// its half of it), the body that has been read for longest gives way to the one
-// that needs the room. An authentic delivery is read in a fraction of a second, so
-// that whoever wants to push it out must send a whole room's bytes within that
-// time, from wherever: also from the same address, as when all come through one
-// proxy. Safe for concurrent use.
+// Slow senders keep no others out. Where there is no room (or a client has its half of it), the
+// body that has been read for longest gives way to the one that needs the room. An authentic
+// delivery is read in a fraction of a second. So a sender that wants to push it out must send a
+// whole room's bytes within that time, from anywhere. That may be the same address, as when all
+// come through one proxy. Safe for concurrent use.
 type Budget struct {
 	client func(*http.Request) string
 	now    func() time.Time
@@ -156,8 +153,8 @@ type pendingBody struct {
 // removeEntry takes a body out of one queue.
 type removeEntry func()
 
-// admit begins a body. Whoever has been at it for longest gives way where there are
-// too many. release must be called.
+// admit begins a body. The body that has been read for longest gives way where there are too many.
+// release must be called.
 func (b *Budget) admit(req *http.Request, setDeadline func(time.Time)) *pendingBody {
 	p := &pendingBody{budget: b, client: b.client(req), started: b.now(), setDeadline: setDeadline}
 	b.mu.Lock()
@@ -224,9 +221,9 @@ func (b *Budget) tryReserve(p *pendingBody, n int64, large bool) (ok bool, displ
 	return true, displaced
 }
 
-// fullQueue gives the queue of those of whom one must give way before p can have
-// that many bytes: its client's, which has its half of the room, or everybody's.
-// nil: there is room. What is trusted is read already and may have more than half.
+// fullQueue gives the queue of bodies of which one must give way before p can have that many bytes.
+// It is its client's, which has its half of the room, or everybody's. nil: there is room. Trusted
+// bodies are read already and may have more than half.
 func (r *room) fullQueue(p *pendingBody, need int64) *queue {
 	if of := r.byClient[p.client]; of != nil && !p.trusted && of.used+need > r.max/2 {
 		return &of.members
@@ -343,8 +340,8 @@ func (p *pendingBody) extend(deadline time.Time) bool {
 	return true
 }
 
-// stopReading leaves the connection alone from now on, because it goes on to its next
-// request, and takes the deadline off, which would end what is done with the body.
+// stopReading leaves the connection alone from now on, because it goes on to its next request. It
+// removes the deadline, which would end the work on the body.
 func (p *pendingBody) stopReading() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

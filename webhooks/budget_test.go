@@ -119,7 +119,7 @@ func TestLargeBodiesLeaveSmallOnesTheirRoom(t *testing.T) {
 	if !b.reserve(grown, SmallBody, false) || b.small.used != SmallBody {
 		t.Errorf("%d bytes of the small room are taken", b.small.used)
 	}
-	// What turns out to be large moves over with all it has.
+	// A body that turns out to be large moves over with all it has.
 	if !b.reserve(grown, SmallBody, true) || b.small.used != 0 || b.large.byClient["192.0.2.1"].used != 2*SmallBody {
 		t.Errorf("%d bytes of the small room are taken after it moved", b.small.used)
 	}
@@ -142,7 +142,7 @@ func TestBodiesAreCounted(t *testing.T) {
 	}
 }
 
-func TestWhatIsAuthenticStays(t *testing.T) {
+func TestAuthenticBodyKeepsItsPlace(t *testing.T) {
 	b := newTestBudget(t, BudgetOptions{SmallRoom: MinSmallRoom})
 	forge := b.admitFrom("192.0.2.1")
 	b.reserve(forge, MinSmallRoom/2, false)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestClientPayloads compares the events of the payloads that GitLab's client is tested with, as
-// they are in its module, with golden files (go test ./webhooks -update writes them anew).
+// TestClientPayloads compares the events of the payloads in the tests of GitLab's client, as they
+// are in its module, with golden files (go test ./webhooks -update writes them anew).
 func TestClientPayloads(t *testing.T) {
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/xanzy/go-gitlab").Output()
 	if err != nil {

@@ -47,6 +47,7 @@ type Event struct {
 	HeadBranch string `json:"head_branch,omitempty"` // the pull request's, or the status's where it names exactly one
 	Fork       bool   `json:"fork,omitempty"`        // the pull request's head is in another repository
 	Commit     string `json:"commit,omitempty"`      // the pull request's head or the status's commit
+	Context    string `json:"context,omitempty"`     // Status: its name, as ci/test; empty where several are meant, or it isn't said
 	Sender     string `json:"sender,omitempty"`      // login
 
 	Former string `json:"former,omitempty"` // Repository: owner/name before it was renamed or moved to another owner; Repo is the new one
@@ -74,6 +75,14 @@ func (e *Event) checkFields() error {
 		checkText("branch", e.Branch),
 		checkText("head branch", e.HeadBranch), checkText("sender", e.Sender), checkText("owner", e.Owner),
 		checkCommit("commit before", e.Before), checkCommit("commit after", e.After), checkCommit("commit", e.Commit))
+}
+
+// setContext fills in a status's name. One that no forge takes is nobody's, and no reason to
+// refuse what is said of the commit.
+func (e *Event) setContext(name string) {
+	if checkText("context", name) == nil {
+		e.Context = name
+	}
 }
 
 func checkText(name, value string) error {

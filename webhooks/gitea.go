@@ -9,12 +9,11 @@ import (
 // Gitea is the forge type of Gitea and Forgejo.
 const Gitea = "gitea"
 
-// gitea follows Gitea 1.23 (services/webhook/deliver.go, notifier.go). Its
-// X-Gitea-Event is coarse and its X-Gitea-Event-Type fine: a comment on a pull
-// request is "issue_comment" in one and "pull_request_comment" in the other,
-// while "pull_request_comment" in the coarse one is a review. A form-encoded
-// body is signed before it is encoded, so its signature can't be checked
-// without interpreting unverified bytes: forms are refused.
+// gitea follows Gitea 1.23 (services/webhook/deliver.go, notifier.go). Its X-Gitea-Event is coarse
+// and its X-Gitea-Event-Type fine. A comment on a pull request is "issue_comment" in one and
+// "pull_request_comment" in the other, while "pull_request_comment" in the coarse one is a review.
+// A form-encoded body is signed before it is encoded, so its signature can't be checked without
+// interpreting unverified bytes: forms are refused.
 var gitea = dialect{
 	name:         Gitea,
 	delivery:     headerValue("X-Gitea-Delivery"),
@@ -49,8 +48,9 @@ type giteaPayload struct {
 	IsPull bool `json:"is_pull"`
 
 	// status, and create's commit
-	SHA   string `json:"sha"`
-	State string `json:"state"`
+	SHA     string `json:"sha"`
+	State   string `json:"state"`
+	Context string `json:"context"`
 }
 
 var giteaFields = fieldsOf(reflect.TypeFor[giteaPayload]())
@@ -80,6 +80,7 @@ func parseGitea(name string, body []byte) (*Event, error) {
 		e.setPush(giteaRef(p), "", "", true)
 	case "status":
 		e.Kind, e.Commit, e.Action = Status, p.SHA, p.State
+		e.setContext(p.Context)
 	case "issue_comment", "pull_request_comment":
 		switch {
 		case p.Review.Type != "":

@@ -54,12 +54,14 @@ type githubPayload struct {
 	// status
 	SHA      string `json:"sha"`
 	State    string `json:"state"`
+	Context  string `json:"context"`
 	Branches []struct {
 		Name string `json:"name"`
 	} `json:"branches"`
 
 	// check_run (whose suite names the branch), check_suite
 	CheckRun struct {
+		Name         string               `json:"name"`
 		HeadSHA      string               `json:"head_sha"`
 		PullRequests []pullRequestPayload `json:"pull_requests"`
 		CheckSuite   checkSuite           `json:"check_suite"`
@@ -145,10 +147,12 @@ func parseGitHub(name string, body []byte) (*Event, error) {
 		}
 	case "status":
 		e.Kind, e.Commit, e.Action = Status, p.SHA, p.State
+		e.setContext(p.Context)
 		if len(p.Branches) == 1 {
 			e.HeadBranch = p.Branches[0].Name
 		}
 	case "check_run":
+		e.setContext(p.CheckRun.Name)
 		e.setCheckRun(p.CheckRun.HeadSHA, p.CheckRun.CheckSuite.HeadBranch, p.CheckRun.PullRequests)
 	case "check_suite":
 		e.setCheckRun(p.CheckSuite.HeadSHA, p.CheckSuite.HeadBranch, p.CheckSuite.PullRequests)

@@ -33,9 +33,9 @@ var gitlab = dialect{
 	parse:        parseGitLab,
 }
 
-// gitlabDelivery is what GitLab keeps over repetitions of a delivery: before 17.4 nothing
-// is, and the event's UUID alone is shared by what one event has led to, so what was sent
-// stands for it.
+// gitlabDelivery is the identity that GitLab keeps over repetitions of a delivery. Before 17.4
+// there is none, and the event's UUID is shared by all deliveries of one event, so the body stands
+// for it.
 func gitlabDelivery(h http.Header, body []byte) string {
 	if id := cmp.Or(h.Get("Idempotency-Key"), h.Get("Webhook-Id")); id != "" {
 		return id
@@ -50,8 +50,8 @@ const (
 	// signingTokenPrefix begins GitLab's signing tokens; what follows is the key in Base64.
 	signingTokenPrefix = "whsec_"
 
-	// signatureAge is how far a signature's time may be from ours, so that a delivery that
-	// somebody has recorded isn't good for ever (Standard Webhooks leaves the number open).
+	// signatureAge is how far a signature's time may be from ours, so that a recorded delivery
+	// isn't good for ever (Standard Webhooks leaves the number open).
 	signatureAge = 5 * time.Minute
 
 	// maxSignatures bounds how many signatures of one delivery are tried: one for each key
@@ -145,6 +145,11 @@ type gitlabPayload struct {
 
 	Attributes   gitlabObject `json:"object_attributes"` // what the event is about
 	MergeRequest gitlabObject `json:"merge_request"`     // a note's or a pipeline's
+
+	// a pipeline's jobs, and the statuses that others set on its commit
+	Builds []struct {
+		Name string `json:"name"`
+	} `json:"builds"`
 }
 
 type (
@@ -220,6 +225,9 @@ func parseGitLab(_ string, body []byte) (*Event, error) {
 	case "pipeline":
 		e.setMergeRequest(Status, p.MergeRequest)
 		e.Commit, e.Action = p.Attributes.SHA, p.Attributes.Status
+		if len(p.Builds) == 1 {
+			e.setContext(p.Builds[0].Name)
+		}
 		if e.HeadBranch == "" && !p.Attributes.Tag {
 			e.HeadBranch = p.Attributes.Ref
 		}
@@ -233,8 +241,8 @@ func (e *Event) setMergeRequest(kind Kind, m gitlabObject) {
 	e.Fork = m.SourceProjectID != m.TargetProjectID
 }
 
-// parseGitLabEnvelope reads what most payloads have, of events that nothing more is known
-// about: one may use these words for something else, and what doesn't fit is left out.
+// parseGitLabEnvelope reads the common part of payloads, for events that are otherwise unknown. One
+// may use these words for something else, and parts that don't fit are left out.
 func parseGitLabEnvelope(body []byte) (*Event, error) {
 	var p struct {
 		Project json.RawMessage `json:"project"`

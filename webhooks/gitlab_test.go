@@ -16,7 +16,7 @@ var signingToken = signingTokenPrefix + base64.StdEncoding.EncodeToString([]byte
 
 // signStandard signs a delivery by Standard Webhooks, in place of its token.
 func signStandard(r *http.Request, token, body string, at time.Time) {
-	key, _ := signingKey([]byte(token)) // no key: a signature of nobody's
+	key, _ := signingKey([]byte(token)) // no key: a signature that fits no secret
 	seconds := strconv.FormatInt(at.Unix(), 10)
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte("msg_1." + seconds + "." + body))

@@ -151,7 +151,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-func TestUnknownEventKeepsWhatFits(t *testing.T) {
+func TestUnknownEventKeepsFittingFields(t *testing.T) {
 	e, err := Parse(GitHub, "d", "future", []byte(`{"action":{"not":"a word"},"repository":{"full_name":"acme/fleet"},"sender":7}`))
 	if err != nil {
 		t.Fatal(err)

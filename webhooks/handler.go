@@ -19,16 +19,14 @@ const (
 	OutcomeFailed          = "failed"          // 503: it couldn't be written down
 )
 
-// Handler answers a forge's deliveries. accept is called for every authentic
-// event, also of kind Other, and must return only once the event is stored; it
-// may be called more than once for a delivery and must then succeed, and it
-// may be called concurrently. Only after it has returned nil is the delivery
-// acknowledged: 200, or 202 for kind Other (an authentic delivery is never
-// refused for its kind, because forges disable hooks that fail; GitLab's, which disables
-// them for any refusal, not for what can't be read either: 202). An error of
-// accept is answered with 503 and Retry-After; its text is not shown to the
-// sender, so accept logs it. countOutcome, which may be nil, is called with the
-// outcome of every request.
+// Handler answers a forge's deliveries. accept is called for every authentic event, also of kind
+// Other, and must return only once the event is stored. It may be called more than once for a
+// delivery and must then succeed, and it may be called concurrently. The delivery is acknowledged
+// only after accept has returned nil: with 200, or 202 for kind Other. An authentic delivery is
+// never refused for its kind, because forges disable hooks that fail. GitLab disables hooks for any
+// refusal, so it gets 202 for an unreadable one too. An error of accept is answered with 503 and
+// Retry-After; its text is not shown to the sender, so accept logs it. countOutcome, which may be
+// nil, is called with the outcome of every request.
 func Handler(r *Receiver, accept func(context.Context, *Event) error, countOutcome func(outcome string)) http.Handler {
 	if countOutcome == nil {
 		countOutcome = func(string) {}
@@ -80,8 +78,8 @@ func (b *Budget) WriteRefusal(w http.ResponseWriter, refusal *Refusal) {
 		w.Header().Set("Allow", http.MethodPost)
 	}
 	if refusal.unread {
-		// The HTTP server reads what is left of the body; whoever doesn't send it must
-		// not hold the connection.
+		// The HTTP server reads the rest of the body; a client that doesn't send it must not hold
+		// the connection.
 		w.Header().Set("Connection", "close")
 		_ = http.NewResponseController(w).SetReadDeadline(b.now().Add(RefusalTimeout)) // recorders have none
 	}

@@ -104,7 +104,7 @@ func TestOctokitOwners(t *testing.T) {
 		"repository.renamed":                    {Kind: Repository, Repo: hello},
 		"repository.transferred":                {Kind: Repository, Repo: hello, Former: "octocat/Hello-World"},
 		"repository.deleted":                    {Kind: Repository, Repo: hello},
-		// Who is in a team is read anew before a merge and of every command.
+		// Members of a team are read anew before a merge and for every command.
 		"membership.added":         {Kind: Other},
 		"membership.removed":       {Kind: Other},
 		"team.deleted":             {Kind: Other},

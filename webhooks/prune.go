@@ -42,14 +42,13 @@ func fieldsOf(t reflect.Type) *fieldSet {
 	return s
 }
 
-// pruneObject returns the JSON object with nothing but the fields of the set. The
-// whole document is checked: it is refused where encoding/json would refuse it,
-// where it is nested too deep, and where a kept field is there twice, because then
-// nobody can say which one counts.
+// pruneObject returns the JSON object with nothing but the fields of the set. The whole document is
+// checked. It is refused where encoding/json would refuse it, and where it is nested too deep. It
+// is refused, too, where a kept field is there twice, because then it is open which one counts.
 //
-// A payload of 25 kB has 200 bytes that are read; encoding/json took four fifths of
-// a delivery's time to walk over the rest twice. JSON libraries that skip faster
-// don't check what they skip, or follow any depth on the stack.
+// A payload of 25 kB has 200 bytes that are read; encoding/json took four fifths of a delivery's
+// time to walk over the rest twice. JSON libraries that skip faster don't check what they skip, or
+// follow any depth on the stack.
 func pruneObject(body []byte, keep *fieldSet) ([]byte, error) {
 	p := &pruner{in: body, out: make([]byte, 0, 1024)}
 	p.skipSpace()

@@ -49,7 +49,7 @@ var broken = []string{
 	"{\"x\":\"a\nb\"}", "{\"x\":\"\x00\"}", `{x:1}`, `{'x':1}`, `{"x":NaN}`, `{"x":1}` + "\x00",
 }
 
-func TestPruneRefusesWhatIsNoJSON(t *testing.T) {
+func TestPruneRefusesInvalidJSON(t *testing.T) {
 	for _, in := range broken {
 		if got, err := pruneObject([]byte(in), githubFields); err == nil || json.Valid([]byte(in)) {
 			t.Errorf("%q gives %s, %v", in, got, err)
@@ -57,8 +57,8 @@ func TestPruneRefusesWhatIsNoJSON(t *testing.T) {
 	}
 }
 
-// FuzzPrune holds that a document is taken exactly where encoding/json takes it (but for
-// depth and fields that are there twice), and that what is kept reads as the whole does.
+// FuzzPrune holds that a document is taken exactly where encoding/json takes it (but for depth and
+// fields that are there twice). The pruned document reads as the whole does.
 func FuzzPrune(f *testing.F) {
 	for _, in := range broken {
 		f.Add([]byte(in))
@@ -88,7 +88,7 @@ func FuzzPrune(f *testing.F) {
 		if json.Unmarshal(out, &kept) != nil {
 			return
 		}
-		// encoding/json also takes names in another case, which nobody sends.
+		// encoding/json also takes names in another case, which no forge sends.
 		if json.Unmarshal(lowered(t, in), &whole) == nil && !reflect.DeepEqual(whole.PullRequest, kept.PullRequest) {
 			t.Fatalf("%+v of the whole, %+v of %s", whole.PullRequest, kept.PullRequest, out)
 		}

@@ -36,10 +36,9 @@ type Receiver struct {
 	budget  *Budget
 }
 
-// New makes the receiver for a forge type. A delivery signed with any of the
-// secrets is authentic, so that a secret can be changed without losing
-// deliveries; there must be at least one, and none may be empty. budget is
-// shared by all receivers of a process; nil gives this one its own, with
+// New makes the receiver for a forge type. A delivery signed with any of the secrets is authentic,
+// so that a secret can be changed without losing deliveries. There must be at least one, and none
+// may be empty. budget is shared by all receivers of a process; nil gives this one its own, with
 // production's limits.
 func New(forgeType string, secrets [][]byte, budget *Budget) (*Receiver, error) {
 	d, err := dialectOf(forgeType)

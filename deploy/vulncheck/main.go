@@ -1,10 +1,10 @@
-// Command vulncheck fails where the released programs link something with a known hole that
-// isn't on the list of what is let be, or where an entry of that list applies no more.
+// Command vulncheck fails where the released programs link something with a known hole that isn't
+// on the list of accepted ones. It also fails where an entry of that list applies no more.
 //
-// It runs govulncheck. What is linked in counts, whether or not it is called: the database knows of
-// many entries only which module they are in, and then govulncheck can't say what is called of it.
-// What is in a module of which nothing is linked doesn't count. By -scan symbol it finds out besides
-// which of what is let be is called, for which govulncheck needs 24 GB of memory and ten minutes.
+// It runs govulncheck. Linked code counts, whether or not it is called. For many entries the
+// database knows only the module, and then govulncheck can't say which part of it is called. A
+// module of which nothing is linked doesn't count. With -scan symbol it also finds out which
+// accepted entries are called, for which govulncheck needs 24 GB of memory and ten minutes.
 package main
 
 import (
@@ -96,7 +96,7 @@ func output(ctx context.Context, args ...string) ([]byte, error) {
 	return cmd.Output()
 }
 
-// findDatabase is where the database is: Go's own where it can be reached, else the folder of
+// findDatabase is where the database is. It is Go's own where it can be reached, else the folder of
 // the module that it is made from, which govulncheck reads as it is.
 func findDatabase(ctx context.Context) (string, error) {
 	reach, cancel := context.WithTimeout(ctx, reachTimeout)
@@ -127,7 +127,7 @@ type allowed struct {
 	ID     string `json:"id"`     // GO-2026-1234
 	Module string `json:"module"` // that has it
 	Reason string `json:"reason"` // why it can't be reached, or does no harm
-	Until  string `json:"until"`  // when it is to be looked at again
+	Until  string `json:"until"`  // when it is to be reviewed
 	// Fixed is the fixed version that the database knew of, which can't be had; empty: none.
 	// Where it knows of another one, that can be had perhaps.
 	Fixed string `json:"fixed,omitempty"`

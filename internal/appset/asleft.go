@@ -11,9 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// AsLeft is the target as its live Application, a whole object, will have it once what made the target of before is
-// changed: what its ApplicationSet ignores stays as it runs, and of a plain Application what Git doesn't know. nil:
-// nothing of it stays, or its ApplicationSet doesn't update it at all. The error says why it can't be told.
+// AsLeft is the target as its live Application, a whole object, will have it once the target's
+// definition changes from before to t. The live Application keeps the fields that its
+// ApplicationSet ignores. A plain Application keeps the fields that Git doesn't know. It returns
+// nil where no live field stays, or where the ApplicationSet doesn't update the Application at all.
+// The error says why this can't be told.
 func (t *Target) AsLeft(before *Target, live json.RawMessage) (*Target, error) {
 	if t.ApplicationSet != "" && (t.Policy.NoUpdate || len(t.Policy.IgnoreDifferences) == 0) {
 		return nil, nil
@@ -45,8 +47,9 @@ func (t *Target) AsLeft(before *Target, live json.RawMessage) (*Target, error) {
 	return t.AsRun(raw)
 }
 
-// keepIgnored is a generated specification with what ignoreApplicationDifferences leaves of the live one, as the
-// controller writes it (applicationset/utils, applyIgnoreDifferences): by a merge patch, which takes lists as a whole.
+// keepIgnored is a generated specification with the fields that ignoreApplicationDifferences leaves
+// of the live one. As in the controller (applicationset/utils, applyIgnoreDifferences), a merge
+// patch writes it, which takes lists as a whole.
 func (t *Target) keepIgnored(generated, live map[string]any) (map[string]any, error) {
 	var rules argov1alpha1.ApplicationSetIgnoreDifferences
 	for _, d := range t.Policy.IgnoreDifferences {

@@ -148,7 +148,7 @@ func (a *assigner) evaluateTemplate(data map[string]any) (string, error) {
 		a.limits.depth = 0
 		w := &boundedBuffer{ctx: a.limits.ctx, most: maxOutput}
 		if err := a.tmpl.Execute(w, data); err != nil {
-			return "", fmt.Errorf("the %s template %q: %w", a.what, a.text, cmp.Or(w.over, explainMissing(shortTemplateError(err), data)))
+			return "", fmt.Errorf("the %s template %q: %w", a.what, a.text, cmp.Or(w.over, explainError(shortTemplateError(err), data)))
 		}
 		out = w.String()
 	}
@@ -170,6 +170,22 @@ var missingKey = regexp.MustCompile(`^<([\w.]+)>: map has no entry for key "`)
 
 // maxParameters bounds the parameters that a message names.
 const maxParameters = 12
+
+// missingIndex is what the template package says of a part of the path that isn't there.
+var missingIndex = regexp.MustCompile(`^<index \.path\.segments [^>]*>: .*index out of range`)
+
+// explainError adds to a template's error what is there instead of what it asks for.
+func explainError(err error, data map[string]any) error {
+	if !missingIndex.MatchString(err.Error()) {
+		return explainMissing(err, data)
+	}
+	parameters, _ := data["path"].(map[string]any)
+	path, _ := parameters["path"].(string)
+	if path == "" {
+		return err
+	}
+	return fmt.Errorf("%w; its path has the segments 0 to %d", err, strings.Count(path, "/"))
+}
 
 // explainMissing adds to an error of a key that isn't there which ones are, at the same place.
 func explainMissing(err error, data map[string]any) error {
@@ -198,7 +214,7 @@ func explainMissing(err error, data map[string]any) error {
 	if len(there) == 0 {
 		return err
 	}
-	for i := range there { // whoever writes a generator's file names them
+	for i := range there { // the author of a generator's file names them
 		there[i] = wording.ClipLine(there[i], maxQuoted)
 	}
 	return fmt.Errorf("%w; there are %s", err, wording.JoinFew(there, maxParameters))

@@ -203,7 +203,7 @@ func (l *library) generate(b *testing.B) {
 	l.made = apps
 }
 
-// sameAs checks that a fleet is what the library gave.
+// sameAs checks that a fleet equals the library's.
 func (l *library) sameAs(b *testing.B, f *TargetSet) {
 	b.Helper()
 	if l.made == nil {
@@ -234,12 +234,11 @@ func (bs benchShape) fast() benchShape {
 	return bs
 }
 
-// BenchmarkResolve resolves fleets of all shapes cold: library/… generates
-// the Applications as the controller does, liftlock/… reads the manifest and
-// the files from the mirror, generates the same and describes the targets. The library
-// is given the set decoded, as the controller is by the API server: what reading the
-// manifest takes is in cpu-ms/op and, by itself, in cpu-ms/manifest. x-library is how many
-// times as long the library took in the same run, the manifest left out.
+// BenchmarkResolve resolves fleets of all shapes cold. library/… generates the Applications as the
+// controller does. liftlock/… reads the manifest and the files from the mirror, generates the same
+// and describes the targets. The library is given the set decoded, as the API server gives it to
+// the controller. Reading the manifest is part of cpu-ms/op and, by itself, cpu-ms/manifest.
+// x-library is how many times as long the library took in the same run, the manifest left out.
 func BenchmarkResolve(b *testing.B) { benchmarkCold(b, benchShapes(*benchTargets)) }
 
 // BenchmarkResolveFasttemplate does the same for sets without Go templates,

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// ViewFromBranch is a target as one branch of its repository sees it: the sources
-// that are read there are Here, and no others, which say where they are; its
-// generator files are those of that branch. tracked is the branch that the target was resolved at. A target of a
-// pipeline whose environments have branches reads exactly what its sources'
-// targetRevision says. Of any other the tracked branch sees everything, because
-// there a revision is usually a pin, to a tag or a commit, that moves on.
+// ViewFromBranch is a target as one branch of its repository sees it. Only the sources that are
+// read at that branch are Here; the others say where they are read. Its generator files are those
+// of that branch. tracked is the branch that the target was resolved at. A target of a pipeline
+// whose environments have branches reads exactly what its sources' targetRevision says. In any
+// other pipeline the tracked branch sees everything: a revision there is usually a pin, to a tag or
+// a commit, that moves on.
 func ViewFromBranch(t Target, branch, tracked string) Target {
 	strict := t.Branch != "" || branch != tracked
 	if strict && slices.ContainsFunc(t.Sources, func(s Source) bool { return s.Here && !s.readAt(branch, tracked) }) {

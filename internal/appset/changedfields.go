@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// ChangedFields compares the manifests of one Application at two commits field
-// by field, as a [Comparison] does with a live one: Live is the value before, and
-// Resolved the one after. more counts what is beyond the fields that are listed.
+// ChangedFields compares the manifests of one Application at two commits field by field, as a
+// [Comparison] does with a live one. Live is the value before, Resolved the one after. more counts
+// the fields beyond those that are listed.
 func ChangedFields(before, after json.RawMessage) (list []FieldDifference, more int, err error) {
 	var was, is any
 	if err := json.Unmarshal(before, &was); err != nil {

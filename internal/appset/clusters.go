@@ -121,8 +121,8 @@ func ParseClusters(data []byte) ([]Cluster, error) {
 	return out, nil
 }
 
-// clusterSecret is the part of a Secret that is looked at. data.config, the
-// credentials, is left out on purpose.
+// clusterSecret is the part of a Secret that the resolver reads. data.config, the credentials, is
+// left out on purpose.
 type clusterSecret struct {
 	Metadata struct {
 		Name        string            `json:"name"`

@@ -72,8 +72,8 @@ type TextPart struct{ Literal, Word string }
 // maxClusterReads bounds the texts that are looked into.
 const maxClusterReads = 20_000
 
-// FindClusterUse finds out what the input's ApplicationSets ask of clusters. What is wrong with a set is
-// left to [Resolver.Resolve]. The error is for a context that ended.
+// FindClusterUse finds out what the input's ApplicationSets ask of clusters. [Resolver.Resolve]
+// reports what is wrong with a set. The error is for a context that ended.
 func (r *Resolver) FindClusterUse(ctx context.Context, in Input) (*ClusterUse, error) {
 	sets, _, _ := findSets(ctx, &in)
 	out := &ClusterUse{}

@@ -30,7 +30,7 @@ func (f *fieldDiff) compareValues(path string, live, resolved any) {
 	}
 	l, isMap := live.(map[string]any)
 	r, areMaps := resolved.(map[string]any)
-	// What isn't there is compared like an empty one.
+	// A missing value is compared like an empty one.
 	if (isMap || live == nil) && (areMaps || resolved == nil) {
 		before := len(f.list) + f.more
 		for _, key := range SortedUnique(slices.AppendSeq(slices.Collect(maps.Keys(l)), maps.Keys(r))) {
@@ -106,7 +106,7 @@ func memberPath(path, key string) string {
 
 func (f *fieldDiff) recordDifference(path string, live, resolved any) {
 	d := FieldDifference{Path: path, Live: valueText(live), Resolved: valueText(resolved)}
-	// Of long texts, such as Helm values, the first line that differs says most.
+	// In a long text, such as Helm values, the first line that differs says most.
 	if a, b := strings.Split(d.Live, "\n"), strings.Split(d.Resolved, "\n"); len(a) > 1 || len(b) > 1 {
 		i := 0
 		for i < len(a)-1 && i < len(b)-1 && a[i] == b[i] {

@@ -27,9 +27,9 @@ func (e *Expression) Evaluate(data map[string]any) (string, error) {
 	return e.assigner.evaluateTemplate(data)
 }
 
-// TemplateData is what a pipeline's templates see of a target: the generators' parameters in
-// the shape of Go templates, the Application where the target has its manifest, and of the
-// ApplicationSet its name and file.
+// TemplateData is a target as a pipeline's templates see it. It has the generators' parameters in
+// the shape of Go templates, the Application where the target has its manifest, and the
+// ApplicationSet's name and file.
 func (t *Target) TemplateData() (map[string]any, error) {
 	data := nestParams(t.Params)
 	if len(t.Application) > 0 {

@@ -97,7 +97,7 @@ type applicationSink interface {
 	// order in which it was asked for them. The Application may be written to, and is
 	// the next one after the call.
 	addApplication(g *generatedApp)
-	// readsMetadata says that the Applications' labels and annotations are looked at.
+	// readsMetadata says that the Applications' labels and annotations are read.
 	readsMetadata() bool
 }
 

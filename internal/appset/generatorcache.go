@@ -54,10 +54,9 @@ func newGeneratorCache(group *cache.Group, now func() time.Time) *generatorCache
 		Entries: maxCachedAnswers})}
 }
 
-// fetchParams returns the answer to a question, and how long it is good for. The
-// library gives no way to end its calls, so a question that isn't answered in
-// time goes on by itself: it isn't put a second time meanwhile, and its
-// answer counts when it comes.
+// fetchParams returns the answer to a question, and how long it is good for. The library gives no
+// way to end its calls, so a question that isn't answered in time goes on by itself. It isn't put a
+// second time meanwhile, and its answer counts when it comes.
 func (g *generatorCache) fetchParams(ctx context.Context, key string, every time.Duration,
 	question func() ([]map[string]any, error)) (params []map[string]any, left time.Duration, err error) {
 	select {
@@ -124,8 +123,8 @@ func (cg *cachedGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGener
 	if err := withoutOurToken(spec); err != nil {
 		return nil, fmt.Errorf("asking %s: %w", cg.kind, err)
 	}
-	// What is asked is all that the answer depends on: a matrix asks the same
-	// generator with other parameters, and a values block is part of it.
+	// The key has all that the answer depends on: a matrix asks the same generator with other
+	// parameters, and a values block is part of it.
 	key, err := json.Marshal([]any{
 		cg.kind, cg.argocd, set.Namespace, set.Name, set.Spec.GoTemplate, set.Spec.GoTemplateOptions,
 		spec.SCMProvider, spec.PullRequest, spec.Plugin, spec.ClusterDecisionResource,
@@ -152,9 +151,9 @@ func (cg *cachedGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGener
 	return params, err
 }
 
-// withoutOurToken refuses a generator that has no token of its own while this
-// process has one in its environment: the library would send that, which is
-// likely Liftlock's, to whatever address the generator names.
+// withoutOurToken refuses a generator that has no token of its own while this process has one in
+// its environment. The library would send that token, which is likely Liftlock's, to whatever
+// address the generator names.
 func withoutOurToken(spec *argov1alpha1.ApplicationSetGenerator) error {
 	bare := map[string]bool{} // by the variable that stands in
 	if s := spec.SCMProvider; s != nil {

@@ -16,9 +16,9 @@ import (
 	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
 )
 
-// gitGenerator is the library's git generator, asked for one file at a time
-// so that a file that gave its parameters before isn't parsed again, and
-// without its values block, which the library renders slowly.
+// gitGenerator is the library's git generator, asked for one file at a time, so that a file that
+// gave its parameters before isn't parsed again. It runs without its values block, which the
+// library renders slowly.
 type gitGenerator struct {
 	generators.Generator // over the repository's folders
 
@@ -32,7 +32,7 @@ type gitGenerator struct {
 	origins       *origins
 	cache         *resultCache
 	scope         *scopeRun
-	fresh         bool // whoever asks is a merge, which writes into the parameters
+	fresh         bool // the caller is a merge, which writes into the parameters
 }
 
 func newGitGenerator(of *generatorRun, namespace string, fresh bool) *gitGenerator {

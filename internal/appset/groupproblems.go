@@ -20,10 +20,11 @@ var quoted = regexp.MustCompile(`"[^"]*"`)
 // nameSets is how many ApplicationSets a problem names that several have.
 const nameSets = 5
 
-// GroupProblems makes one problem of those that several Applications of an ApplicationSet have
-// for one cause: one typo in a template is one line, however many Applications the set
-// generates, and names at most named of them. What several ApplicationSets have, such as that
-// clusters aren't known, is one line too. The others stay as they are, and all in the order of their first.
+// GroupProblems makes one problem of those that several Applications of an ApplicationSet have for
+// one cause. So one typo in a template is one line, however many Applications the set generates.
+// The line names at most named of them. A problem of several ApplicationSets, such as unknown
+// clusters, is one line too. The others stay as they are. The order is that of each group's first
+// problem.
 func GroupProblems(list []Problem, named int) []Problem {
 	type cause struct{ file, set, message string }
 	groups := map[cause][]Problem{}

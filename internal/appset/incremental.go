@@ -188,8 +188,8 @@ func listChangedFiles(ctx context.Context, tree fs.FS, before string) (list []ch
 
 var errTooManyChanged = errors.New("too many files differ")
 
-// isAffectedBy says that the answer may be another one because of a file. What a
-// folder is called is in the paths of its files.
+// isAffectedBy says that the answer may be another one because of a file. A folder's name is in the
+// paths of its files.
 func (r *repoQuery) isAffectedBy(d changedFile, globbing string) bool {
 	if r.folders {
 		return !d.both && slices.ContainsFunc(strings.Split(r.path, "\x00"),

@@ -221,9 +221,9 @@ func targetSetText(t rapid.TB, f *TargetSet) string {
 	return string(raw)
 }
 
-// TestOnlyWhatChangedIsBuilt counts what a push makes a resolver read, and
+// TestOnlyChangedTargetsAreBuilt counts what a push makes a resolver read, and
 // holds that fleets share what they have in common.
-func TestOnlyWhatChangedIsBuilt(t *testing.T) {
+func TestOnlyChangedTargetsAreBuilt(t *testing.T) {
 	contents := map[string]string{"sets/a.yaml": strings.ReplaceAll(incrementalGo.Replace(incrementalSets), "PROJECT", "default")}
 	for i := range 100 {
 		contents[fmt.Sprintf("apps/app-%d/dev/config.json", i)] = fmt.Sprintf(`{"app": "app-%d"}`, i)
@@ -331,9 +331,8 @@ func TestChangedFilesAffectQueries(t *testing.T) {
 	}
 }
 
-// TestUnchangedTreeIsNotListed holds that a push of which no file concerns a generator
-// lists nothing and gives the same list, of several sets too; and that what
-// came of it is what the next push is compared with.
+// TestUnchangedTreeIsNotListed holds that a push without a file that concerns a generator lists
+// nothing and gives the same list, of several sets too. The next push is compared with that result.
 func TestUnchangedTreeIsNotListed(t *testing.T) {
 	contents := map[string]string{
 		"argocd/shop.yaml": directoriesSet, "argocd/more.yaml": strings.NewReplacer("name: shop", "name: more", "apps/*", "jobs/*").Replace(directoriesSet),

@@ -33,7 +33,7 @@ func (as *appSet) noteLeftovers(kept []*builtTarget) []Problem {
 	return out
 }
 
-// leftovers are the names of parameters that nothing filled in. Values for a chart aren't looked at:
+// leftovers are the names of parameters that nothing filled in. Values for a chart aren't searched:
 // they may have templates of the chart's own.
 func (t *Target) leftovers() map[string]bool {
 	var out map[string]bool

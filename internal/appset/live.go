@@ -19,8 +19,8 @@ import (
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
 
-// liveRefresh is when targets that are live Applications are looked at again
-// at the latest: whoever holds the connection may know earlier.
+// liveRefresh is when targets that are live Applications are read again at the latest; the
+// connection's holder may know earlier.
 const liveRefresh = time.Minute
 
 // Live is what is known of the running Argo CDs' own objects.
@@ -43,7 +43,7 @@ type LiveSet struct {
 	ArgoCD    string // the Argo CD's name in the server's file
 	Namespace string
 	Name      string
-	Object    json.RawMessage // the whole object; its status is not looked at
+	Object    json.RawMessage // the whole object; its status is not read
 }
 
 // ExternalRef is another repository, or another revision of this one, at a commit.
@@ -123,7 +123,7 @@ func (in *Input) decodeLiveSet(l *pipeline.LiveApplicationSet) (s appSet, proble
 	if err := json.Unmarshal(found[0].Object, &object); err != nil {
 		return appSet{}, wrong(fmt.Errorf("it is not an object: %w", err)), false
 	}
-	// What the API server keeps for itself is nothing that the set says.
+	// The set says nothing of the fields that the API server keeps for itself.
 	maps.DeleteFunc(object.Metadata, func(key string, _ json.RawMessage) bool {
 		return !slices.Contains([]string{"name", "namespace", "labels", "annotations"}, key)
 	})
@@ -241,7 +241,7 @@ func ownedBySet(raw json.RawMessage) bool {
 			OwnerReferences []metav1.OwnerReference `json:"ownerReferences"`
 		} `json:"metadata"`
 	}
-	// What can't be read is nobody's, and is a problem where it is decoded.
+	// An object that can't be read has no owner; it becomes a problem where it is decoded.
 	_ = json.Unmarshal(raw, &object)
 	return slices.ContainsFunc(object.Metadata.OwnerReferences, func(r metav1.OwnerReference) bool {
 		return r.Kind == kindSet && r.Controller != nil && *r.Controller

@@ -110,7 +110,8 @@ func findSets(ctx context.Context, in *Input) (sets []appSet, problems []Problem
 	return sets, problems, transient
 }
 
-// describeFolder says what is in the folder of a path that names nothing, for whoever mistyped it.
+// describeFolder says what is in the folder of a path that names nothing, for an author who
+// mistyped it.
 func describeFolder(tree fs.FS, pattern string) string {
 	folder, _ := doublestar.SplitPattern(path.Clean(pattern))
 	entries, err := fs.ReadDir(tree, folder)
@@ -304,9 +305,9 @@ func (as *appSet) decodeKnown(raw []byte) (unknown, err error) {
 	return wrong, nil
 }
 
-// decodeStrictly decodes as the API server does, names by letter case. What it
-// would drop is the first of its results: a field that a newer Argo CD
-// understands changes which Applications there are. Fields of templates that no Argo CD has are kept by name.
+// decodeStrictly decodes as the API server does, names by letter case. The field that it would drop
+// is the first of its results: a field that a newer Argo CD understands changes which Applications
+// there are. Fields of templates that no Argo CD has are kept by name.
 func (as *appSet) decodeStrictly(raw []byte, into any, at string) (unknown, err error) {
 	wrong, err := kjson.UnmarshalStrict(raw, into)
 	if err != nil {
@@ -346,9 +347,9 @@ func locationPrefix(at string) string {
 	return "in " + at + ": "
 }
 
-// checkNested decodes nested combining generators strictly: the library
-// decodes them leniently, from raw JSON. What those nest in turn is typed.
-// The first field that isn't known goes into unknown.
+// checkNested decodes nested combining generators strictly: the library decodes them leniently,
+// from raw JSON. Generators nested in those are typed. The first field that isn't known goes into
+// unknown.
 func (as *appSet) checkNested(nested []argov1alpha1.ApplicationSetNestedGenerator, at string, unknown *error) error {
 	for i := range nested {
 		here := fmt.Sprintf("%s.generators[%d]", at, i)

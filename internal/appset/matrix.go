@@ -16,10 +16,9 @@ import (
 // selectors may leave fewer Applications than that.
 const maxParams = 4 * maxApplications
 
-// matrixGenerator is the matrix generator. The library's puts the first child's
-// parameters into the second's strings with a renderer that parses each of
-// them every time, and asks the second child again even if it has no
-// templates. This one gives the same parameters, in the same order.
+// matrixGenerator is the matrix generator. The library's puts the first child's parameters into the
+// second's strings with a renderer that parses each string every time. It also asks the second
+// child again even if it has no templates. This one gives the same parameters, in the same order.
 type matrixGenerator struct {
 	generators.Generator // the library's, for all but the parameters
 

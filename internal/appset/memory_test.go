@@ -30,9 +30,9 @@ type memoryTask struct {
 // memoryUse is what it took, in bytes above what the process had before.
 type memoryUse struct{ Heap, Resident, Peak int64 }
 
-// BenchmarkMemory measures a process that resolves a fleet and indexes what
-// its targets read: what stays on the heap, what stays resident, and the
-// most that was resident at any time. Idle is the same process before that.
+// BenchmarkMemory measures a process that resolves a fleet and indexes the files that its targets
+// read. It reports the heap that stays, the resident memory that stays, and the most that was
+// resident at any time. Idle is the same process before that.
 func BenchmarkMemory(b *testing.B) {
 	shapes := benchShapes(*benchTargets)
 	m, revisions := benchRepository(b, *benchTargets, 0, shapes)
@@ -98,8 +98,8 @@ func TestMemoryProcess(t *testing.T) {
 	runtime.KeepAlive(f)
 }
 
-// measure reads what the process holds after a collection. What the heap has
-// given back to the kernel is not forced: it is as the runtime leaves it.
+// measure reads what the process holds after a collection. Memory that the heap has given back to
+// the kernel is not forced: it is as the runtime leaves it.
 func measure(t *testing.T) memoryUse {
 	t.Helper()
 	runtime.GC()

@@ -14,18 +14,17 @@ import (
 	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
 )
 
-// mergeGenerator is the merge generator. The library's writes into what its
-// children give, doesn't say what came of which, and gives the result in random
-// order. This one gives the same parameters in the first child's order, and
-// merges again only what changed: what is merged depends on the parameters with
-// the same merge keys alone.
+// mergeGenerator is the merge generator. The library's writes into what its children give, doesn't
+// say what came of which, and gives the result in random order. This one gives the same parameters
+// in the first child's order, and merges again only changed ones: a merge depends on the parameters
+// with the same merge keys alone.
 type mergeGenerator struct {
 	generators.Generator // the library's, for all but the parameters
 
 	children map[string]generators.Generator
 	// fresh are children that give parameters to nobody else.
 	fresh   map[string]generators.Generator
-	inner   bool // whoever asks is a merge too, which writes into the result
+	inner   bool // the caller is a merge too, which writes into the result
 	origins *origins
 	cache   *resultCache
 	version Version
@@ -96,8 +95,8 @@ func (m *mergeGenerator) GenerateParams(spec *argov1alpha1.ApplicationSetGenerat
 	return out, nil
 }
 
-// groupParams groups the children's parameters by the values of the merge keys, in
-// the order of the first child's. What the first child lacks is left out.
+// groupParams groups the children's parameters by the values of the merge keys, in the order of the
+// first child's. Parameters that the first child lacks are left out.
 func groupParams(given [][]map[string]any, keys []string, goTemplate bool) ([]*mergeGroup, error) {
 	if len(keys) == 0 {
 		return nil, generators.ErrNoMergeKeys

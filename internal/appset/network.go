@@ -117,9 +117,9 @@ func (s *snapshot) checkGenerator(g *argov1alpha1.ApplicationSetGenerator) error
 	return nil
 }
 
-// newGenerators are the library's, over the snapshot, or stand in for them: the
-// matrix is ours, git generators recall what they can, and those that ask
-// something that is not in the snapshot ask through a.
+// newGenerators are the library's generators over the snapshot, or their replacements. The matrix
+// is ours, git generators reuse earlier results where they can, and generators that need more than
+// the snapshot has ask through a.
 func (s *snapshot) newGenerators(g *generatorRun, a *generatorAccess) (client.Client, map[string]generators.Generator) {
 	namespace := s.argocd.Namespace
 	c := &snapshotClient{secrets: s.secrets, projects: s.projects, kube: s.argocd.Kube, namespace: namespace}

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 
-	"github.com/liftlock/liftlock/internal/appset/randomset"
+	"github.com/liftlock/liftlock/internal/world/randomset"
 )
 
 // recorded is what the forges and the plugin answer, by method and path.
@@ -243,7 +243,7 @@ func TestAnswersAreRefreshedInTime(t *testing.T) {
 	c.pass(6 * time.Minute)
 	resolve(2, 10*time.Minute)
 
-	// What went wrong is asked again soon, but not at once.
+	// A question that failed is asked again soon, but not at once.
 	in = networkInput(s, "scmProvider: {github: {organization: gone, api: URL/}}")
 	for _, requests := range []int{3, 3} {
 		f, err := r.Resolve(t.Context(), in)

@@ -12,10 +12,9 @@ import (
 	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
 )
 
-// The API's types of the generator library end with 2.14. Fields of newer ones come
-// in two kinds: those that are understood here, which are moved to where the types
-// keep them until they are needed, and those that are not, which are told by the
-// version that they came with.
+// The API's types of the generator library end with 2.14. Fields of newer ones come in two kinds.
+// Those that are understood here are moved to where the types keep them until they are needed. The
+// others are reported with the version that brought them.
 
 const (
 	// excludedPath begins a path of a git generator's files that is an exclusion.
@@ -114,8 +113,8 @@ func (as *appSet) checkDropped() error {
 		as.dropped[0])
 }
 
-// refuseDropped refuses to drop fields for an Argo CD that may know them: one that is newer than all that
-// is known here, or that runs the set and isn't known.
+// refuseDropped refuses to drop fields for an Argo CD that may know them. It is newer than all that
+// are known here, or an unknown one that runs the set.
 func (as *appSet) refuseDropped(of Version, isLive bool) {
 	mayKnow := of.Major > newestLine.Major || of.Major == newestLine.Major && of.Minor > newestLine.Minor
 	if !of.IsKnown() {
@@ -361,8 +360,8 @@ func (g *generatedApp) asMap() (map[string]any, error) {
 	return object, nil
 }
 
-// settleVersion says for which version a set is resolved: for that of the Argo CD that
-// runs it, or, where that isn't known, for the oldest one that knows the set's fields.
+// settleVersion says for which version a set is resolved: that of the Argo CD that runs it. Where
+// that isn't known, it is the oldest version that knows the set's fields.
 func (as *appSet) settleVersion(of Version) {
 	as.version = of
 	for _, f := range as.moved {

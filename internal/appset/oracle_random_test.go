@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
-	"github.com/liftlock/liftlock/internal/appset/randomset"
+	"github.com/liftlock/liftlock/internal/world/randomset"
 )
 
 var long = flag.Bool("long", false, "run the random tests with 10,000 cases")

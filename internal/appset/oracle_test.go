@@ -349,10 +349,10 @@ func TestExamples(t *testing.T) {
 		clusters: append(slices.Clone(oracleClusters), Cluster{Secret: "cluster-1", Name: "cluster-01", Server: "https://cluster-01"}, Cluster{Secret: "cluster-2", Name: "cluster-02", Server: "https://cluster-02"}),
 		duck:     []runtime.Object{placement("test-placement", object{"clusterName": "cluster-01"}, object{"clusterName": "cluster-02"})},
 	}
-	// What the examples ask is asked of the stub.
+	// The stub answers the examples' questions.
 	recording := strings.NewReplacer("api: https://git.example.com/", "api: "+forge.URL+"/", "api: https://gitlab.com", "api: "+forge.URL,
 		"organization: argoproj\n", "organization: argoproj\n        api: "+forge.URL+"/\n")
-	// What this version of the library doesn't know is refused by name.
+	// Fields that this version of the library doesn't know are refused by name.
 	refused := map[string]string{
 		"design-doc/proposal/filters.yaml":                    "unknown field",
 		"matrix/matrix-and-union-in-matrix.yaml":              "unknown field",

@@ -23,10 +23,9 @@ type origin struct {
 	files  []string // sorted
 }
 
-// originOf is a generator file's name: its path where it is the resolved
-// commit's; with the branch in front, and a NUL between, where it is of another
-// branch of this repository; and with nothing before the NUL where it is of
-// another repository. A NUL is in no path and no branch.
+// originOf is a generator file's name. A file of the resolved commit has its path. A file of
+// another branch of this repository has the branch in front, with a NUL between. A file of another
+// repository has nothing before the NUL. A NUL is in no path and no branch.
 func (c *commitRepos) originOf(f *fileAt) string {
 	if f.at == c.commit {
 		return f.name

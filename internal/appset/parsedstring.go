@@ -103,8 +103,8 @@ func (p *parsedString) render(params map[string]any) (string, error) {
 	return w.String(), nil
 }
 
-// fastPart is a piece of a string that isn't a Go template: literal text, or a parameter,
-// in whose place the text stays where there is none of that name that is a string.
+// fastPart is a piece of a string that isn't a Go template: literal text, or a parameter. The text
+// stays as it is where no parameter of that name is a string.
 type fastPart struct{ literal, name string }
 
 // splitFast takes a string apart as fasttemplate does, which took it.
@@ -149,8 +149,8 @@ func fillFast(parts []fastPart, params map[string]any) string {
 	return b.String()
 }
 
-// fillParts renders a template of nothing but text and fields, if each of them
-// is there and is a string. What else may be, the template package knows.
+// fillParts renders a template of nothing but text and fields, if each of them is there and is a
+// string. The template package renders all else.
 func fillParts(parts []templatePart, params map[string]any) (string, bool) {
 	switch len(parts) {
 	case 0:

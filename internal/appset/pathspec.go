@@ -23,9 +23,8 @@ func matchPathspec(spec, name string) bool {
 	return strings.ContainsAny(spec, `*?[\`) && wildmatch(spec, name)
 }
 
-// cleanPathspec makes a pattern relative to the root, as git does before it
-// matches; an error means that git would refuse it, or that it uses pathspec
-// magic, which nobody should need here.
+// cleanPathspec makes a pattern relative to the root, as git does before it matches. An error means
+// that git would refuse it, or that it uses pathspec magic, which is not supported here.
 func cleanPathspec(pattern string) (string, error) {
 	switch {
 	case strings.HasPrefix(pattern, ":"):

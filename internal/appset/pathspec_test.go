@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPathspecIsGits compares with git itself.
-func TestPathspecIsGits(t *testing.T) {
+// TestPathspecEqualsGit compares with git itself.
+func TestPathspecEqualsGit(t *testing.T) {
 	names := []string{"a", "b.json", "a-b/c.json", "apps/web/dev/config.json", "apps/web/config.json", "apps/config.json", "apps/we[b/x", "apps/*/y", `back\slash`, "dir/.hidden/z", "A/B", "x/]", "x/^", "x/-", "apps2/config.json", "ünï/çode.json"}
 	tree := map[string]string{}
 	for _, n := range names {

@@ -54,7 +54,7 @@ var placementConfig = map[string]string{
 	"matchKey": "clusterName",
 }
 
-// placementObject is the part of an object that is looked at.
+// placementObject is the part of an object that the resolver reads.
 type placementObject struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`

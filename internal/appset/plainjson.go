@@ -10,9 +10,9 @@ import (
 	"github.com/argoproj/argo-cd/v2/applicationset/utils"
 )
 
-// Most generator files are JSON, which the library reads as YAML: ten times as slow. JSON
-// that is read the same either way is read as such here, and made parameters of as the
-// library does; a fuzz test holds both against each other.
+// Most generator files are JSON, which the library reads as YAML: ten times as slow. JSON that is
+// read the same either way is read as such here, and made parameters of as the library does. A fuzz
+// test holds both against each other.
 
 const (
 	// maxPlainKey bounds keys: YAML refuses those of more than 1,024 characters.
@@ -119,8 +119,8 @@ func flatFileParams(name string, object map[string]any, prefix string) map[strin
 	return out
 }
 
-// flattenInto writes what is below a value into flat parameters, as texts. What holds
-// nothing leaves nothing.
+// flattenInto writes what is below a value into flat parameters, as texts. An empty value leaves
+// nothing.
 func flattenInto(out map[string]any, top bool, at string, v any) {
 	below := func(key string, v any) {
 		if !top {

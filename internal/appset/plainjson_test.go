@@ -24,8 +24,8 @@ func libraryFileParams(name string, data []byte, prefix string, goTemplate bool)
 	return generators.NewGitGenerator(&singleFileRepos{name: name, data: data}, "argocd").GenerateParams(&argov1alpha1.ApplicationSetGenerator{Git: spec}, set, nil)
 }
 
-// TestPlainParams says which files are read as JSON, and that what comes of them is what the
-// library makes.
+// TestPlainParams says which files are read as JSON, and that they give the same parameters as the
+// library's parser.
 func TestPlainParams(t *testing.T) {
 	for text, isPlain := range map[string]bool{
 		`{"app": "web", "n": 12, "ratio": 1.20, "on": true, "off": null, "release": {"tag": "v1", "hosts": ["a", {"b": []}]}}`: true,
@@ -52,8 +52,8 @@ func TestPlainParams(t *testing.T) {
 	}
 }
 
-// checkPlainParams holds what is read as JSON against the library. Of keys that differ only
-// by where their dots are, flattened, the last one wins, in an order that is random.
+// checkPlainParams holds what is read as JSON against the library. Where flattened keys differ only
+// by the place of their dots, the last one wins, in random order.
 func checkPlainParams(t interface{ Fatalf(string, ...any) }, name string, data []byte, prefix string, goTemplate bool) {
 	got := plainParams(name, data, prefix, goTemplate)
 	if got == nil {

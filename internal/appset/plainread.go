@@ -96,7 +96,7 @@ func (p *plainReader) readString() (string, bool) {
 	return s, true
 }
 
-// readObject reads on after the bracket. Of equal keys the last one wins.
+// readObject reads on after the bracket. Where keys are equal the last one wins.
 func (p *plainReader) readObject(depth int) (map[string]any, bool) {
 	out := map[string]any{}
 	if p.skipByte('}') {

@@ -15,10 +15,9 @@ import (
 // resourcesFinalizer is what the controller adds unless it is to preserve resources.
 const resourcesFinalizer = argov1alpha1.ResourcesFinalizerName
 
-// renderer renders one ApplicationSet's templates to the same bytes as the
-// library's, which parses every string of every Application anew, each time
-// with a copy of 200 functions: most of its time and memory. This one parses
-// a string once. It is used by one goroutine.
+// renderer renders one ApplicationSet's templates to the same bytes as the library's. That one
+// parses every string of every Application anew, each time with a copy of 200 functions: most of
+// its time and memory. This one parses a string once. It is used by one goroutine.
 type renderer struct {
 	goTemplate bool
 	options    []string
@@ -43,8 +42,7 @@ func (r *renderer) parseText(raw string) *parsedString {
 	t, known := r.parsed[raw]
 	if !known {
 		t = newParsedString(raw, r.goTemplate, r.options, r.limits)
-		// What another template rendered is parsed too, in a matrix: each time
-		// something else, perhaps.
+		// In a matrix another template's output is parsed too: each time something else, perhaps.
 		if len(r.parsed) < maxParsed {
 			r.parsed[raw] = t
 		}
@@ -132,9 +130,9 @@ func (r *renderer) renderInto(app, tmpl *argov1alpha1.Application, policy *argov
 	return nil
 }
 
-// withoutMetadata is a template whose labels and annotations nobody will look at, without
-// those, if rendering them could neither fail nor say anything else: a newer field may be
-// among the annotations.
+// withoutMetadata is a template without its labels and annotations, where no caller needs these. It
+// leaves them out only if rendering them could neither fail nor report anything else: a newer field
+// may be among the annotations.
 func (r *renderer) withoutMetadata(tmpl *argov1alpha1.Application) *argov1alpha1.Application {
 	if r.goTemplate {
 		return tmpl

@@ -59,8 +59,8 @@ func (c *commit) listFiles(ctx context.Context) (*treeListing, error) {
 	return c.listing, c.err
 }
 
-// BranchName is the branch that a revision of an Application or a generator
-// names, without refs/heads/; a tag or a commit is given as it is, and "" for HEAD.
+// BranchName is the branch that a revision of an Application or a generator names, without
+// refs/heads/. A tag or a commit is given as it is, and "" for HEAD.
 func BranchName(revision string) string {
 	if revision == "HEAD" {
 		return ""
@@ -235,8 +235,8 @@ type blobReader interface {
 	ReadBlobs(ctx context.Context, ids []string, limit int64, do func(i int, data []byte, err error) error) error
 }
 
-// prefetchFiles reads those of some files that are wanted, if that is faster than one
-// by one. What it can't read is left out: reading it alone says why.
+// prefetchFiles reads those of some files that are wanted, if that is faster than one by one. A
+// file that it can't read is left out: reading it alone says why.
 func (c *commitRepos) prefetchFiles(files []fileAt, wanted func(f *fileAt) bool) map[string][]byte {
 	if len(files) == 0 {
 		return nil

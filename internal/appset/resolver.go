@@ -120,10 +120,9 @@ func New(o Options) *Resolver {
 	}
 }
 
-// Resolve turns the pipeline's ApplicationSets at a commit into targets. What
-// is wrong with the files is in the problems; the error is for what
-// is wrong with the call, and for a context that ended. The result is shared
-// with later callers: read it, don't change it.
+// Resolve turns the pipeline's ApplicationSets at a commit into targets. The problems say what is
+// wrong with the files. The error is for an invalid call, and for a context that ended. The result
+// is shared with later callers: read it, don't change it.
 func (r *Resolver) Resolve(ctx context.Context, in Input) (*TargetSet, error) {
 	if in.Pipeline == nil || in.Tree == nil {
 		return nil, errors.New("resolving ApplicationSets: a pipeline and a tree are needed")
@@ -149,8 +148,8 @@ func (r *Resolver) Resolve(ctx context.Context, in Input) (*TargetSet, error) {
 	if f, ok := r.targetSets.Get(key); ok && f.externalsCurrent(ctx, in.OpenExternal) {
 		return f, nil
 	}
-	// Whoever asks for the same meanwhile waits for it, and may stop waiting:
-	// each set has its time, so it ends by itself.
+	// Another caller for the same waits for it meanwhile, and may stop waiting: each set has its
+	// time, so it ends by itself.
 	done := r.calls.DoChan(key, func() (any, error) {
 		f, transient, err := r.resolve(context.WithoutCancel(ctx), &in)
 		if err == nil && !transient {

@@ -49,9 +49,8 @@ type joinedParams struct{ a, b, both map[string]any }
 // them, and what the file is called and says.
 type fileKey struct{ generator, name, id string }
 
-// newSetCache remembers, of each ApplicationSet, what its last resolution was made
-// of, so that the next one makes only what is new. What it holds is never
-// written to again.
+// newSetCache remembers, of each ApplicationSet, what its last resolution was made of, so that the
+// next one makes only what is new. Its values are never written to again.
 func newSetCache(group *cache.Group) *cache.Cache[string, *setResults] {
 	return cache.New(group, cache.Options[string, *setResults]{Name: "appset-parts", Entries: maxCachedResults,
 		Bytes: maxCachedResults * resultBytes,
@@ -174,7 +173,7 @@ func (r *resultCache) expectTargets(n int) {
 	}
 }
 
-// keepBuilt remembers what was built. What takes a target's place later has the same files.
+// keepBuilt remembers what was built. A later target in its place has the same files.
 func (s *setResults) keepBuilt(built []*builtTarget) {
 	s.built = built
 	s.byFile = sync.OnceValue(func() map[string][]int {

@@ -17,11 +17,10 @@ import (
 	argov1alpha1 "github.com/argoproj/argo-cd/v2/pkg/apis/application/v1alpha1"
 )
 
-// Scope is what some ApplicationSets read besides the repository that they are in: questions
-// to other repositories and about clusters, with the words that their templates use of the
-// answers, and the destinations, projects and live objects that they name. Whoever may
-// not be trusted with more is resolved within it, see [Input.Scope]. It may be used
-// concurrently.
+// Scope is all that some ApplicationSets read outside their own repository. It has questions to
+// other repositories and about clusters, with the words of the answers that their templates use. It
+// also has the destinations, projects and live objects that they name. Authors who may not be
+// trusted with more are resolved within it, see [Input.Scope]. It may be used concurrently.
 type Scope struct {
 	Items []ScopeItem `json:"items"` // each key once, sorted
 	Words [][]string  `json:"words"` // what items name by number
@@ -251,7 +250,7 @@ type scopeRun struct {
 	words  func() []string // that the set's templates use
 	commit *commit
 
-	here    map[string]bool // URLs that were looked at
+	here    map[string]bool // URLs that were compared
 	keys    map[ScopeKey]bool
 	refused error // the first thing that is not in the scope
 }
@@ -277,7 +276,7 @@ func (s *scopeRun) requestRepository(git *argov1alpha1.GitGenerator, selector *m
 		here = s.commit.isThisRepository(git.RepoURL)
 		s.here[git.RepoURL] = here
 	}
-	if here { // whoever may read a repository may read its other branches
+	if here { // who reads a repository may read its other branches
 		return nil, nil
 	}
 	question, err := json.Marshal([]any{git.Files, git.Directories})
@@ -411,8 +410,8 @@ func (r readWords) applyBelow(above string, value any) any {
 	return nil
 }
 
-// hasSegment says that a name is a part of a path, all of which is used: without Go templates
-// each part is a parameter of its own, and the pipeline's templates see them as a list.
+// hasSegment says that a name is a part of a path, all of which is used. Without Go templates each
+// part is a parameter of its own; the pipeline's templates see the parts as a list.
 func (r readWords) hasSegment(name string) bool {
 	path, _, indexed := strings.Cut(name, "[")
 	return indexed && r[path+".segments"]

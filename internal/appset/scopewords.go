@@ -104,8 +104,8 @@ func fieldWords(text string) []string {
 	return c.words
 }
 
-// wordCollector walks a template. What the dot is, is known at its top and where a field is
-// gone into; elsewhere it came of something that counts as a whole.
+// wordCollector walks a template. The dot is known at its top and where a field is gone into;
+// elsewhere it came of something that counts as a whole.
 type wordCollector struct{ words []string }
 
 func (w *wordCollector) add(dot string, known bool, fields ...string) {

@@ -86,10 +86,9 @@ func optionsOf(spec *argov1alpha1.ApplicationSource) json.RawMessage {
 	return raw
 }
 
-// SourceFiles are what one source of a target reads of the resolved
-// repository besides what its path pulls in. From the repository's root,
-// sorted; whether they exist is not looked at, because creating one changes
-// the target too.
+// SourceFiles are what one source of a target reads of the resolved repository besides what its
+// path pulls in. They are from the repository's root, sorted. Whether they exist is not checked,
+// because creating one changes the target too.
 type SourceFiles struct {
 	Values    []string // Helm's values files, also those that other sources' $ref leads to
 	Globs     []string // of such files, where entries are globs or that isn't known
@@ -138,9 +137,10 @@ func FilesOf(t Target, s Source) SourceFiles {
 		SortedUnique(out.Overrides)}
 }
 
-// LayeredValues are the values files of a source that lie in the resolved repository, from its root, each after those
-// over which Helm lays it: first the chart's own, then those that are given, in their order, globs among them where entries
-// are globs. Of one that is given twice the place counts that does for the Argo CD; where that isn't known there is no order.
+// LayeredValues are the values files of a source in the resolved repository, from its root, each
+// after those over which Helm lays it. The chart's own come first, then the given ones in their
+// order, with globs where entries are globs. A file that is given twice has the place that counts
+// for the Argo CD; without a known Argo CD version there is no order.
 func LayeredValues(t Target, s Source) []string {
 	refs := refsOf(t)
 	var out []string
@@ -213,10 +213,9 @@ func Folders(t Target) []string {
 	return SortedUnique(out)
 }
 
-// Roots are the folders in which a target's carried fields are looked for:
-// this repository's source paths, and the folders of its values files and of
-// its generator files. Relative to the repository's root ("." is the root
-// itself), cleaned, sorted, each once; never outside the repository.
+// Roots are the folders that may have a target's carried fields: this repository's source paths,
+// and the folders of its values files and of its generator files. Relative to the repository's root
+// ("." is the root itself), cleaned, sorted, each once; never outside the repository.
 func Roots(t Target) []string {
 	refs := refsOf(t)
 	out := Folders(t)

@@ -96,9 +96,8 @@ func (tb *targetBuilder) readsMetadata() bool {
 	return tb.in.Manifests || reads(tb.entry.component) || reads(tb.entry.environment)
 }
 
-// normalizeSpec normalizes as the controller does, whose own way copies all there is. What
-// lies below the specification's top level is shared with others, so it is replaced and not
-// written to.
+// normalizeSpec normalizes as the controller does, whose own way copies all there is. All below the
+// specification's top level is shared with others, so it is replaced and not written to.
 func normalizeSpec(spec *argov1alpha1.ApplicationSpec, v Version) {
 	if spec.Project == "" {
 		spec.Project = argov1alpha1.DefaultAppProjectName

@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/pipeline/strictyaml"
 )
 
 // pipelineEntry is one of the pipeline's applicationSets with its two templates.
@@ -134,7 +136,7 @@ func (p *pipelineEntry) assignComponent(t *Target, g *generatedApp, s *appSet) e
 	}
 	if _, known := p.environments[environment]; !known {
 		return fmt.Errorf("environment %q, of component %q, is not in the pipeline: add it there, or let the environment template give "+
-			"nothing for it", environment, component)
+			"nothing for it%s", environment, component, strictyaml.DidYouMean(environment, slices.Sorted(maps.Keys(p.environments))))
 	}
 	t.Component, t.Environment = component, environment
 	return nil

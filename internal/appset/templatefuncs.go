@@ -62,8 +62,7 @@ func addBuiltinFunctions(funcs template.FuncMap) template.FuncMap {
 	return funcs
 }
 
-// slugMutex is held by whoever uses the slug library, which keeps its settings
-// in globals.
+// slugMutex is held by each user of the slug library, which keeps its settings in globals.
 var slugMutex sync.Mutex
 
 func slugify(args ...any) string {
@@ -104,7 +103,7 @@ var argumentChecks = map[string]func(args []reflect.Value) error{
 
 	"randAlphaNum": checkCount, "randAlpha": checkCount, "randAscii": checkCount, "randNumeric": checkCount, "randBytes": checkCount,
 
-	// What these write may be many times what they read.
+	// Their output may be many times their input.
 	"toJson": checkTree, "mustToJson": checkTree, "toRawJson": checkTree, "mustToRawJson": checkTree,
 	"toPrettyJson": checkTree, "mustToPrettyJson": checkTree, "toYaml": checkTree,
 	"fromJson": checkSource, "mustFromJson": checkSource, "fromYaml": checkSource, "fromYamlArray": checkSource,
@@ -222,8 +221,8 @@ func lengthOfList(v reflect.Value) int {
 	return v.Len()
 }
 
-// checkRegexReplace counts what the matches become. A bad expression is the
-// function's to refuse.
+// checkRegexReplace bounds the size of the text that the function regexReplaceAll makes of its arguments. A bad
+// expression is reported by the function itself.
 func checkRegexReplace(a []reflect.Value) error {
 	if err := checkRegex(a); err != nil {
 		return err

@@ -24,10 +24,9 @@ const (
 	maxRecursion = 1000
 )
 
-// templateLimits keeps Go templates within bounds. The template package has none, and
-// can't be interrupted: a template can make a gigabyte of a few bytes before
-// it writes the first, or go round a loop for days. Below the bounds a
-// guarded template is as the controller's.
+// templateLimits keeps Go templates within bounds. The template package has none, and can't be
+// interrupted. A template can make a gigabyte of a few bytes before it writes the first, or go
+// round a loop for days. Below the bounds a guarded template is as the controller's.
 type templateLimits struct {
 	ctx   context.Context  // template functions have no other way
 	funcs template.FuncMap // what templates may call
@@ -47,9 +46,8 @@ const (
 	writeName = "liftlockWrite"
 )
 
-// parseTemplate parses a template with the guard's functions, has every turn of its
-// loops look at the clock, and every template that is invoked count how
-// deep it is.
+// parseTemplate parses a template with the guard's functions. Every turn of its loops looks at the
+// clock, and every template that is invoked counts its depth.
 func (tl *templateLimits) parseTemplate(name, raw string, options ...string) (*template.Template, error) {
 	trees, err := parse.Parse(name, raw, "", "", tl.funcs, unboundedFunctions)
 	if err != nil {
@@ -144,9 +142,9 @@ func addTicks(l *parse.ListNode) {
 	}
 }
 
-// measureWritten has everything that a template writes measured first. What a function gave
-// was within bounds when it gave it, but what is in it may have been written into since, and
-// a value in itself ends the process when it is printed.
+// measureWritten has everything that a template writes measured first. A function's result was
+// within bounds when the function returned, but something may have been written into it since. A
+// value that contains itself ends the process when it is printed.
 func measureWritten(l *parse.ListNode) {
 	if l == nil {
 		return

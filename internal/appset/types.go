@@ -169,11 +169,10 @@ func (p Problem) join(set, application string) string {
 // TargetSet is what one pipeline's ApplicationSets resolve to at one commit.
 // Targets are sorted by name.
 type TargetSet struct {
-	// Targets are shared as far as they are the same: a target that a resolver
-	// made for an earlier commit keeps its Params, Sources and Application,
-	// address and all, and where no ApplicationSet depends on what changed the
-	// whole list is the one of before. So the same address means the same
-	// content; nothing follows from another address.
+	// Targets are shared as far as they are the same. A target that a resolver made for an earlier
+	// commit keeps its Params, Sources and Application, address and all. Where no ApplicationSet
+	// depends on the changes, the whole list is the one of before. So the same address means the
+	// same content; different addresses mean nothing.
 	Targets  []Target  `json:"targets"`
 	Problems []Problem `json:"problems,omitempty"`
 	// Notes say what should be known but stops nothing, such as targets that

@@ -31,16 +31,16 @@ func (t *Target) OtherRevision(branch string, files []string) string {
 	return out
 }
 
-// IsCreatedOnly says that edits of these files change what a target's Application is to be, and
-// that its ApplicationSet's controller leaves Applications as it created them: a merge doesn't
-// reach it.
+// IsCreatedOnly says that edits of these files change the definition of a target's Application, but
+// that the ApplicationSet's controller leaves Applications as it created them. A merge doesn't
+// reach such a target.
 func (t *Target) IsCreatedOnly(files []string) bool {
 	return t.Policy.NoUpdate && slices.ContainsFunc(files, t.IsGeneratedFrom)
 }
 
-// floatingRevision is a range of versions, or a name that moves, in place of the version of a
-// chart or of an artifact in a registry; empty where it is one version. Only of a target that
-// has nothing in this repository: all that is known of what it deploys is what is written there.
+// floatingRevision is a range of versions, or a name that moves, instead of one version of a chart
+// or of an artifact in a registry. It is empty where it is one version. It looks only at a target
+// that has nothing in this repository: nothing but this revision says what that target deploys.
 func (t *Target) floatingRevision() string {
 	for i := range t.Sources {
 		if t.Sources[i].Here {
@@ -64,11 +64,12 @@ func (t *Target) floatingRevision() string {
 // maxUnreachedNames bounds the targets that one problem names.
 const maxUnreachedNames = 8
 
-// UnreachedTargets say which of a pipeline's targets no merge into the tracked branch reaches,
-// as they follow something else that no carried field is in or are never updated, and of which it
-// can't be proven what they deploy. One problem for all of an ApplicationSet in an environment
-// with the same reason. None where the environments have branches of their own, where such a target is
-// a problem when it is resolved, and where the tracked branch isn't known (branch is empty).
+// UnreachedTargets say which of a pipeline's targets no merge into the tracked branch reaches: they
+// follow something else that has no carried field, or are never updated. It also names the targets
+// whose deployed content can't be proven. All targets of an ApplicationSet in an environment with
+// the same reason are one problem. It returns none where the environments have branches of their
+// own: there the resolver reports such a target. It also returns none where the tracked branch
+// isn't known (branch is empty).
 func UnreachedTargets(p *pipeline.Pipeline, targets []Target, branch string) []Problem {
 	if branch == "" {
 		return nil

@@ -12,11 +12,11 @@ import (
 // maxUpdated bounds the generator files whose targets are made anew by themselves.
 const maxUpdated = 64
 
-// updateTargets gives a set's targets where nothing differs but what some generator files
-// say: those of before, and what the generators make of these files alone. It is exact for
-// sets in which what comes of a file depends on no other; for others, and wherever more than
-// the targets themselves changes (their number, names, order or problems), it is false, and
-// all are made anew.
+// updateTargets gives a set's targets where only some generator files differ: the targets of
+// before, and those that the generators make of these files alone. It is exact for sets in which
+// the targets of one file depend on no other. For other sets it is false, and all targets are made
+// anew. So it is wherever more than the targets themselves changes: their number, names, order or
+// problems.
 func (r *Resolver) updateTargets(ctx context.Context, in *Input, s *appSet, e *pipelineEntry, c *commit, snap *snapshot,
 	access *generatorAccess, last *setResults, keys setCacheKeys, files []string) (setOutcome, bool) {
 	o := last.outcome.outcome
@@ -57,8 +57,8 @@ func (r *Resolver) updateTargets(ctx context.Context, in *Input, s *appSet, e *p
 	return o, true
 }
 
-// isMadeByFile says that what comes of a generator file depends on no other file: of files
-// alone, in a matrix with clusters or a list, or with those merged into it.
+// isMadeByFile says that the targets of one generator file depend on no other file. The generators
+// are files alone, in a matrix with clusters or a list, or with those merged into them.
 func isMadeByFile(all []argov1alpha1.ApplicationSetGenerator) bool {
 	return !slices.ContainsFunc(all, func(g argov1alpha1.ApplicationSetGenerator) bool {
 		switch {

@@ -11,9 +11,9 @@ import (
 // scpForm is git's user@host:path; a scheme or a drive letter doesn't match.
 var scpForm = regexp.MustCompile(`^(?:[^@/\s]+@)?([A-Za-z0-9.\-_]{2,}):([^/].*|/[^/].*)$`)
 
-// otherHosts are other names of forges' hosts: where they take SSH on the port of HTTPS
-// (docs.github.com "Using SSH over the HTTPS port", about.gitlab.com "altssh.gitlab.com",
-// Bitbucket's likewise), and what is redirected.
+// otherHosts are other names of forges' hosts. Some take SSH on the port of HTTPS (docs.github.com
+// "Using SSH over the HTTPS port", about.gitlab.com "altssh.gitlab.com", Bitbucket's likewise);
+// others are redirected.
 var otherHosts = map[string]string{
 	"ssh.github.com:443":       "github.com",
 	"altssh.gitlab.com:443":    "gitlab.com",
@@ -21,10 +21,9 @@ var otherHosts = map[string]string{
 	"www.github.com":           "github.com",
 }
 
-// SameRepository reports whether two URLs name one repository: scheme,
-// credentials, a default port, letter case, a trailing slash and .git don't
-// count, nor does which of a forge's hosts it is. Argo CD compares in lower case too, and every supported forge treats
-// owner and name so.
+// SameRepository reports whether two URLs name one repository. Scheme, credentials, a default port,
+// letter case, a trailing slash and .git don't count, nor do a forge's several hosts. Argo CD
+// compares in lower case too, and every supported forge treats owner and name so.
 func SameRepository(a, b string) bool {
 	na, nb := normalURL(a), normalURL(b)
 	return na != "" && na == nb
@@ -62,9 +61,9 @@ func normalURL(raw string) string {
 	return strings.ToLower(host + "/" + strings.TrimRight(p, "/"))
 }
 
-// checkVisible refuses a URL with a character that nobody sees, such as the zero-width space that
-// comes along when it is copied from a page: no server has such a repository, and whoever reads the
-// URL takes it for another.
+// checkVisible refuses a URL with an invisible character, such as the zero-width space that comes
+// along with a copy from a page. No server has such a repository, and readers take the URL for
+// another one.
 func checkVisible(url string) error {
 	for _, r := range strings.TrimSpace(url) {
 		if r != ' ' && unicode.In(r, unicode.Cf, unicode.Cc, unicode.Zs, unicode.Zl, unicode.Zp) {

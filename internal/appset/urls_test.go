@@ -47,8 +47,8 @@ func TestSameRepository(t *testing.T) {
 	}
 }
 
-// TestInvisibleCharacters shows a character of an address that nobody sees, whether a generator or
-// an Application has it.
+// TestInvisibleCharacters shows an invisible character of an address, whether a generator or an
+// Application has it.
 func TestInvisibleCharacters(t *testing.T) {
 	const list = `
   goTemplate: true

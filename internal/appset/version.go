@@ -14,11 +14,11 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// Version is an Argo CD's version: what its ApplicationSet controller makes of a set
-// depends on it. The zero value is one that isn't known; it is resolved as 2.14 does.
+// Version is an Argo CD's version: what its ApplicationSet controller makes of a set depends on it.
+// The zero value is one that isn't known; it is resolved as 2.14 does.
 //
-// The generator library of this package is 2.14's. What newer controllers do
-// otherwise is here, a method each, as far as it shows in what they generate.
+// The generator library of this package is 2.14's. The methods here are the differences of newer
+// controllers, as far as these show in the generated Applications.
 type Version struct{ Major, Minor, Patch uint64 }
 
 // ParseVersion reads a version as Argo CD says it ("v3.5.7+1a2b3c4"), or a line of

@@ -186,7 +186,7 @@ func TestLinesDiffer(t *testing.T) {
 				if d := cmp.Diff(want, got); known && d != "" {
 					t.Errorf("%s (-want +got):\n%s", line, d)
 				}
-				// What is left of a template is noted for every line.
+				// The rest of a template is noted for every line.
 				notes = slices.DeleteFunc(notes, func(n string) bool { return strings.HasPrefix(n, "no generator gives the parameter") })
 				if len(notes) > 0 {
 					t.Errorf("%s: %v is noted although the version is known", line, notes)
@@ -198,7 +198,7 @@ func TestLinesDiffer(t *testing.T) {
 
 // A set whose answer depends on a version that isn't known says so, and a newer field
 // says which version it is at least.
-func TestUnknownVersionIsSaid(t *testing.T) {
+func TestUnknownVersionIsReported(t *testing.T) {
 	for set, want := range map[string][2]string{
 		"nested selectors": {"app-dev-a, app-dev-b", "selectors within a nested matrix or merge"},
 		"excluded files":   {"app-full.yaml, app-list.yaml", "came with Argo CD 3.1, so it is resolved as 3.1 does"},
@@ -220,8 +220,9 @@ func TestUnknownVersionIsSaid(t *testing.T) {
 	}
 }
 
-// TestFieldsOfNoVersion holds that fields of a set's templates that no Argo CD has are dropped, as Kubernetes
-// drops them, with a note that names each; and that nothing is dropped for an Argo CD that may know it.
+// TestFieldsOfNoVersion holds that fields of a set's templates that no Argo CD has are dropped, as
+// Kubernetes drops them, with a note that names each. Nothing is dropped for an Argo CD that may
+// know it.
 func TestFieldsOfNoVersion(t *testing.T) {
 	const set = `
   goTemplate: true
@@ -398,7 +399,8 @@ func TestHydratedIntoAnotherRepository(t *testing.T) {
 	}
 }
 
-// What the cluster Secrets say for Argo CD itself is no parameter since some patches.
+// TestOwnAnnotations holds that annotations of cluster Secrets for Argo CD itself are no parameters
+// since some patches.
 func TestOwnAnnotations(t *testing.T) {
 	in := []Cluster{{Name: "a", Annotations: map[string]string{"argocd.argoproj.io/refresh": "now", "team": "x"}}}
 	for v, want := range map[Version]int{{}: 2, {2, 14, 21}: 2, {3, 2, 99}: 2, {3, 3, 18}: 2, {3, 3, 19}: 1, {3, 5, 6}: 2, {3, 5, 7}: 1, {3, 6, 0}: 1, {4, 0, 0}: 1} {

@@ -26,11 +26,11 @@ var ErrRefreshOff = errors.New("refreshing is switched off (refresh: off)")
 // ErrNotFound is returned by Refresh and Sync when there is no such Application.
 var ErrNotFound = errors.New("no such Application")
 
-// Refresh asks Argo CD to compare an Application with Git again, and a hydrated one to be
-// hydrated again where that isn't under way, as its refresh button does. It returns when the request is made, not when it is done: the
-// annotation that makes it is App.RefreshPending until then. Asking again
-// meanwhile changes nothing. By the API the calls are made one after the other, and what
-// goes wrong with one is in the log only. Errors: ErrRefreshOff, ErrNotFound, or the API
+// Refresh asks Argo CD to compare an Application with Git again, as its refresh button does. A
+// hydrated one is also to be hydrated again where that isn't under way. It returns when the request
+// is made, not when it is done: the annotation that makes it is App.RefreshPending until then.
+// Asking again meanwhile changes nothing. By the API the calls are made one after the other, and
+// what goes wrong with one is in the log only. Errors: ErrRefreshOff, ErrNotFound, or the API
 // server's; where it forbids the patch, the error names the rule that is needed.
 func (w *Watcher) Refresh(ctx context.Context, namespace, name string) error {
 	switch w.refresh {
@@ -57,10 +57,10 @@ func (w *Watcher) Refresh(ctx context.Context, namespace, name string) error {
 	return nil
 }
 
-// Sync asks Argo CD to sync an Application, for a pipeline with sync: trigger. The sync
-// options and the retry policy are the Application's own. When a sync is asked for or
-// running already, or somebody else's request gets there first, nothing is done: whoever
-// wants it looks again. Errors are as for Refresh.
+// Sync asks Argo CD to sync an Application, for a pipeline with sync: trigger. The sync options and
+// the retry policy are the Application's own. When a sync is asked for or running already, or
+// another request gets there first, nothing is done: the caller looks again. Errors are as for
+// Refresh.
 func (w *Watcher) Sync(ctx context.Context, namespace, name string, request verification.SyncRequest) error {
 	start := w.startSync
 	if w.api != nil {
@@ -105,8 +105,8 @@ func (w *Watcher) startSync(ctx context.Context, namespace, name string, request
 	if isPresent(now.Operation) {
 		return nil
 	}
-	// With its resourceVersion the patch is refused when somebody else's
-	// operation got there first, instead of merging into it.
+	// With its resourceVersion the patch is refused when another operation got there first, instead
+	// of merging into it.
 	return w.patchApplication(ctx, namespace, name, map[string]any{
 		"metadata":  map[string]any{"resourceVersion": now.Metadata.ResourceVersion},
 		"operation": now.newOperation(request),

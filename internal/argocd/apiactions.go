@@ -149,8 +149,8 @@ func (w *Watcher) syncByAPI(ctx context.Context, namespace, name string, wanted 
 	return err
 }
 
-// newAPISync is the call that a request comes to. Of an Application that syncs by itself
-// Argo CD takes no revision but its own.
+// newAPISync is the call that a request becomes. Argo CD takes no revision but its own for an
+// Application that syncs by itself.
 func (w *wireSyncable) newAPISync(namespace, name, project string, wanted verification.SyncRequest) api.SyncRequest {
 	policy := &w.Spec.SyncPolicy
 	out := api.SyncRequest{Name: name, Namespace: namespace, Project: project, Prune: w.prunes(wanted)}

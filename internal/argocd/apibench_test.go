@@ -40,10 +40,10 @@ func benchmarkApp(b *testing.B) (before, after string) {
 	return before, after
 }
 
-// BenchmarkListByAPI10000 lists 10,000 Applications of about 17 KB each by the API, over
-// HTTP with the server in the same process, which holds one of them at a time. B/app-kept
-// is the heap that stays, cpu-s/list the processor time of a list without that of the server
-// and of HTTP, cpu-s/serving theirs, peak-MB the most there was above the start, s/list-again how long
+// BenchmarkListByAPI10000 lists 10,000 Applications of about 17 KB each by the API over HTTP. The
+// server is in the same process, and holds one of them at a time. B/app-kept is the heap that
+// stays. cpu-s/list is the processor time of a list without that of the server and of HTTP, and
+// cpu-s/serving is theirs. peak-MB is the most there was above the start, and s/list-again how long
 // the same list takes when nothing has changed.
 func BenchmarkListByAPI10000(b *testing.B) {
 	before, after := benchmarkApp(b)

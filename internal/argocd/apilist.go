@@ -88,9 +88,9 @@ func (a *apiList) visitAll(ctx context.Context, _, _ string, visit func(json.Raw
 	return visitList(body, err, a.title, visit)
 }
 
-// listClustersByAPI lists the clusters that the API tells of. Their credentials aren't
-// among what it tells. The cluster that Argo CD runs in is always one of them; where
-// nobody has described it in a Secret it has no labels, and isn't one that generators find.
+// listClustersByAPI lists the clusters that the API tells of. Their credentials aren't among what
+// it tells. The cluster that Argo CD runs in is always one of them. Where no Secret describes it,
+// it has no labels, and generators don't find it.
 func listClustersByAPI(ctx context.Context, client *api.Client) ([]Cluster, error) {
 	out := []Cluster{}
 	body, err := client.List(ctx, api.Clusters)

@@ -269,9 +269,9 @@ func TestBusyApplicationsAreFollowed(t *testing.T) {
 	}
 }
 
-// TestReliedUponApplicationsAreFollowed sees that an Application degraded which was well and
-// under verification, where the stream has lost it and the next list is far off; and asks
-// for it no longer than somebody relies on it.
+// TestReliedUponApplicationsAreFollowed sees that a healthy Application under verification
+// degraded, where the stream has lost the change and the next list is far off. It asks for the
+// Application no longer than a caller relies on it.
 func TestReliedUponApplicationsAreFollowed(t *testing.T) {
 	s := newArgoServer(t)
 	s.set("applications", "argocd", "web", object("Healthy"))
@@ -439,8 +439,8 @@ func TestStreamsThatBreak(t *testing.T) {
 	}
 }
 
-// TestNothingMayBeSeen keeps apart what is not there and what isn't shown.
-func TestNothingMayBeSeen(t *testing.T) {
+// TestHiddenIsNotAbsent keeps apart what is not there and what isn't shown.
+func TestHiddenIsNotAbsent(t *testing.T) {
 	s := newArgoServer(t)
 	s.maySee = "no"
 	w := startByAPI(t, s, time.Hour, time.Minute, nil)

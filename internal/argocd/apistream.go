@@ -23,8 +23,8 @@ import (
 
 // apiPace is how often an Argo CD is called by its API.
 type apiPace struct {
-	// relist is how often at most all Applications are listed while the stream of changes goes
-	// on: what it may have missed is seen then, or a moment later. 10,000 of them are 170 MB.
+	// relist is how often at most all Applications are listed while the stream of changes goes on.
+	// Missed changes are seen then, or a moment later. 10,000 of them are 170 MB.
 	relist time.Duration
 	// settle is how long after a stream was asked for a list may begin: Argo CD has
 	// subscribed to the changes by then.
@@ -36,8 +36,8 @@ type apiPace struct {
 	spacing time.Duration
 	// sets and rest are how often ApplicationSets, and projects, are listed.
 	sets, rest time.Duration
-	// busy is how long nothing may be said of an Application of which news is due until it
-	// is asked for by itself: the stream may have lost it.
+	// busy is how long there may be no news of an Application that is due some, until it is asked
+	// for by itself: the stream may have lost it.
 	busy time.Duration
 }
 
@@ -67,8 +67,8 @@ type seenVersion struct {
 	gone    bool
 }
 
-// apiStream keeps a sink up to date with the Applications by the API: with the stream of
-// their changes, which is a hint, and with lists, which are the truth.
+// apiStream keeps a sink up to date with the Applications by the API. The stream of their changes
+// is a hint, and lists are the truth.
 type apiStream struct {
 	feedState
 	client *api.Client
@@ -320,8 +320,8 @@ func (as *apiStream) takeListed(raw []byte, began time.Time, listed map[string]b
 	return nil
 }
 
-// dropUnlisted forgets what a list doesn't have and no event has brought since it began. Of
-// what is hidden nobody knows that it is gone.
+// dropUnlisted forgets what a list doesn't have and no event has brought since it began. A hidden
+// object isn't known to be gone.
 func (as *apiStream) dropUnlisted(began time.Time, listed map[string]bool, hidden map[string]string) {
 	as.order.Lock()
 	defer as.order.Unlock()

@@ -23,12 +23,12 @@ const refreshAnnotation = "argocd.argoproj.io/refresh"
 // verdict is ever built on such a state.
 const unreadableCondition = verification.UnreadableCondition
 
-// What is kept of one Application, however large its status is.
+// These bound what is kept of one Application, however large its status is.
 const (
 	maxMessage    = 1000 // bytes of one message
 	maxConditions = 20
 	maxUnhealthy  = 50
-	maxChildren   = 500 // more than are looked at
+	maxChildren   = 500 // more than are read
 	maxSources    = 100
 	maxResults    = 20 // of an operation
 	maxDeployed   = 3
@@ -78,8 +78,8 @@ func (w *wireMeta) firstLabels() map[string]string {
 	return out
 }
 
-// wireApplication holds the fields of an Application that are read. What is only
-// compared stays raw.
+// wireApplication holds the fields of an Application that are read. Fields that are only compared
+// stay raw.
 type wireApplication struct {
 	Metadata wireMeta        `json:"metadata"`
 	Spec     digestedSpec    `json:"spec"`
@@ -190,11 +190,10 @@ type wireStatus struct {
 	} `json:"sourceHydrator"`
 }
 
-// decodeApplication reduces one Application, as the API server writes it, to
-// what a verdict needs. spec is a digest of what people and ApplicationSets write
-// into it: its specification, labels and owner. An object whose metadata can be
-// read but whose rest can't gives both an App with the condition UnreadableError
-// and the error; without a name there is only the error.
+// decodeApplication reduces one Application, as the API server writes it, to what a verdict needs.
+// spec is a digest of what people and ApplicationSets write into it: its specification, labels and
+// owner. An object whose metadata can be read but whose rest can't gives both an App with the
+// condition UnreadableError and the error. Without a name there is only the error.
 func decodeApplication(argoCD string, raw []byte) (app verification.App, spec uint64, err error) {
 	var w wireApplication
 	rest, resources := cutResources(raw)
@@ -373,9 +372,9 @@ func (w *wireApplication) uncheckedResources() verification.Unchecked {
 	return out
 }
 
-// needsHealthCheck says that resources of a kind may be unwell, and that nobody knows
-// without a check. Argo CD has checks for Kubernetes's own kinds where those need one, and
-// an Application among the resources is looked at itself.
+// needsHealthCheck says that resources of a kind may be unhealthy, and that only a check can tell.
+// Argo CD has checks for Kubernetes's own kinds where those need one, and an Application among the
+// resources has its own health.
 func needsHealthCheck(group, kind string) bool {
 	return strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io") && (group != "argoproj.io" || kind != "Application")
 }

@@ -92,7 +92,7 @@ func TestComparedToSpec(t *testing.T) {
 	}
 }
 
-func TestWhatIsKeptIsBounded(t *testing.T) {
+func TestKeptFieldsAreBounded(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`{"metadata":{"name":"big"},"status":{"resources":[`)
 	for i := range 3000 {
@@ -294,7 +294,8 @@ func TestChildApplications(t *testing.T) {
 	}
 }
 
-// Of more labels than are kept it is always the same ones that stay.
+// TestLabelsAreBounded holds that where there are more labels than are kept, the same ones always
+// stay.
 func TestLabelsAreBounded(t *testing.T) {
 	many := wireMeta{Labels: map[string]string{}}
 	for i := range 100 {

@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/liftlock/liftlock/internal/lock"
+	"github.com/liftlock/liftlock/internal/cache/lock"
 )
 
 const (
@@ -126,7 +126,7 @@ func (c *clusterCache) refreshClusters(ctx context.Context) {
 	}
 	clusters, err := list(ctx)
 	if err != nil && ctx.Err() != nil {
-		return // whoever asked is gone: that says nothing about the clusters
+		return // the caller is gone: that says nothing about the clusters
 	}
 	c.mu.Lock()
 	turned := (err == nil) != (c.err == nil) && !c.listedAt.IsZero()

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// schemaPath is where an API server describes Argo CD's kinds. Whoever may log in
+	// schemaPath is where an API server describes Argo CD's kinds. Every account that may log in
 	// may read it.
 	schemaPath = "/openapi/v3/apis/argoproj.io/v1alpha1"
 	// maxSchema bounds that description, which takes some megabytes.
@@ -40,8 +40,8 @@ var lineFields = []struct{ line, field string }{
 	{"2.14", "spec.template.spec.sourceHydrator"},
 }
 
-// fieldSchema is the part of an OpenAPI description that says which fields there are. What
-// isn't looked into is left as it came.
+// fieldSchema is the part of an OpenAPI description that says which fields there are. Parts that
+// aren't needed stay as they came.
 type fieldSchema struct {
 	Properties map[string]json.RawMessage `json:"properties"`
 	Items      json.RawMessage            `json:"items"`

@@ -23,9 +23,9 @@ const (
 	pageSize = 250
 	// pageTimeout is how long one page may take.
 	pageTimeout = 2 * time.Minute
-	// watchGrace is how much later than the server, which is asked to end a watch
-	// after some minutes, the client gives up: a connection that died unnoticed is
-	// found then at the latest.
+	// watchGrace is how much later than the server the client gives up a watch, which the server is
+	// asked to end after some minutes. A connection that died unnoticed is found then at the
+	// latest.
 	watchGrace = 30 * time.Second
 	// minGoodRun is how long listing and watching goes well at least that counts as
 	// having worked.
@@ -37,10 +37,10 @@ const (
 	optionalRetry = 10 * time.Minute
 )
 
-// feed keeps a sink up to date with the objects of one resource in one namespace
-// (all when empty). client-go's Reflector lists and watches, again after errors,
-// with a new list when the server no longer knows the place; what is decoded, in
-// pieces of one object, and how the watch is, stays here.
+// feed keeps a sink up to date with the objects of one resource in one namespace (all when empty).
+// client-go's Reflector lists and watches, again after errors, with a new list when the server no
+// longer knows the place. The feed keeps what it decodes, in pieces of one object, and the watch's
+// state.
 type feed struct {
 	feedState
 	client    rest.Interface
@@ -155,8 +155,8 @@ func (f *feed) decodeSlim(raw []byte) *slimObject {
 	return o
 }
 
-// reflectedStore is what the Reflector writes to. Of the Store's methods it calls
-// those that are here.
+// reflectedStore is what the Reflector writes to. It calls only the methods of the Store that are
+// here.
 type reflectedStore struct {
 	cache.Store
 	feed *feed

@@ -12,15 +12,14 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
-// maxVanished is how many Applications are asked for by themselves that a list has no more. What
-// became of others isn't known until a later list; of one whose project's first may not be seen,
-// that is taken to be why.
+// maxVanished is how many Applications are asked for by themselves that a list has no more. The
+// others' end isn't known until a later list. Where a project's first one may not be seen, that is
+// taken to be the reason for its others.
 const maxVanished = 200
 
-// findHidden says which of the known Applications that a list doesn't have needn't be gone, and
-// why that isn't known: a list leaves out, without a word, what the token may not see, be it of a
-// whole project or of some names. Asked for by itself, one that is gone isn't found, and one that
-// may not be seen is forbidden.
+// findHidden says which of the known Applications that a list doesn't have may still exist, and why
+// that isn't known. A list silently leaves out what the token may not see, a whole project or some
+// names. Asked for by itself, a deleted one isn't found, and one that may not be seen is forbidden.
 func (as *apiStream) findHidden(ctx context.Context, began time.Time, listed map[string]bool) map[string]string {
 	vanished := as.listVanished(began, listed)
 	if len(vanished) == 0 {
@@ -49,9 +48,9 @@ func (as *apiStream) findHidden(ctx context.Context, began time.Time, listed map
 	return hidden
 }
 
-// listVanished are the Applications that a list has no more and no event has brought since it
-// began: first one of each project, then the others, from behind the one that was asked for last,
-// so that each has its turn.
+// listVanished are the Applications that a list no longer has and no event has brought since it
+// began. First come those of each project once, then the others from behind the one that was asked
+// for last, so that each has its turn.
 func (as *apiStream) listVanished(began time.Time, listed map[string]bool) []verification.App {
 	as.order.Lock()
 	defer as.order.Unlock()

@@ -8,9 +8,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// AwaitedRESTConfig is for a kubeconfig that [RESTConfig] can't read yet. It is read again
-// with each request until it can be; until then every request fails with the reason, and so
-// whoever retries requests waits for it. Nothing is read or dialled at once.
+// AwaitedRESTConfig is for a kubeconfig that [RESTConfig] can't read yet. It is read again with
+// each request until it can be. Until then every request fails with the reason, and so a caller
+// that retries waits for it. Nothing is read or dialled at once.
 func AwaitedRESTConfig(kubeconfig, kubeContext string) *rest.Config {
 	silenceClientGo()
 	return &rest.Config{Host: awaitedHost, Transport: &awaitedTransport{read: func() (*rest.Config, error) {

@@ -12,15 +12,15 @@ const maxEmptyReads = 100
 // firstBuffer is what a valueReader begins with, which holds most Applications.
 const firstBuffer = 64 << 10
 
-// valueReader takes JSON apart into its values without decoding them: an encoding/json
-// Decoder goes over each of them four times before anybody has seen it, and lists have
-// 170 MB. It holds one value at a time, of at most maxObject bytes.
+// valueReader takes JSON apart into its values without decoding them. An encoding/json Decoder goes
+// over each of them four times first, and lists have 170 MB. It holds one value at a time, of at
+// most maxObject bytes.
 type valueReader struct {
 	src     *allowance
 	buf     []byte
 	at, end int // what of buf is read and not taken yet
-	// unchecked has objects taken that end as they should and needn't be valid: whoever gets
-	// them sees to that.
+	// unchecked has objects taken that end as they should and needn't be valid: their reader checks
+	// them.
 	unchecked bool
 }
 

@@ -73,10 +73,10 @@ func (r *renderingQueue) begin(ctx context.Context, key string) (end func(), err
 	}
 }
 
-// Manifests has Argo CD render an Application as it runs, at several sets of revisions one
-// after the other: of each set one revision a source, "" for its own. It gives an object's
-// JSON each, for each set; with an error, those of the sets before the one that it is about.
-// Calls are limited; it waits for its turn until ctx ends.
+// Manifests has Argo CD render an Application as it runs, at several sets of revisions one after
+// the other. Each set has one revision a source, "" for its own. It gives an object's JSON each,
+// for each set; with an error, those of the sets before the one that it is about. Calls are
+// limited; it waits for its turn until ctx ends.
 func (w *Watcher) Manifests(ctx context.Context, app *verification.App, sets ...[]string) ([][]string, error) {
 	if w.api == nil {
 		return nil, fmt.Errorf("argocd %s: there is no API to render by", w.name)
@@ -104,9 +104,9 @@ func (w *Watcher) Manifests(ctx context.Context, app *verification.App, sets ...
 	return out, nil
 }
 
-// restoreRevisions has argocd-server remember an Application's own revisions again, where it
-// wrote ours over them: see [api.Client.Manifests]. Their manifests, which the repo server
-// has from comparing, are nobody's.
+// restoreRevisions has argocd-server remember an Application's own revisions again, where it wrote
+// ours over them: see [api.Client.Manifests]. The answer's manifests, which the repo server has
+// from comparing, aren't used.
 func (w *Watcher) restoreRevisions(ctx context.Context, app *verification.App) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout)
 	defer cancel()
@@ -156,8 +156,8 @@ func ExplainRendering(err error) string {
 	return err.Error()
 }
 
-// repeatedWords are what an error of a rendering has on its way from the repo server to the
-// API, and what is another each time: an error that is only told again reads the same.
+// repeatedWords are texts that an error of a rendering gains on its way from the repo server to the
+// API, or that differ each time. Without them an error that is only repeated reads the same.
 var repeatedWords = []*regexp.Regexp{
 	regexp.MustCompile(`^error generating manifests: `),
 	regexp.MustCompile(`rpc error: code = \w+ desc = `),

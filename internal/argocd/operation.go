@@ -59,8 +59,8 @@ type wireDeployment struct {
 	Sources    []json.RawMessage `json:"sources"`
 }
 
-// hasSources says that a deployment was of the sources that the Application has now. Of
-// what a hydrator wrote that isn't known.
+// hasSources says that a deployment was of the Application's present sources. For the output of a
+// hydrator that isn't known.
 func (w *wireApplication) hasSources(h *wireDeployment) bool {
 	switch {
 	case w.Spec.SourceHydrator != nil:

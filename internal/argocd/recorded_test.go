@@ -55,8 +55,9 @@ var recordedLooks = []struct {
 
 var noStep verification.SetStep
 
-// everyLine says that it is the same on each: the oldest that Liftlock knows, one that keeps
-// the health of resources in trees, and one that calls a lost resource Healthy.
+// everyLine says that it is the same on each line of versions. These are the oldest that Liftlock
+// knows, one that keeps the health of resources in trees, and one that calls a lost resource
+// Healthy.
 func everyLine(s verification.State) map[string]verification.State {
 	return map[string]verification.State{"2.14.21": s, "3.2.11": s, "3.5.7": s}
 }

@@ -18,8 +18,8 @@ type wireResource struct {
 	RequiresPruning bool   `json:"requiresPruning"`
 }
 
-// What a resource of which nothing is kept has, as Argo CD writes it. Within a text the quotes
-// would be escaped, so none of it is found there.
+// Resources of which nothing is kept have these fields, as Argo CD writes them. Within a text the
+// quotes would be escaped, so none of it is found there.
 var (
 	syncedField       = []byte(`"status":"Synced"`)
 	outOfSyncField    = []byte(`"status":"OutOfSync"`)
@@ -41,8 +41,8 @@ func mayBeSkipped(element []byte, healthInTree bool) bool {
 }
 
 // decodeResources decodes the resources of an Application of which something is kept, and maybe
-// others: most are as they should be, and decoding those is most of the work of a list. What
-// isn't decoded is only known to have its texts and brackets ended.
+// others. Most are as they should be, and decoding those is most of the work of a list. Skipped
+// ones are only known to have their texts and brackets ended.
 func decodeResources(raw json.RawMessage, healthInTree bool) ([]wireResource, error) {
 	var out []wireResource
 	err := eachElement(raw, func(element []byte) error {
@@ -59,7 +59,7 @@ func decodeResources(raw json.RawMessage, healthInTree bool) ([]wireResource, er
 	return out, err
 }
 
-// eachElement gives the elements of a list. What is no list is decoded as one, for the error
+// eachElement gives the elements of a list. Anything but a list is decoded as one, for the error
 // that it makes.
 func eachElement(list []byte, each func(element []byte) error) error {
 	list = bytes.TrimSpace(list)
@@ -139,9 +139,9 @@ func findMember(object []byte, quoted string) (start, end int, ok bool) {
 	return start, end, found == 1
 }
 
-// cutResources takes the list of an Application's resources out of it: nearly all of what it
-// has is there, and the standard library goes over each byte three times. nil: there is no
-// such list, and the rest is the whole.
+// cutResources takes the list of an Application's resources out of it. Nearly all of the object is
+// there, and the standard library goes over each byte three times. nil: there is no such list, and
+// the rest is the whole.
 func cutResources(raw []byte) (rest, resources []byte) {
 	s, sEnd, ok := findMember(raw, `"status"`)
 	if !ok || raw[s] != '{' {

@@ -62,8 +62,8 @@ func TestDecodeResources(t *testing.T) {
 	})
 }
 
-// TestResourcesThatAreNone has an Application unreadable whose resources are something else.
-func TestResourcesThatAreNone(t *testing.T) {
+// TestResourcesOfAnotherType has an Application unreadable whose resources are something else.
+func TestResourcesOfAnotherType(t *testing.T) {
 	for resources, wrong := range map[string]bool{"null": false, "[]": false, "{}": true, `"web"`: true, "[1]": true, `[{"kind":1}]`: true, `[{"kind":"Job"},[]]`: true} {
 		app, _, err := decodeApplication("hub", []byte(fmt.Sprintf(`{"metadata":{"name":"web"},"status":{"resources":%s}}`, resources)))
 		if (err != nil) != wrong || wrong && (len(app.Conditions) != 1 || !strings.Contains(err.Error(), "decode an Application")) {

@@ -16,7 +16,7 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
-func TestSetsAreKeptWithoutWhatIsNoise(t *testing.T) {
+func TestSetsAreKeptWithoutNoise(t *testing.T) {
 	s := newAPIServer(t)
 	s.set("applicationsets", "argocd", "shop", `{"kind":"ApplicationSet","metadata":{"generation":3,"managedFields":[{"manager":"x"}],
 		"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{}","team":"shop"},"labels":{"a":"b"}},"spec":{"generators":[]},"status":{"conditions":[]}}`)

@@ -49,8 +49,8 @@ func RESTConfig(kubeconfig, kubeContext string) (*rest.Config, error) {
 	return config, nil
 }
 
-// KubeconfigError is that how to reach a Kubernetes API can't be read. What to set instead is
-// for the caller to say, who knows where it was set.
+// KubeconfigError is that how to reach a Kubernetes API can't be read. The caller says what to set
+// instead, as it knows where it was set.
 type KubeconfigError struct {
 	From string // where it was looked for
 	Err  error

@@ -41,7 +41,7 @@ func (w *Watcher) patchBarred(ctx context.Context, namespace string) (string, er
 }
 
 // mayDo says whether Kubernetes would let Liftlock do something to all objects of a resource in a
-// namespace; empty: in all of them. Whoever may log in may ask.
+// namespace; empty: in all of them. Every account that may log in may ask.
 func (w *Watcher) mayDo(ctx context.Context, namespace, verb, group, resource string) (bool, error) {
 	review := map[string]any{"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": map[string]any{
 		"resourceAttributes": map[string]any{"namespace": namespace, "verb": verb, "group": group, "resource": resource},

@@ -22,9 +22,10 @@ const (
 	maxDigest = 160
 )
 
-// RunningImages are the images of an Application's pods: how many pods have each, since when, and, of as many
-// as a few pods tell, the digest that a container runs. What isn't told is left out; none where there is no API to
-// ask, or no pod. ErrTreesBusy says that others are asked for first.
+// RunningImages are the images of an Application's pods, with the number of pods of each, and since
+// when. For those that a few pods tell, it has the digest that a container runs. Unreported parts
+// are left out; none where there is no API to ask, or no pod. ErrTreesBusy says that others are
+// asked for first.
 func (w *Watcher) RunningImages(ctx context.Context, app *verification.App) ([]verification.RunningImage, error) {
 	if w.trees == nil {
 		return nil, nil

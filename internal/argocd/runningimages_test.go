@@ -35,8 +35,8 @@ func livePod(image, id string) string {
 	return fmt.Sprintf(`{"spec": {"containers": [{"name": "main", "image": %q}]}, "status": {"containerStatuses": [{"name": "main", "image": "sha256:0", "imageID": %q}]}}`, image, id)
 }
 
-// TestRunningImages reads of a tree which images run, in how many pods and since when, and the digest from the
-// newest pod of each; what isn't told stays unsaid.
+// TestRunningImages reads from a tree which images run, in how many pods and since when, and the
+// digest from the newest pod of each. It makes nothing up.
 func TestRunningImages(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("a", 64)
 	at := func(second int) time.Time { return time.Date(2026, 3, 1, 12, 0, second, 0, time.UTC) }

@@ -10,8 +10,8 @@ import (
 	"github.com/liftlock/liftlock/internal/argocd/api"
 )
 
-// SetsAndProjects is what one look at an Argo CD finds besides its Applications. What
-// may not be listed is not known, and its error says why.
+// SetsAndProjects is what one look at an Argo CD finds besides its Applications. A kind that may
+// not be listed is not known, and its error says why.
 type SetsAndProjects struct {
 	Sets        []ApplicationSet
 	SetsErr     error

@@ -24,7 +24,7 @@ func (w *wireSpec) decodeSources() []verification.Source {
 	return out
 }
 
-// sourceOf reads one source. What isn't understood leaves its fields empty.
+// sourceOf reads one source. A source that isn't understood leaves its fields empty.
 func sourceOf(raw json.RawMessage) verification.Source {
 	var w wireSource
 	if json.Unmarshal(raw, &w) != nil {

@@ -13,8 +13,8 @@ import (
 // setSteps are the turns of a set's Applications in its RollingSync, by name.
 type setSteps map[string]verification.SetStep
 
-// wireSetSpec is what is read of an ApplicationSet's specification. What else may be in
-// there, also in another form than today's, is not looked at.
+// wireSetSpec is what is read of an ApplicationSet's specification. Any other field, also in
+// another form than today's, is not read.
 type wireSetSpec struct {
 	Strategy json.RawMessage `json:"strategy"`
 }
@@ -53,9 +53,9 @@ func decodeSteps(spec *wireSetSpec, status *wireSetStatus) setSteps {
 	return out
 }
 
-// findBlocker is the Application that a waiting one of the same set waits for: of the lowest
-// step one that isn't Healthy, or one of its own step that is being synced; nil where
-// nobody is. The caller holds mu.
+// findBlocker is the Application that a waiting one of the same set waits for. It is one of the
+// lowest step that isn't Healthy, or one of its own step that is being synced; nil where there is
+// none. The caller holds mu.
 func (as *appStore) findBlocker(app *verification.App) *verification.StepMember {
 	own, err := strconv.Atoi(app.SetStep.Step)
 	if err != nil {

@@ -83,8 +83,8 @@ func TestUnhealthyInTree(t *testing.T) {
 	}
 }
 
-// TestTreesAreReadSparingly reads a tree once for a state, not more of them at once than
-// Argo CD should be burdened with, and falls back on what the Application says.
+// TestTreesAreReadSparingly reads a tree once for a state, and only so many at once. Otherwise it
+// falls back on the Application's own status.
 func TestTreesAreReadSparingly(t *testing.T) {
 	calls, code := 0, http.StatusOK
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -2,9 +2,9 @@ package argocd
 
 import "sync"
 
-// Version says which state of an Argo CD something was computed from: two equal
-// ones mean that nothing of that kind has changed, or become known or unknown,
-// in between. It counts within one process.
+// Version says from which state of an Argo CD something was computed. Two equal ones mean that
+// nothing of that kind has changed, or become known or unknown, in between. It counts within one
+// process.
 type Version struct {
 	Sets     uint64 // ApplicationSets, without their status
 	Projects uint64 // AppProjects

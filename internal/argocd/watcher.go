@@ -175,7 +175,7 @@ func (w *Watcher) watchByKubernetes(o *Options) error {
 	return nil
 }
 
-// What stays unknown where it may not be seen.
+// These say what stays unknown without a right.
 const (
 	missingSets = "live ApplicationSets and the turns of their RollingSync steps stay unknown: targets may be reported as not synced " +
 		"while they wait"
@@ -266,9 +266,9 @@ func (w *Watcher) Get(namespace, name string) (*verification.App, bool) {
 	return w.store.getApplication(namespace, name)
 }
 
-// Follow says that somebody relies until then on how an Application is: where changes are
-// only heard of by Argo CD's own API, which loses some, it is asked for by itself. By
-// Kubernetes nothing is lost, and nothing is done.
+// Follow says that a caller relies on an Application's state until then. Where changes come only by
+// Argo CD's own API, which loses some, the Application is asked for by itself. By Kubernetes
+// nothing is lost, so Follow does nothing.
 func (w *Watcher) Follow(namespace, name string, until time.Time) {
 	for _, f := range w.appFeeds {
 		if apps, ok := f.(*apiStream); ok {
@@ -313,9 +313,9 @@ func (w *Watcher) Sets() ([]ApplicationSet, error) {
 	return sets, w.readyOf(w.setFeeds)
 }
 
-// Projects lists the names of the AppProjects as last seen, sorted, under the
-// same conditions as Sets. It is nil while they were never listed, and where not all of them
-// may be seen: then nothing is known, which is something else than that there are none.
+// Projects lists the names of the AppProjects as last seen, sorted, under the same conditions as
+// Sets. It is nil while they were never listed, and where not all of them may be seen. Then nothing
+// is known, which is different from having none.
 func (w *Watcher) Projects() ([]string, error) {
 	for _, f := range w.projectFeeds {
 		if !f.isListed() {

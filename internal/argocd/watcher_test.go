@@ -286,7 +286,7 @@ func TestAllNamespaces(t *testing.T) {
 	w.next("c", isNamed("c"))
 }
 
-func TestWhatCannotBeRead(t *testing.T) {
+func TestUnreadableParts(t *testing.T) {
 	s := newAPIServer(t)
 	s.set("applications", "argocd", "odd", `{"status":{"health":"a string"}}`)
 	s.mu.Lock()
@@ -346,7 +346,7 @@ func TestRollingSyncSteps(t *testing.T) {
 	}
 }
 
-func TestForbiddenApplicationSetsAreToleratedAndSaidOnce(t *testing.T) {
+func TestForbiddenApplicationSetsAreReportedOnce(t *testing.T) {
 	s := newAPIServer(t)
 	s.failWith("applicationsets", http.StatusForbidden)
 	s.set("applications", "argocd", "web-qa", owned)

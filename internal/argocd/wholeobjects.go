@@ -10,13 +10,12 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
-// Each hands every live Application, as a whole object, to visit: what a
-// comparison or an ApplicationSet that can't be understood needs, and a verdict
-// doesn't. It asks the API server anew, a page at a time, and keeps nothing; raw
-// is only valid during the call. visit should be quick: the server's patience
-// with a page is minutes. The order is the server's. An error of visit ends it
-// and is returned, wrapped; a list that failed half-way is an error too, and
-// what was visited is then not all there is.
+// Each hands every live Application, as a whole object, to visit: what a comparison or an
+// ApplicationSet that can't be understood needs, and a verdict doesn't. It asks the API server
+// anew, a page at a time, and keeps nothing; raw is only valid during the call. visit should be
+// quick: the server's patience with a page is minutes. The order is the server's. An error of visit
+// ends it and is returned, wrapped. A list that failed half-way is an error too, and then not all
+// objects were visited.
 func (w *Watcher) Each(ctx context.Context, visit func(raw json.RawMessage) error) error {
 	for _, f := range w.appFeeds {
 		if err := f.visitAll(ctx, "", "", visit); err != nil {

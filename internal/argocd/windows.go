@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// maxWindows bounds the sync windows of one AppProject that are looked at.
+	// maxWindows bounds the sync windows of one AppProject that are read.
 	maxWindows = 200
 	// maxBoundaries bounds how many openings and closings are tried for the next time when
 	// syncs are possible, and maxAhead how far ahead.
@@ -117,9 +117,9 @@ func (s *syncWindow) wallClock(at time.Time) time.Time {
 	return at.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-// isActive says that a time is within the window; its very start isn't. A schedule that
-// never comes (31 February) has no next start, which Argo CD takes for one in the past: such
-// a window is always open there, and so it is here.
+// isActive says that a time is within the window; its very start isn't. A schedule that never comes
+// (31 February) has no next start, which Argo CD takes for one in the past. Such a window is always
+// open there, and so it is here.
 func (s *syncWindow) isActive(at time.Time) bool {
 	wall := s.wallClock(at)
 	return s.starts.Next(wall.Add(-s.duration)).Before(wall)
@@ -184,8 +184,8 @@ func (s syncAttempt) wasAllowed(windows []syncWindow) bool {
 	return !s.began.IsZero() && allowsSync(windows, syncAttempt{manual: s.manual}, s.began)
 }
 
-// findChange is when a sync is possible again after a time when it isn't, or when it
-// no longer is after one when it is; zero: not within a year.
+// findChange is when a sync becomes possible again, or no longer is, after a time; zero: not within
+// a year.
 func findChange(windows []syncWindow, sync syncAttempt, after time.Time) time.Time {
 	allowed := allowsSync(windows, sync, after)
 	at := after
@@ -207,9 +207,8 @@ func findChange(windows []syncWindow, sync syncAttempt, after time.Time) time.Ti
 	return time.Time{}
 }
 
-// ClosedWindow is the sync window that keeps an Application from being synced at a time, or
-// the sync that it is in from going on; nil when there is none or its project's windows
-// aren't known.
+// ClosedWindow is the sync window that forbids a sync of an Application at a time, or forbids its
+// running sync to go on. It is nil when there is none or its project's windows aren't known.
 func (w *Watcher) ClosedWindow(app *verification.App, at time.Time) *verification.Window {
 	windows, _ := w.projects.listWindows(app) // what isn't known keeps nobody here
 	sync := attemptOf(app)

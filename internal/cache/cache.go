@@ -1,10 +1,9 @@
-// Package cache is the one kind of memory that this process keeps besides the
-// store: values that could be computed or read again, bounded by entries and by
-// bytes, the least recently used going first.
+// Package cache is the one kind of memory that this process keeps besides the store: values that
+// could be computed or read again. It is bounded by entries and by bytes, and the least recently
+// used go first.
 //
-// Nothing's correctness rests on a cache: several servers run side by side, and
-// an entry may be gone at any time. What one run learned and another must know
-// belongs into the store.
+// No result depends on a cache for being right: several servers run side by side, and an entry may
+// be gone at any time. Knowledge that one run gained and another needs belongs into the store.
 package cache
 
 import (
@@ -23,8 +22,8 @@ type Options[K comparable, V any] struct {
 	Size    func(key K, v V) int64 // of one entry, in bytes, about; needed with Bytes
 }
 
-// Cache is a bounded map. It is safe for concurrent use; values are shared, so
-// whoever gets one doesn't change it.
+// Cache is a bounded map. It is safe for concurrent use; values are shared, so callers don't change
+// them.
 type Cache[K comparable, V any] struct {
 	o Options[K, V]
 
@@ -55,7 +54,7 @@ func New[K comparable, V any](group *Group, o Options[K, V]) *Cache[K, V] {
 	return c
 }
 
-// Get finds a value; false when it isn't there (any more).
+// Get gives a cached value; false where there is none, or it was evicted.
 func (c *Cache[K, V]) Get(key K) (V, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -61,9 +61,9 @@ func TestGetOrLoadKeepsNoErrors(t *testing.T) {
 	}
 }
 
-// TestBytesAreWhatIsHeld: whatever is done, the count of bytes is that of the
+// TestBytesCountTheEntries: whatever is done, the count of bytes is that of the
 // entries, and within the bounds.
-func TestBytesAreWhatIsHeld(t *testing.T) {
+func TestBytesCountTheEntries(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var g Group
 		c := New(&g, Options[int, int]{Name: "x", Entries: rapid.IntRange(1, 6).Draw(t, "entries"), Bytes: 20, Size: func(_, v int) int64 { return int64(v) }})

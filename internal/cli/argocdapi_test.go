@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/world/argoemulator"
 )
 
 // runningAPI is an Argo CD that is known by its own API alone: its address, and a file with
 // its authority. There is no kubeconfig.
-func runningAPI(t *testing.T) (a *emulator.ArgoCD, dir string, flags []string) {
+func runningAPI(t *testing.T) (a *argoemulator.ArgoCD, dir string, flags []string) {
 	t.Helper()
 	a, dir = runningArgoCD(t)
 	t.Setenv("KUBECONFIG", filepath.Join(dir, "missing"))

@@ -50,10 +50,10 @@ func auditCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if r.output == "jsonl" {
+			if r.output == formatLines {
 				return client.WriteAuditLines(cmd.OutOrStdout(), entries)
 			}
-			return r.printAnswer(cmd.OutOrStdout(), entries, func(w io.Writer) error { return client.PrintAudit(w, entries) })
+			return r.printAnswer(cmd.OutOrStdout(), entries, func(w io.Writer) error { return client.PrintAudit(w, entries, r.isWide()) })
 		},
 	}
 	c.Flags().StringVar(&by, "by", "", "whose: a login, or a token's name")
@@ -63,8 +63,7 @@ func auditCommand() *cobra.Command {
 	c.Flags().StringVar(&since, "since", "", "from then on: 24h, a date (when it begins in UTC) or a time with its offset")
 	c.Flags().StringVar(&until, "until", "", "before then, likewise")
 	c.Flags().IntVar(&limit, "limit", 50, "how many at most")
-	c.Flags().StringVarP(&r.output, "output", "o", "table", "table, json or jsonl")
-	return r.addFlags(c)
+	return r.addOutputFlag(r.addFlags(c), formatLines)
 }
 
 // parseMoment reads how long ago, a date or a time.

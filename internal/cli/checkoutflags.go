@@ -145,7 +145,17 @@ const clustersLive = "live"
 // addFlags are those of a command that also prints an answer in several formats.
 func (c *checkoutFlags) addFlags(cmd *cobra.Command) {
 	c.addCheckoutFlags(cmd)
-	cmd.Flags().StringVarP(&c.output, "output", "o", "table", "table, yaml or json")
+	cmd.Flags().StringVarP(&c.output, "output", "o", formatTable, "table, wide, yaml or json")
+	completeFormats(cmd, formatTable, formatWide, formatYAML, formatJSON)
+}
+
+// addPlanFlags are those of the commands that look ahead from a commit; pipeline says what of a pipeline is looked at.
+func (c *checkoutFlags) addPlanFlags(cmd *cobra.Command, q *checkout.PlanQuery, pipeline string) {
+	c.addFlags(cmd)
+	c.address.addSourceFlag(cmd)
+	cmd.Flags().StringVar(&q.Rev, "rev", "", "a branch, tag or commit instead of HEAD")
+	cmd.Flags().StringVar(&q.Pipeline, "pipeline", "", pipeline)
+	completeFlag(cmd, "pipeline", completePipelines)
 }
 
 // addCheckoutFlags are those that say what the checkout is, and what is known beside it.
@@ -227,15 +237,15 @@ func absolutePath(name string) (string, error) {
 // chooseFormat is one of the ways to write an answer, by the output flag.
 func chooseFormat[T any](output string, table, yaml, json T) (T, error) {
 	switch output {
-	case "table":
+	case formatTable, formatWide:
 		return table, nil
-	case "yaml":
+	case formatYAML:
 		return yaml, nil
-	case "json":
+	case formatJSON:
 		return json, nil
 	}
 	var none T
-	return none, fmt.Errorf("-o is table, yaml or json, not %q", output)
+	return none, fmt.Errorf("-o is table, wide, yaml or json, not %q", output)
 }
 
 // readManifests reads the files of -f, of which one may be standard input.

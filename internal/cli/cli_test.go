@@ -25,8 +25,14 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs the command line as a user does, a file a story.
 func TestScripts(t *testing.T) {
+	address, _ := startConsole(t, movingUnit())
+	registry := startRegistry(t)
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script", UpdateScripts: *update, Setup: setup,
+		Dir: "testdata/script", UpdateScripts: *update, Setup: func(e *testscript.Env) error {
+			e.Setenv("CONSOLE", address)   // for stories that speak to a server
+			e.Setenv("REGISTRY", registry) // for those that list tags
+			return setup(e)
+		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits},
 	})
 }
@@ -61,7 +67,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// What the documentation shows of an answer is what a story compares with.
+// TestDocumentedAnswers holds that a story compares each answer that the documentation shows.
 func TestDocumentedAnswers(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/command-line.md")
 	if err != nil {

@@ -32,39 +32,3 @@ func compareCommand() *cobra.Command {
 	}
 	return r.addOutputFlag(r.addFlags(c))
 }
-
-func diffCommand() *cobra.Command {
-	r := &serverFlags{}
-	c := &cobra.Command{
-		Use:   "diff PROMOTION",
-		Short: "Show what a promotion's pull request does to the rendered manifests",
-		Long: "Shows what a promotion's pull request does to the rendered manifests, with secrets hidden.\nPROMOTION is the " +
-			"promotion's number, or #14 for its pull request's.",
-		Example: "  liftlock diff '#14'",
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			cl, err := r.newClient()
-			if err != nil {
-				return err
-			}
-			id, err := cl.FindPromotion(cmd.Context(), r.repository, args[0])
-			if err != nil {
-				return err
-			}
-			if r.output == "table" {
-				text, err := cl.DiffText(cmd.Context(), id)
-				if err != nil {
-					return err
-				}
-				_, err = io.WriteString(cmd.OutOrStdout(), client.Printable(text))
-				return err
-			}
-			found, err := cl.Diff(cmd.Context(), id)
-			if err != nil {
-				return err
-			}
-			return r.printAnswer(cmd.OutOrStdout(), found, nil)
-		},
-	}
-	return r.addOutputFlag(r.addFlags(c))
-}

@@ -2,20 +2,26 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/liftlock/liftlock/internal/cli/checkout"
 	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/console/client"
 	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/promotion/command"
 )
 
 // completionTime is how long somebody who pressed the tab key waits for a server.
 const completionTime = 2 * time.Second
 
-// What an argument names.
+// These are the things that an argument names.
 const (
 	namesPipeline    = "pipeline"
 	namesComponent   = "component"
@@ -39,6 +45,57 @@ func (s *serverFlags) completeArguments(names ...string) completer {
 		}
 		return s.namesOf(cmd.Context(), names[len(args)], of), cobra.ShellCompDirectiveNoFileComp
 	}
+}
+
+// maxCompleted is how many pull requests are offered.
+const maxCompleted = 50
+
+// completePromotions completes the arguments of a verb that is about a promotion: the names of
+// pipelines, components and environments, and for the first one also the pull requests that the verb
+// may be meant for, with what each moves.
+func (s *serverFlags) completePromotions(verb command.Verb) completer {
+	names := s.completeArguments(namesPipeline, namesComponent, namesEnvironment)
+	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 && client.IsPull(args[0]) {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		out, directive := names(cmd, args, toComplete)
+		if len(args) == 0 {
+			out = append(out, s.listPulls(cmd.Context(), verb)...)
+		}
+		return out, directive
+	}
+}
+
+// listPulls are pull requests by number, each with a description.
+func (s *serverFlags) listPulls(ctx context.Context, verb command.Verb) []string {
+	ctx, cancel := context.WithTimeout(ctx, completionTime)
+	defer cancel()
+	cl, err := s.newClient()
+	if err != nil {
+		return nil
+	}
+	q := client.PromotionQuery{Repository: s.repository, States: []string{"open"}, Limit: maxCompleted}
+	switch verb {
+	case command.Revert:
+		q.Kind, q.States = "promotion", []string{"merged", "verifying", "verified", "degraded", "failed"}
+	case command.Retry, command.Promote:
+		q.States = append(slices.Clone(unmergedStates), "verified", "degraded", "failed")
+	case command.Diff:
+		q.States = nil
+	}
+	found, err := cl.Promotions(ctx, q)
+	if err != nil {
+		return nil // the names are offered all the same
+	}
+	var out []string
+	for i := range found {
+		if p := &found[i]; p.Pull != nil {
+			out = append(out, strconv.Itoa(p.Pull.Number)+"\t"+client.Printable(
+				fmt.Sprintf("%s into %s, %s", strings.TrimSpace(p.Component+" "+p.Name), p.Environment, p.State)))
+		}
+	}
+	return out
 }
 
 // completeEnvironments completes the value of a flag that names an environment of the pipeline

@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
@@ -14,10 +16,10 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/liftlock/liftlock/internal/config"
-	"github.com/liftlock/liftlock/internal/emulator"
-	"github.com/liftlock/liftlock/internal/emulator/story"
 	"github.com/liftlock/liftlock/internal/server"
+	"github.com/liftlock/liftlock/internal/server/config"
+	"github.com/liftlock/liftlock/internal/world/emulator"
+	"github.com/liftlock/liftlock/internal/world/emulator/story"
 )
 
 func demoCommand() *cobra.Command {
@@ -28,7 +30,8 @@ func demoCommand() *cobra.Command {
 		Short: "Tell the main job as a story, on embedded parts",
 		Long: "Starts a forge emulator (real Git over HTTP, GitHub's or GitLab's REST API), a simulated Argo CD and the\n" +
 			"server itself, and tells a release's way from dev to prod and another one's way back, as it\n" +
-			"happens. The console is served meanwhile, and afterwards until Ctrl-C, unless --once is given.",
+			"happens. The console is served meanwhile, and afterwards until Ctrl-C, unless --once is given: then\n" +
+			"another release is left for you, which waits for approvals and breaks prod.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			p, ok := map[string]story.Timings{"demo": story.DemoTimings(), "fast": story.FastTimings()}[pace]
@@ -52,7 +55,11 @@ func demoCommand() *cobra.Command {
 					}
 				}()
 			}
-			return runDemo(cmd.Context(), cmd.OutOrStdout(), dir, emulator.Face(forge), p, once)
+			in := cmd.InOrStdin()
+			if once {
+				in = nil
+			}
+			return runDemo(cmd.Context(), in, cmd.OutOrStdout(), dir, emulator.Face(forge), p)
 		},
 	}
 	c.Flags().BoolVar(&once, "once", false, "end when the story is told: 0, or 1 naming the step that was not reached")
@@ -63,7 +70,9 @@ func demoCommand() *cobra.Command {
 	return c
 }
 
-func runDemo(ctx context.Context, out io.Writer, dir string, face emulator.Face, p story.Timings, once bool) (err error) {
+// runDemo tells the story. in is where somebody presses Enter for what is left to do afterwards; nil: nothing is left,
+// and the demo ends.
+func runDemo(ctx context.Context, in io.Reader, out io.Writer, dir string, face emulator.Face, p story.Timings) (err error) {
 	// The world's programs run in folders of their own.
 	if dir, err = filepath.Abs(dir); err != nil {
 		return err
@@ -101,9 +110,9 @@ func runDemo(ctx context.Context, out io.Writer, dir string, face emulator.Face,
 		fmt.Fprintf(out, "%6.1fs  %-9s %s\n", time.Since(began).Seconds(), who, what)
 	}
 	fmt.Fprintf(out, "the console is at %s, the forge at %s, the log in %s\n\n", w.URL, w.Forge.URL(), filepath.Join(dir, "liftlock.log"))
-	story := story.Story{Fixture: w, Narrate: report, State: story.StateReader(w.URL)}
+	tale := story.Story{Fixture: w, Narrate: report, State: story.StateReader(w.URL)}
 	storyDone := make(chan error, 1)
-	go func() { storyDone <- story.Run(ctx) }()
+	go func() { storyDone <- tale.Run(ctx) }()
 	select {
 	case err = <-storyDone:
 	case err = <-serverDone:
@@ -113,12 +122,73 @@ func runDemo(ctx context.Context, out io.Writer, dir string, face emulator.Face,
 		return err
 	}
 	fmt.Fprintf(out, "\nThe story is told: one release went from dev to prod, one came back from qa.\n")
-	if !once {
-		fmt.Fprintf(out, "The console stays at %s until Ctrl-C.\n", w.URL)
-		<-ctx.Done()
+	if in != nil {
+		if err = leaveWork(ctx, in, out, &tale); err == nil {
+			<-ctx.Done()
+		}
 	}
 	cancel()
-	return <-serverDone
+	return errors.Join(err, <-serverDone)
+}
+
+// leaveWork leaves a promotion that waits for approvals, says how to log in, and has people of the story approve it, and
+// merge its revert, when somebody presses Enter. It ends with the last of these; that the context ended is no error.
+func leaveWork(ctx context.Context, in io.Reader, out io.Writer, tale *story.Story) error {
+	fmt.Fprintf(out, "\nOne more is released, and left for you:\n\n")
+	left, err := tale.LeaveWork(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	name := tale.Fixture.Forge.PullName(left.Number)
+	fmt.Fprintf(out, "\nThe console stays open until Ctrl-C. This link logs you in, with the token %s:\n  %s\n", story.APIToken,
+		loginLink(tale.Fixture.URL, story.APIToken))
+	fmt.Fprintf(out, "%s waits for two approvals. You can hold it there, and lift the hold. It breaks prod.\n", name)
+	keys := bufio.NewScanner(in)
+	press := func(what string) bool {
+		fmt.Fprintf(out, "\nPress Enter to %s.\n", what)
+		return scanLine(ctx, keys)
+	}
+	if !press("have ada and grace approve " + name) {
+		return nil
+	}
+	stop := func(err error) error { // as where somebody holds it: what they look at stays open
+		if ctx.Err() == nil {
+			fmt.Fprintf(out, "\n%v\nThe console stays open until Ctrl-C.\n", err)
+		}
+		return nil
+	}
+	revert, err := tale.ApproveWork(ctx, left)
+	if err != nil {
+		return stop(err)
+	}
+	if !press("have ada merge the revert " + tale.Fixture.Forge.PullName(revert.Number)) {
+		return nil
+	}
+	if err := tale.MergeWork(ctx, revert); err != nil {
+		return stop(err)
+	}
+	fmt.Fprintf(out, "\nprod is well again. The console stays open until Ctrl-C.\n")
+	return nil
+}
+
+// scanLine waits for a line; false at the end of the input or the context. Only one may be waited for at a time.
+func scanLine(ctx context.Context, keys *bufio.Scanner) bool {
+	read := make(chan bool, 1)
+	go func() { read <- keys.Scan() }()
+	select {
+	case is := <-read:
+		return is
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// loginLink leads to the console's form for a token, filled in. What is behind # stays in the browser.
+func loginLink(server, token string) string {
+	return server + "/login/token#token=" + url.QueryEscape(token)
 }
 
 // fileLogger keeps the server's log out of the story.

@@ -26,15 +26,15 @@ func doctorCommand() *cobra.Command {
 			".code'",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			asJSON, err := format.isJSON()
+			data, err := format.forPrograms()
 			if err != nil {
 				return err
 			}
 			report := examine(cmd, file, probe)
-			if asJSON {
-				err = printJSON(cmd.OutOrStdout(), report.Document())
+			if data != nil {
+				err = data(cmd.OutOrStdout(), report.Document())
 			} else {
-				err = report.WriteText(cmd.OutOrStdout())
+				err = printPainted(cmd.OutOrStdout(), hasColours(cmd.OutOrStdout()), paintFindings, report.WriteText)
 			}
 			if err != nil {
 				return err
@@ -51,7 +51,7 @@ func doctorCommand() *cobra.Command {
 	return c
 }
 
-// examine checks what the server's file names; a file that can't be used is what was found then.
+// examine checks what the server's file names; a file that can't be used is a finding.
 func examine(cmd *cobra.Command, file string, probe bool) *doctor.Report {
 	cfg, err := loadServerFile(file)
 	if err != nil {

@@ -52,7 +52,7 @@ func impactCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if at.output == "table" {
+			if at.output == formatTable || at.output == formatWide {
 				fmt.Fprintf(cmd.OutOrStdout(), "From %s to %s:\n\n", appset.Printable(found.From), appset.Printable(found.To))
 			}
 			if err := write(cmd.OutOrStdout(), found.Report); err != nil {

@@ -4,9 +4,6 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +23,7 @@ const exitChoice = 3
 func initCommand() *cobra.Command {
 	var at checkoutFlags
 	var app appFlags
+	var pull pullRequestFlags
 	var format formatFlag
 	var q checkout.ProposalQuery
 	var write, clustersExample bool
@@ -47,6 +45,9 @@ func initCommand() *cobra.Command {
 			"when something has to be said: on a terminal it asks, else it prints the flags to choose by, and the\n" +
 			"file with what is known, a TODO at each key that is open and what it saw for it. --write writes that\n" +
 			"where no flag chooses.\n\n" +
+			"With --pull-request it opens one with the file, as a server does for repositories with onboard: true.\n" +
+			"It needs a token that may push and open pull requests. One that is open stays the only one, and one\n" +
+			"that was closed is a no.\n\n" +
 			"With --clusters-example it prints a file of cluster Secrets to begin with, for ApplicationSets that\n" +
 			"generate from Argo CD's clusters: with the labels and annotations that they select by and read.\n\n" +
 			"With --github-app it prints the manifest from which GitHub makes an App for Liftlock, and no more.",
@@ -55,13 +56,13 @@ func initCommand() *cobra.Command {
 			"  liftlock init --github-app --external-url https://liftlock.example.com",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if err := app.checkFlags(cmd); err != nil {
+			if err := errors.Join(app.checkFlags(cmd), pull.checkFlags(cmd)); err != nil {
 				return err
 			}
 			if app.print {
 				return app.printManifest(cmd)
 			}
-			asJSON, err := format.isJSON()
+			data, err := format.forPrograms()
 			if err != nil {
 				return err
 			}
@@ -86,12 +87,14 @@ func initCommand() *cobra.Command {
 			if clustersExample {
 				return printExampleClusters(cmd, r, checkout.Query{Known: q.Known, Files: q.Files})
 			}
-			q.Now = time.Now()
-			p, err := proposeWithChoices(cmd, r, &q, write, asJSON)
+			if q.Now = time.Now(); pull.open {
+				return pull.openPullRequest(cmd, r, q)
+			}
+			p, err := proposeWithChoices(cmd, r, &q, write, data)
 			if err != nil {
 				return err
 			}
-			return printProposal(cmd, r.Dir(), p, write, asJSON)
+			return printProposal(cmd, r.Dir(), p, write, data)
 		},
 	}
 	at.addCheckoutFlags(c)
@@ -109,6 +112,7 @@ func initCommand() *cobra.Command {
 		"the template that gives each target's environment (default: inferred)")
 	c.Flags().StringSliceVar(&q.Order, "order", nil, "the environments in their order; those of one step joined by +, as in "+
 		"dev,qa,prod-eu+prod-us (default: inferred)")
+	pull.addFlags(c)
 	app.addFlags(c)
 	return c
 }
@@ -140,9 +144,9 @@ func printExampleClusters(cmd *cobra.Command, r *checkout.Repository, q checkout
 }
 
 // proposeWithChoices proposes, and has a person settle on a terminal what the files don't.
-// As JSON the choice is the answer: programs are asked nothing.
-func proposeWithChoices(cmd *cobra.Command, r *checkout.Repository, q *checkout.ProposalQuery, write,
-	asJSON bool) (*checkout.Proposal, error) {
+// For programs the choice is the answer: they are asked nothing.
+func proposeWithChoices(cmd *cobra.Command, r *checkout.Repository, q *checkout.ProposalQuery, write bool,
+	data dataWriter) (*checkout.Proposal, error) {
 	in := bufio.NewReader(cmd.InOrStdin())
 	for {
 		p, err := r.Propose(cmd.Context(), *q)
@@ -150,8 +154,8 @@ func proposeWithChoices(cmd *cobra.Command, r *checkout.Repository, q *checkout.
 		if !errors.As(err, &choice) {
 			return p, err
 		}
-		if asJSON || len(choice.Options) == 0 || !onTerminal(cmd.InOrStdin()) {
-			if err := printDraft(cmd, r.Dir(), choice, write, asJSON); err != nil {
+		if data != nil || len(choice.Options) == 0 || !onTerminal(cmd.InOrStdin()) {
+			if err := printDraft(cmd, r.Dir(), choice, write, data); err != nil {
 				return nil, err
 			}
 			return nil, exitError{exitChoice}
@@ -160,20 +164,6 @@ func proposeWithChoices(cmd *cobra.Command, r *checkout.Repository, q *checkout.
 			return nil, err
 		}
 	}
-}
-
-// onTerminal says that somebody can answer.
-func onTerminal(in io.Reader) bool {
-	f, ok := in.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	if err != nil || info.Mode()&fs.ModeCharDevice == 0 {
-		return false
-	}
-	nowhere, err := os.Stat(os.DevNull) // standard input is that in many jobs, under its own name
-	return err != nil || !os.SameFile(info, nowhere)
 }
 
 // printChoice lists what can be chosen, and the commands that choose it: with the flags that

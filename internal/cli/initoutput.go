@@ -14,7 +14,7 @@ import (
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
 
-// proposalAnswer is what init prints as JSON: a proposal, or what has to be chosen first.
+// proposalAnswer is what init prints for programs: a proposal, or what has to be chosen first.
 type proposalAnswer struct {
 	File     string           `json:"file,omitempty"`    // where it is written, or would be; from the checkout's root
 	Written  bool             `json:"written,omitempty"` // by --write
@@ -31,14 +31,14 @@ type choiceAnswer struct {
 }
 
 // printProposal gives the proposal as the flags say.
-func printProposal(cmd *cobra.Command, dir string, p *checkout.Proposal, write, asJSON bool) error {
+func printProposal(cmd *cobra.Command, dir string, p *checkout.Proposal, write bool, data dataWriter) error {
 	if write {
 		if err := writeProposal(dir, p.Text); err != nil {
 			return err
 		}
 	}
-	if asJSON {
-		return printJSON(cmd.OutOrStdout(), proposalAnswer{File: pipeline.FileName, Written: write, Text: string(p.Text),
+	if data != nil {
+		return data(cmd.OutOrStdout(), proposalAnswer{File: pipeline.FileName, Written: write, Text: string(p.Text),
 			Problems: listed(p.Problems), Notes: listed(p.Notes)})
 	}
 	if write {
@@ -53,15 +53,15 @@ func printProposal(cmd *cobra.Command, dir string, p *checkout.Proposal, write, 
 
 // printDraft gives what has to be said, and the pipeline file with the rest. It is written where no flag chooses: else
 // init has to make another one.
-func printDraft(cmd *cobra.Command, dir string, c *propose.ChoiceError, write, asJSON bool) error {
+func printDraft(cmd *cobra.Command, dir string, c *propose.ChoiceError, write bool, data dataWriter) error {
 	if write = write && len(c.Options) == 0; write {
 		if err := writeProposal(dir, c.Draft); err != nil {
 			return err
 		}
 	}
-	if asJSON {
+	if data != nil {
 		choice := choiceAnswer{Question: c.Question, Options: listed(c.Options), Seen: c.Seen}
-		return printJSON(cmd.OutOrStdout(), proposalAnswer{
+		return data(cmd.OutOrStdout(), proposalAnswer{
 			File: pipeline.FileName, Written: write, Text: string(c.Draft), Problems: []appset.Problem{}, Notes: []appset.Problem{},
 			Choice: &choice,
 		})

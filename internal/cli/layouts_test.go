@@ -105,7 +105,7 @@ var layoutStories = map[string]struct {
 	},
 	"matrix": {
 		set:  []string{"components/web/dev/kustomization.yaml", "--image", "ghcr.io/acme/web=v1.5.0"},
-		want: []string{"web into prod-eu: v1.30.1, v1.4.2 → v1.30.1, v1.5.0", "web into prod-us: v1.30.1, v1.4.2 → v1.30.1, v1.5.0"},
+		want: []string{"web into prod-eu: envoy v1.30.1, web v1.4.2 → envoy v1.30.1, web v1.5.0", "web into prod-us: envoy v1.30.1, web v1.4.2 → envoy v1.30.1, web v1.5.0"},
 	},
 	"overlays-of-sets": {
 		set:  []string{"apps/mail/test/kustomization.yaml", "--image", "registry.example/mail=0.9.1"},
@@ -136,7 +136,7 @@ var layoutStories = map[string]struct {
 		write: map[string]string{"environments/dev/checkout/Chart.lock": "dependencies:\n- name: cart\n  repository: https://charts.example/stable\n  version: 1.9.0\n" +
 			"- name: payments\n  repository: https://charts.example/stable\n  version: 4.2.1\n" +
 			"digest: sha256:1e18e5d1f70f4072322d0ed0007323bb5925e4f29a557c08ef9ddd73a48353c7\ngenerated: \"2026-01-12T08:00:00.000000000Z\"\n"},
-		want: []string{"checkout into stage: 1.8.0, 4.2.1, 1 file → 1.9.0, 4.2.1, 1 file"},
+		want: []string{"checkout into stage: cart 1.8.0, payments 4.2.1, 1 file → cart 1.9.0, payments 4.2.1, 1 file"},
 	},
 }
 
@@ -203,8 +203,8 @@ func runLiftlock(t *testing.T, args ...string) (stdout, stderr string, code int)
 	return out.String(), wrong.String(), code
 }
 
-// For each layout init proposes the file that lies there and is documented; it is valid,
-// resolves every component, and with one line less the next release moves on.
+// TestLayouts holds for each layout that init proposes the file that lies there and is documented.
+// It is valid, resolves every component, and with one line less the next release moves on.
 func TestLayouts(t *testing.T) {
 	folders, err := os.ReadDir(layoutsFolder)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// keepOwner gives a file the owner and the group of another, as far as this user
-// may: a build that runs as root must not leave a file that its next step can't write.
+// keepOwner gives a file the owner and the group of another, as far as this user may. A build that
+// runs as root must not leave a file that its next step can't write.
 func keepOwner(f *os.File, as fs.FileInfo) {
 	want, ok := as.Sys().(*syscall.Stat_t)
 	if !ok {

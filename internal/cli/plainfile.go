@@ -20,9 +20,9 @@ type plainFile struct {
 	data []byte
 }
 
-// openPlainFile reads a file that is nothing but a file: no symlink, nor in a folder
-// of the checkout that is one, which may be another environment's; no pipe,
-// which would never end.
+// openPlainFile reads a file that is nothing but a file. It takes no symlink, nor a file in a
+// folder of the checkout that is one, which may be another environment's. It takes no pipe, which
+// would never end.
 func openPlainFile(name string) (*plainFile, error) {
 	info, err := os.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -57,9 +57,9 @@ func openPlainFile(name string) (*plainFile, error) {
 	return &plainFile{name: name, path: path, info: info, data: data}, nil
 }
 
-// directPath is a file's absolute path. It refuses one that leads through a
-// symlink within the checkout or within what was given from the working folder
-// on: where people keep their checkouts is theirs to choose.
+// directPath is a file's absolute path. It refuses one that leads through a symlink within the
+// checkout or within the given path from the working folder on. People choose where they keep their
+// checkouts.
 func directPath(name string, info fs.FileInfo) (string, error) {
 	path, err := filepath.Abs(name)
 	if err != nil {
@@ -115,9 +115,9 @@ func checkoutOf(dir string) string {
 	}
 }
 
-// replace writes new content beside the file and renames it over: a crash leaves
-// the old one or the new one, and another name of the same file keeps the old
-// one. Mode and owner stay, as far as that may be.
+// replace writes new content beside the file and renames it over. A crash leaves the old one or the
+// new one, and another name of the same file keeps the old one. Mode and owner stay, as far as
+// possible.
 func (p *plainFile) replace(content []byte) error {
 	// A rename would replace a file that may not be written.
 	w, err := os.OpenFile(p.path, os.O_WRONLY, 0)

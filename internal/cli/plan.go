@@ -34,7 +34,10 @@ func planCommand() *cobra.Command {
 		Example: "  liftlock plan\n  liftlock plan --rev origin/main --short\n  liftlock plan --rendered -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			text := func(w io.Writer, p *plan.Plan) error { return plan.WriteText(w, p, short) }
+			text := func(w io.Writer, p *plan.Plan) error {
+				write := func(w io.Writer) error { return plan.WriteText(w, p, short) }
+				return printPainted(w, hasColours(w), paintDiff, write)
+			}
 			write, err := chooseFormat(at.output, text, appset.WriteYAML[*plan.Plan], appset.WriteJSON[*plan.Plan])
 			if err != nil {
 				return err
@@ -58,11 +61,7 @@ func planCommand() *cobra.Command {
 			return printProblems(cmd, p.Problems, p.Notes, appset.NameFew)
 		},
 	}
-	at.addFlags(c)
-	at.address.addSourceFlag(c)
-	c.Flags().StringVar(&q.Rev, "rev", "", "a branch, tag or commit instead of HEAD")
-	c.Flags().StringVar(&q.Pipeline, "pipeline", "", "the promotions of this pipeline only")
-	completeFlag(c, "pipeline", completePipelines)
+	at.addPlanFlags(c, &q, "the promotions of this pipeline only")
 	c.Flags().BoolVar(&q.Rendered, "rendered", false, "say what the promotions do to the rendered manifests")
 	c.Flags().BoolVar(&short, "short", false, "leave the diffs out of the table")
 	return c

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/liftlock/liftlock/internal/emulator/playground"
+	"github.com/liftlock/liftlock/internal/world/emulator/playground"
 )
 
 func playgroundCommand() *cobra.Command {
@@ -47,6 +47,7 @@ func runPlayground(ctx context.Context, out io.Writer, dir string) (err error) {
 	fmt.Fprintf(out, "The forge is at %s, with the empty repository %s.\n", p.Forge.URL(), playground.Repository)
 	fmt.Fprintf(out, "Argo CD applies what is pushed to its folder %s/.\n", playground.SetsFolder)
 	fmt.Fprintf(out, "Addresses and tokens, for your shell: . %s\n", shown)
+	fmt.Fprintf(out, "Once you run a server there, this link logs you in to its console: %s\n", loginLink(p.ServerURL, playground.APIToken))
 	fmt.Fprintln(out, "It runs until Ctrl-C.")
 	return p.Run(ctx)
 }

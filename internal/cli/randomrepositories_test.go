@@ -27,9 +27,10 @@ var (
 	repositorySeed  = flag.Uint64("repositories.seed", 1, "the seed of the first random repository")
 )
 
-// TestRandomRepositories has init propose a file for fleets as people lay them out. The file is valid and carries versions alone;
-// a version that moves on in one environment opens one promotion for it in each of the next, whose edits make of the
-// repository, byte for byte, what the fleet with that version is.
+// TestRandomRepositories has init propose a file for fleets as people lay them out. The file is
+// valid and carries versions alone. A version that moves on in one environment opens one promotion
+// for it in each of the next. Its edits give, byte for byte, the repository of the fleet with that
+// version.
 func TestRandomRepositories(t *testing.T) {
 	for seed := *repositorySeed; seed < *repositorySeed+uint64(*repositoryCount); seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -111,8 +112,9 @@ func (rr *randomRepository) commit(t *testing.T, message string) {
 	}
 }
 
-// commitStaged commits what the current folder has of others than the branch, if there is any, a minute after the commit
-// before: of branches that have nothing in common the times of commits tell which was first.
+// commitStaged commits the current folder's differences from the branch, if there are any, a minute
+// after the commit before. For branches that have nothing in common the times of commits tell which
+// was first.
 func (rr *randomRepository) commitStaged(t *testing.T, message string) {
 	t.Helper()
 	runGit(t, "add", "--all")
@@ -185,8 +187,8 @@ func (rr *randomRepository) checkLeftOut(t *testing.T, proposed string) {
 	}
 }
 
-// checkPlan holds that a release opens a promotion into each environment of the second step, and nothing else, and that each
-// makes of the repository the fleet with that version.
+// checkPlan holds that a release opens a promotion into each environment of the second step, and
+// nothing else. Each gives the repository of the fleet with that version.
 func (rr *randomRepository) checkPlan(t *testing.T, component int, proposed string) {
 	stdout, stderr, code := runLiftlock(t, "plan", "-o", "json")
 	if code != 0 || stderr != "" {

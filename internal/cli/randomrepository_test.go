@@ -304,8 +304,8 @@ func (rr *randomRepository) usesFolders() bool {
 	return !slices.Contains([]string{layoutSideBySide, layoutElement, layoutConfig, layoutLabel, layoutManifests, layoutByComponent, layoutVersions, layoutPlain}, rr.layout)
 }
 
-// addEnvironment adds the files of an environment of a component, among them what differs between
-// environments and is no version: replicas, hosts, a list of names in another order.
+// addEnvironment adds the files of an environment of a component. Among them are fields that differ
+// between environments and are no versions: replicas, hosts, a list of names in another order.
 func (rr *randomRepository) addEnvironment(out map[string]string, c, e string, n int) {
 	version := rr.quote + rr.versions[c][e] + rr.quote
 	at := rr.folder(c, e)
@@ -348,8 +348,9 @@ func (rr *randomRepository) addEnvironment(out map[string]string, c, e string, n
 	}
 }
 
-// bait is what looks like a version in an environment's values, and is a template, a branch, a word that is the same everywhere,
-// an item of a list that only its place tells, the environment's name, or a version that one environment alone has.
+// bait is a field in an environment's values that looks like a version and isn't to be carried. It
+// is a template, a branch, a word that is the same everywhere, or an item of a list that only its
+// place tells. Or it is the environment's name, or a version that one environment alone has.
 func (rr *randomRepository) bait(c, e string, n int) string {
 	out := "proxy:\n  tag: 'v{{ .Values.release }}'\nsourceRevision: main\nupstream:\n  revision: HEAD\nchannelVersion: stable\n" +
 		fmt.Sprintf("jobs:\n- tag: 1.0.%d\n- tag: 1.0.3\nagent:\n  tag: %s\nworker:\n  replicas: %d\n", n, e, 3-n%2)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,8 +19,10 @@ import (
 
 // serverFlags are the flags of every command that speaks to a server.
 type serverFlags struct {
-	server, tokenFile, repository, output string
-	reply                                 formatFlag // of commands that only acknowledge
+	server, tokenFile, context string
+	repository, output         string
+	colours                    bool       // tables are painted
+	reply                      formatFlag // of commands that only acknowledge
 }
 
 // The variables that name a server and hold a token: a token on a command line
@@ -29,133 +32,132 @@ const (
 	tokenVariable  = "LIFTLOCK_TOKEN"
 )
 
-// remoteCommands are the commands that speak to a server's API.
-func remoteCommands() []*cobra.Command {
-	all := []*cobra.Command{statusCommand(), whyCommand(), compareCommand(), diffCommand(), auditCommand(), promoteCommand(),
-		holdCommand(command.Hold), holdCommand(command.Unhold), skipCommand()}
-	for _, v := range command.OnPromotion() {
-		if v.IsPlain() {
-			all = append(all, onPromotionCommand(v))
-		}
-	}
-	return all
-}
-
 func (s *serverFlags) addFlags(c *cobra.Command) *cobra.Command {
-	server := os.Getenv(serverVariable)
-	if server == "" {
-		server = "http://127.0.0.1:8080"
-	}
-	c.Flags().StringVar(&s.server, "server", server, "the server's address, also from "+serverVariable)
-	c.Flags().StringVar(&s.tokenFile, "token-file", "", "a file with an API token; without it the token is in "+tokenVariable)
+	c.Flags().StringVar(&s.server, "server", "", "the server's address (default: "+serverVariable+", else that of the current context, "+
+		"else "+defaultServer+")")
+	c.Flags().StringVar(&s.tokenFile, "token-file", "", "a file with an API token (default: the token in "+tokenVariable+", else the "+
+		"context's)")
+	c.Flags().StringVar(&s.context, "context", "", "a server that you are logged in to, by its name (default: the current one)")
+	completeFlag(c, "context", completeContexts)
 	c.Flags().StringVar(&s.repository, "repository", "", "the repository, as forge:owner/name; needed only where several have a pipeline "+
 		"or pull request of that name")
 	return c
 }
 
 func (s *serverFlags) newClient() (*client.Client, error) {
-	token := os.Getenv(tokenVariable)
-	if s.tokenFile != "" {
-		raw, err := os.ReadFile(s.tokenFile)
+	chosen, err := s.chooseServer(os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	if chosen.TokenFile != "" {
+		raw, err := os.ReadFile(chosen.TokenFile)
 		if err != nil {
 			return nil, fmt.Errorf("read the API token: %w", err)
 		}
-		token = string(raw)
+		chosen.Token = string(raw)
 	}
-	return client.New(s.server, strings.TrimSpace(token), Version())
+	return client.New(chosen.Server, strings.TrimSpace(chosen.Token), Version())
 }
 
 // printAnswer writes an answer as the output flag says.
 func (s *serverFlags) printAnswer(w io.Writer, v any, table func(io.Writer) error) error {
 	switch s.output {
-	case "table":
-		return table(w)
-	case "json":
+	case formatJSON:
 		return printJSON(w, v)
+	case formatYAML:
+		return printYAML(w, v)
+	default:
+		return printPainted(w, s.colours, paintStates, table)
 	}
-	return fmt.Errorf("-o is table or json, not %q", s.output)
 }
 
-func (s *serverFlags) addOutputFlag(c *cobra.Command) *cobra.Command {
-	c.Flags().StringVarP(&s.output, "output", "o", "table", "table or json")
+// isWide says that a table with all columns is wanted.
+func (s *serverFlags) isWide() bool { return s.output == formatWide }
+
+// addOutputFlag adds the output flag of a command that answers; lists may have more formats. What it
+// says is checked before a server is called.
+func (s *serverFlags) addOutputFlag(c *cobra.Command, more ...string) *cobra.Command {
+	formats := append([]string{formatTable, formatWide, formatJSON, formatYAML}, more...)
+	last := len(formats) - 1
+	listed := strings.Join(formats[:last], ", ") + " or " + formats[last]
+	c.Flags().StringVarP(&s.output, "output", "o", formatTable, listed)
+	completeFormats(c, formats...)
+	c.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		s.colours = hasColours(cmd.OutOrStdout())
+		if !slices.Contains(formats, s.output) {
+			return fmt.Errorf("-o is %s, not %q", listed, s.output)
+		}
+		return nil
+	}
 	return c
-}
-
-func statusCommand() *cobra.Command {
-	r := &serverFlags{}
-	c := &cobra.Command{
-		Use:               "status [PIPELINE [COMPONENT]]",
-		Short:             "Show what runs where, and what wants to come",
-		Args:              cobra.MaximumNArgs(2),
-		ValidArgsFunction: r.completeArguments(namesPipeline, namesComponent),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 2 {
-				return r.printWhy(cmd, args[0], args[1], "")
-			}
-			cl, err := r.newClient()
-			if err != nil {
-				return err
-			}
-			all, err := cl.Pipelines(cmd.Context())
-			if err != nil {
-				return err
-			}
-			var shown []api.Pipeline
-			for _, p := range all.Pipelines {
-				if len(args) == 1 && p.Name != args[0] || r.repository != "" && p.Repository != r.repository {
-					continue
-				}
-				full, err := cl.Pipeline(cmd.Context(), p.Repository, p.Name)
-				if err != nil {
-					return err
-				}
-				shown = append(shown, *full)
-			}
-			if len(args) == 1 && len(shown) == 0 {
-				return fmt.Errorf("the server knows no pipeline %q with a component", args[0])
-			}
-			all.Pipelines = shown
-			return r.printAnswer(cmd.OutOrStdout(), all, func(w io.Writer) error {
-				client.PrintTroubles(w, all.Troubles)
-				for i := range shown {
-					if i > 0 {
-						fmt.Fprintln(w)
-					}
-					if err := client.PrintPipeline(w, &shown[i]); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		},
-	}
-	return r.addOutputFlag(r.addFlags(c))
 }
 
 func whyCommand() *cobra.Command {
 	r := &serverFlags{}
 	c := &cobra.Command{
-		Use:               "why PIPELINE COMPONENT [ENVIRONMENT]",
-		Short:             "Say why a component is where it is, and what the rest waits for",
-		Args:              cobra.RangeArgs(2, 3),
-		ValidArgsFunction: r.completeArguments(namesPipeline, namesComponent, namesEnvironment),
+		Use:   "why (PULL | PIPELINE COMPONENT [ENVIRONMENT] | COMPONENT ENVIRONMENT)",
+		Short: "Say why a component is where it is, and what the rest waits for",
+		Long: "Says why a component is where it is, and what the rest waits for. PULL is a pull request's number\n" +
+			"or address, and stands for its component and environment.",
+		Example: "  liftlock why shop web\n  liftlock why shop web prod\n  liftlock why 14",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && client.IsPull(args[0]) {
+				return cobra.ExactArgs(1)(cmd, args)
+			}
+			return cobra.RangeArgs(2, 3)(cmd, args)
+		},
+		ValidArgsFunction: r.completePromotions(command.Why),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return r.printWhy(cmd, args[0], args[1], strings.Join(args[2:], ""))
+			pipeline, component, environment, err := r.findSubject(cmd.Context(), args)
+			if err != nil {
+				return err
+			}
+			return r.printWhy(cmd.Context(), cmd.OutOrStdout(), pipeline, component, environment)
 		},
 	}
 	return r.addOutputFlag(r.addFlags(c))
 }
 
-func (s *serverFlags) printWhy(cmd *cobra.Command, pipeline, component, environment string) error {
+// findSubject is what why is asked about; without an environment, all of them are meant.
+func (s *serverFlags) findSubject(ctx context.Context, args []string) (pipeline, component, environment string, err error) {
+	switch {
+	case len(args) == 3:
+		return args[0], args[1], args[2], nil
+	case len(args) == 2:
+		if is, err := s.isLocation(ctx, args[0], args[1]); err != nil || !is {
+			return args[0], args[1], "", err
+		}
+	}
+	cl, err := s.newClient()
+	if err != nil {
+		return "", "", "", err
+	}
+	if len(args) == 1 {
+		found, err := cl.FindPull(ctx, s.repository, args[0])
+		if err != nil {
+			return "", "", "", err
+		}
+		s.repository = found[0].Repository
+		return found[0].Pipeline, found[0].Component, found[0].Environment, nil
+	}
+	at, err := cl.FindLocation(ctx, s.repository, "", args[0], args[1])
+	if err != nil {
+		return "", "", "", err
+	}
+	s.repository = at.Repository
+	return at.Pipeline, at.Component, at.Environment.Environment, nil
+}
+
+func (s *serverFlags) printWhy(ctx context.Context, out io.Writer, pipeline, component, environment string) error {
 	cl, err := s.newClient()
 	if err != nil {
 		return err
 	}
-	y, err := cl.Why(cmd.Context(), s.repository, pipeline, component, environment)
+	y, err := cl.Why(ctx, s.repository, pipeline, component, environment)
 	if err != nil {
 		return err
 	}
-	return s.printAnswer(cmd.OutOrStdout(), y, func(w io.Writer) error {
+	return s.printAnswer(out, y, func(w io.Writer) error {
 		client.PrintTroubles(w, y.Troubles)
 		client.PrintWhy(w, y)
 		return nil
@@ -163,8 +165,8 @@ func (s *serverFlags) printWhy(cmd *cobra.Command, pipeline, component, environm
 }
 
 const (
-	// waitInterval is how often a promotion that is waited for is looked at, waitGrace how long
-	// a server may take until it has carried the command out.
+	// waitInterval is how often an awaited promotion is read, waitGrace how long a server may take
+	// until it has carried the command out.
 	waitInterval = 5 * time.Second
 	waitGrace    = 30 * time.Second
 )
@@ -174,41 +176,55 @@ func promoteCommand() *cobra.Command {
 	var wait bool
 	var timeout time.Duration
 	c := &cobra.Command{
-		Use:   "promote PIPELINE COMPONENT ENVIRONMENT",
+		Use:   "promote (PULL [ENVIRONMENT] | [PIPELINE] COMPONENT ENVIRONMENT)",
 		Short: command.Promote.Short(),
-		Long: "Opens a promotion into an environment, also one that is diverged or opened by hand only.\n\n" +
+		Long: "Opens a promotion into an environment, also one that is diverged or opened by hand only.\n" +
+			"PULL is a pull request's number or address, and stands for its component and environment; once\n" +
+			"it is merged, for the next environment.\n\n" +
 			"With --wait it then says what the promotion does, and ends with 0 when the release is verified,\n" +
 			"with 1 when it is held, closed, degraded or failed, or another release took its place, and with\n" +
 			"1 after --timeout. Ending it ends nothing of the promotion.",
-		Example:           "  liftlock promote shop web prod\n  liftlock promote shop web prod --wait --timeout 2h",
-		Args:              cobra.ExactArgs(3),
-		ValidArgsFunction: r.completeArguments(namesPipeline, namesComponent, namesEnvironment),
+		Example: "  liftlock promote shop web prod\n  liftlock promote 14\n  liftlock promote shop web prod --wait --timeout 2h",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && client.IsPull(args[0]) {
+				return cobra.MaximumNArgs(2)(cmd, args)
+			}
+			return cobra.RangeArgs(2, 3)(cmd, args)
+		},
+		ValidArgsFunction: r.completePromotions(command.Promote),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			body := api.PipelineCommand{Component: args[1], Environment: args[2]}
-			if !wait {
-				return r.onPipeline(cmd, args[0], command.Promote, body)
+			if _, err := r.reply.forPrograms(); err != nil {
+				return err
 			}
 			cl, err := r.newClient()
 			if err != nil {
 				return err
 			}
-			before, err := cl.Environment(cmd.Context(), r.repository, args[0], args[1], args[2])
+			pipeline, component, environment, err := r.findPromoteTarget(cmd.Context(), cl, args)
 			if err != nil {
 				return err
 			}
-			if err := r.onPipeline(cmd, args[0], command.Promote, body); err != nil {
+			body := api.PipelineCommand{Component: component, Environment: environment}
+			if !wait {
+				return r.onPipeline(cmd, pipeline, command.Promote, body)
+			}
+			before, err := cl.Environment(cmd.Context(), r.repository, pipeline, component, environment)
+			if err != nil {
+				return err
+			}
+			if err := r.onPipeline(cmd, pipeline, command.Promote, body); err != nil {
 				return err
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
 			err = cl.WaitForPromotion(ctx, client.Wait{
-				Repository: r.repository, Pipeline: args[0], Component: args[1], Environment: args[2], Every: waitInterval,
+				Repository: r.repository, Pipeline: pipeline, Component: component, Environment: environment, Every: waitInterval,
 				Grace:  waitGrace,
 				Report: r.reportProgress(cmd),
 			}, before)
 			if errors.Is(err, context.DeadlineExceeded) && cmd.Context().Err() == nil {
 				return fmt.Errorf("the release is not verified after %s; it goes on without this command: see liftlock why %s %s %s",
-					timeout, args[0], args[1], args[2])
+					timeout, pipeline, component, environment)
 			}
 			return err
 		},
@@ -226,25 +242,29 @@ func (s *serverFlags) addReplyFlag(c *cobra.Command) *cobra.Command {
 
 // printReply writes the server's reply to a command.
 func (s *serverFlags) printReply(cmd *cobra.Command, text string) error {
-	asJSON, err := s.reply.isJSON()
+	data, err := s.reply.forPrograms()
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		return printJSON(cmd.OutOrStdout(), api.CommandReply{Text: text})
+	if data != nil {
+		return data(cmd.OutOrStdout(), api.CommandReply{Text: text})
 	}
 	_, err = fmt.Fprintln(cmd.OutOrStdout(), text)
 	return err
 }
 
-// reportProgress is how a promotion that is waited for is told of: as JSON, an object a change.
+// reportProgress is how a promotion that is waited for is told of: for programs, an object a change.
 func (s *serverFlags) reportProgress(cmd *cobra.Command) func(text string) {
 	return func(text string) {
 		var err error
-		if asJSON, _ := s.reply.isJSON(); asJSON { // the format was checked with the command
-			err = printJSON(cmd.OutOrStdout(), progressAnswer{text})
-		} else {
+		switch data, _ := s.reply.forPrograms(); { // the format was checked with the command
+		case data == nil:
 			_, err = fmt.Fprintln(cmd.OutOrStdout(), text)
+		case s.reply.format == formatYAML:
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), "---") // a document a change
+			err = errors.Join(err, data(cmd.OutOrStdout(), progressAnswer{text}))
+		default:
+			err = data(cmd.OutOrStdout(), progressAnswer{text})
 		}
 		if err != nil {
 			fmt.Fprintln(cmd.ErrOrStderr(), "liftlock: write the progress:", err)
@@ -252,13 +272,13 @@ func (s *serverFlags) reportProgress(cmd *cobra.Command) func(text string) {
 	}
 }
 
-// progressAnswer is what promote --wait prints as JSON, for each change.
+// progressAnswer is what promote --wait prints for programs, for each change.
 type progressAnswer struct {
 	Progress string `json:"progress"`
 }
 
 func (s *serverFlags) onPipeline(cmd *cobra.Command, pipeline string, verb command.Verb, body api.PipelineCommand) error {
-	if _, err := s.reply.isJSON(); err != nil {
+	if _, err := s.reply.forPrograms(); err != nil {
 		return err
 	}
 	cl, err := s.newClient()
@@ -271,106 +291,4 @@ func (s *serverFlags) onPipeline(cmd *cobra.Command, pipeline string, verb comma
 		return err
 	}
 	return s.printReply(cmd, text)
-}
-
-func (s *serverFlags) onPromotion(cmd *cobra.Command, promotion string, verb command.Verb, body api.PromotionCommand) error {
-	if _, err := s.reply.isJSON(); err != nil {
-		return err
-	}
-	cl, err := s.newClient()
-	if err != nil {
-		return err
-	}
-	id, err := cl.FindPromotion(cmd.Context(), s.repository, promotion)
-	if err != nil {
-		return err
-	}
-	text, err := cl.SendPromotionCommand(cmd.Context(), id, string(verb), body)
-	if err != nil {
-		return err
-	}
-	return s.printReply(cmd, text)
-}
-
-func holdCommand(verb command.Verb) *cobra.Command {
-	r := &serverFlags{}
-	var environment, promotion, reason, lasts, until string
-	var all, reverts bool
-	c := &cobra.Command{
-		Use:   string(verb) + " [PIPELINE [COMPONENT]]",
-		Short: verb.Short(),
-		Example: fmt.Sprintf("  liftlock %[1]s shop web\n  liftlock %[1]s shop --environment prod\n  liftlock %[1]s shop --all\n"+
-			"  liftlock %[1]s --promotion 12\n  liftlock %[1]s --promotion '#14'", verb),
-		Args:              cobra.MaximumNArgs(2),
-		ValidArgsFunction: r.completeArguments(namesPipeline, namesComponent),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if promotion != "" {
-				if len(args) > 0 || environment != "" || all || reverts {
-					return errors.New("--promotion stands alone: it names the pull request by itself")
-				}
-				return r.onPromotion(cmd, promotion, verb, api.PromotionCommand{For: lasts, Until: until, Reason: reason})
-			}
-			if len(args) == 0 {
-				return errors.New("name a pipeline, or a promotion with --promotion")
-			}
-			body := api.PipelineCommand{Environment: environment, Reverts: reverts, For: lasts, Until: until, Reason: reason}
-			if len(args) == 2 {
-				body.Component = args[1]
-			}
-			if all {
-				body.Scope = "pipeline"
-			}
-			return r.onPipeline(cmd, args[0], verb, body)
-		},
-	}
-	c.Flags().StringVar(&environment, "environment", "", "the environment, with all its components")
-	completeFlag(c, "environment", r.completeEnvironments)
-	c.Flags().BoolVar(&all, "all", false, "the whole pipeline")
-	if verb == command.Hold {
-		c.Flags().BoolVar(&reverts, "reverts", false, "stop reverts too")
-		c.Flags().StringVar(&lasts, "for", "", "how long, such as 2h or 3d; without it and --until, until somebody lifts it")
-		c.Flags().StringVar(&until, "until", "", "until when: a date (when it begins in UTC) or a time with its offset")
-	}
-	c.Flags().StringVar(&promotion, "promotion", "", "one promotion's pull request: the promotion's number, or #14 for the pull request's")
-	c.Flags().StringVar(&reason, "reason", "", "why, for the others")
-	return r.addReplyFlag(r.addFlags(c))
-}
-
-func onPromotionCommand(verb command.Verb) *cobra.Command {
-	r := &serverFlags{}
-	var reason string
-	c := &cobra.Command{
-		Use:     string(verb) + " PROMOTION",
-		Short:   verb.Short(),
-		Long:    verb.Short() + ".\nPROMOTION is the promotion's number, or #14 for its pull request's.",
-		Example: "  liftlock " + string(verb) + " '#14'",
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return r.onPromotion(cmd, args[0], verb, api.PromotionCommand{Reason: reason})
-		},
-	}
-	if verb.TakesReason() {
-		c.Flags().StringVar(&reason, "reason", "", "why, for the others")
-	}
-	return r.addReplyFlag(r.addFlags(c))
-}
-
-func skipCommand() *cobra.Command {
-	r := &serverFlags{}
-	var head string
-	c := &cobra.Command{
-		Use:   "skip PROMOTION GATE REASON",
-		Short: command.Skip.Short(),
-		Long: `Let a promotion past one gate of its pipeline file, as it is and for four hours, on record.
-PROMOTION is the promotion's number, or #14 for its pull request's. The reason has at least ten characters.
-It takes a token with the role breakglass.`,
-		Example: "  liftlock skip '#14' soak 'the fix for the outage of today'",
-		Args:    cobra.ExactArgs(3),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return r.onPromotion(cmd, args[0], command.Skip, api.PromotionCommand{Gate: args[1], Head: head, Reason: args[2]})
-		},
-	}
-	c.Flags().StringVar(&head, "head", "", "the commit that you looked at; where the pull request has another head by now, the server "+
-		"refuses")
-	return r.addReplyFlag(r.addFlags(c))
 }

@@ -17,9 +17,20 @@ import (
 	"github.com/liftlock/liftlock/internal/store"
 )
 
-// serveConsole runs a real console with one component and one promotion, and
-// points the commands at it.
-func serveConsole(t *testing.T) *[]console.Command {
+// serveConsole runs a real console and points the commands at it.
+func serveConsole(t *testing.T, more ...any) *[]console.Command {
+	t.Helper()
+	address, commands := startConsole(t, more...)
+	t.Setenv(serverVariable, address)
+	t.Setenv(tokenVariable, consoleToken)
+	return commands
+}
+
+// consoleToken may do everything there.
+const consoleToken = "do"
+
+// startConsole runs a real console with one component and two promotions, and more units and promotions.
+func startConsole(t *testing.T, more ...any) (address string, commands *[]console.Command) {
 	t.Helper()
 	s, err := store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), store.Options{})
 	if err != nil {
@@ -32,8 +43,25 @@ func serveConsole(t *testing.T) *[]console.Command {
 		if err := tx.PutUnit(t.Context(), store.Unit{Key: "hub:acme/fleet|shop|web", Repo: "hub:acme/fleet", Pipeline: "shop", Component: "web", Digest: "1", Data: []byte(data)}); err != nil {
 			return err
 		}
-		_, err := tx.PutPromotion(t.Context(), store.Promotion{Unit: "hub:acme/fleet|shop|web", Repo: "hub:acme/fleet", Pipeline: "shop", Component: "web", Environment: "prod", Kind: "promotion", Pull: 14, State: "open"})
-		return err
+		promotions := []store.Promotion{{Environment: "prod", Kind: "promotion", Pull: 14, State: "open"}, {Environment: "dev", Kind: "revert", Pull: 12, State: "closed"}}
+		for _, m := range more {
+			switch m := m.(type) {
+			case store.Promotion:
+				promotions = append(promotions, m)
+			case store.Unit:
+				if err := tx.PutUnit(t.Context(), m); err != nil {
+					return err
+				}
+			}
+		}
+		for _, p := range promotions {
+			p.Unit, p.Repo, p.Pipeline, p.Component = "hub:acme/fleet|shop|web", "hub:acme/fleet", "shop", "web"
+			p.CreatedAt, p.UpdatedAt = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC), time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+			if _, err := tx.PutPromotion(t.Context(), p); err != nil {
+				return err
+			}
+		}
+		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +75,7 @@ func serveConsole(t *testing.T) *[]console.Command {
 		t.Fatal(err)
 	}
 	orders := &[]console.Command{}
-	h, err := console.New(console.Options{Store: s, Tokens: []console.Token{{Name: "ci", Role: "breakglass", Secret: "do"}},
+	h, err := console.New(console.Options{Store: s, Tokens: []console.Token{{Name: "ci", Role: "breakglass", Secret: consoleToken}},
 		Command: func(_ context.Context, o console.Command) (string, error) {
 			*orders = append(*orders, o)
 			return "noted", nil
@@ -57,9 +85,7 @@ func serveConsole(t *testing.T) *[]console.Command {
 	}
 	srv := httptest.NewServer(h)
 	t.Cleanup(srv.Close)
-	t.Setenv(serverVariable, srv.URL)
-	t.Setenv(tokenVariable, "do")
-	return orders
+	return srv.URL, orders
 }
 
 // run runs a command line and returns what it prints.
@@ -86,6 +112,13 @@ func TestRemoteQuestions(t *testing.T) {
 		{[]string{"status", "shop", "web"}, "prod carries 1.4.2: baseline\n- open: manual"},
 		{[]string{"why", "shop", "web", "prod"}, "- open: manual"},
 		{[]string{"why", "shop", "web", "-o", "json"}, `"text": "dev carries`},
+		{[]string{"status", "-o", "wide"}, "web         prod          1.4.2     baseline   -       0 of 0     -          -              open: manual\n"},
+		{[]string{"status", "-o", "yaml"}, "    component: web\n"},
+		{[]string{"why", "web", "prod"}, "prod carries 1.4.2: baseline\n- open: manual\n"},
+		{[]string{"why", "14"}, "prod carries 1.4.2: baseline\n- open: manual\n"},
+		{[]string{"why", "https://git.example/acme/fleet/pull/12"}, "dev carries 1.5.0: verified\n"},
+		{[]string{"why", "shop", "web", "-o", "wide"}, "prod carries 1.4.2: baseline\n"},
+		{[]string{"why", "shop", "web", "-o", "yaml"}, "  text: |-\n    prod carries 1.4.2: baseline\n"},
 		{[]string{"compare", "shop", "web", "dev", "prod"}, "what dev carries isn't known"},
 		{[]string{"compare", "shop", "web", "dev", "prod", "-o", "json"}, `"unknown": "what dev carries`},
 	} {
@@ -107,28 +140,32 @@ func TestRepliesAsJSON(t *testing.T) {
 			t.Errorf("%q: %v\n%s", args, err, out)
 		}
 	}
+	if out, err := run(t, "hold", "shop", "web", "-o", "yaml"); err != nil || out != "answer: noted\n" {
+		t.Errorf("%v\n%s", err, out)
+	}
 	before := len(*given)
 	for _, args := range [][]string{{"promote", "shop", "web", "prod"}, {"retry", "#14"}} {
-		if out, err := run(t, append(args, "-o", "yaml")...); err == nil || !strings.Contains(err.Error(), `-o is text or json, not "yaml"`) || len(*given) != before {
+		if out, err := run(t, append(args, "-o", "xml")...); err == nil || !strings.Contains(err.Error(), `-o is text, json or yaml, not "xml"`) || len(*given) != before {
 			t.Errorf("%q: %v\n%s%v", args, err, out, *given)
 		}
 	}
 }
 
-// TestEveryCommandHasJSON: each that answers has -o json.
+// TestEveryCommandHasJSON: each that answers has -o json and -o yaml.
 func TestEveryCommandHasJSON(t *testing.T) {
-	runsOrHelps := []string{"serve", "demo", "playground", "sandbox", "completion", "help"}
+	runsOrHelps := []string{"serve", "demo", "playground", "sandbox", "propose", "completion", "help"}
 	for _, c := range Root().Commands() {
 		if slices.Contains(runsOrHelps, c.Name()) {
 			continue
 		}
-		if f := c.Flags().Lookup("output"); f == nil || f.Shorthand != "o" || !strings.Contains(f.Usage, "json") {
-			t.Errorf("liftlock %s has no -o json", c.Name())
+		if f := c.Flags().Lookup("output"); f == nil || f.Shorthand != "o" || !strings.Contains(f.Usage, "json") || !strings.Contains(f.Usage, "yaml") {
+			t.Errorf("liftlock %s has no -o json and yaml", c.Name())
 		}
 	}
 }
 
-// What isn't verified in time is no success, and the command is given all the same.
+// TestPromoteWaits holds that a promotion that isn't verified in time is no success, and that the
+// command is given all the same.
 func TestPromoteWaits(t *testing.T) {
 	given := serveConsole(t)
 	out, err := run(t, "promote", "shop", "web", "prod", "--wait", "--timeout", "1ns")
@@ -150,10 +187,16 @@ func TestCompletion(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"promote", ""}, "shop\n:"},
+		{[]string{"promote", ""}, "shop\n12\tweb into dev, closed\n14\tweb into prod, open\n:"},
+		{[]string{"skip", ""}, "shop\n14\tweb into prod, open\n:"},
+		{[]string{"revert", ""}, "shop\n:"},
+		{[]string{"revert", "14", ""}, ":"},
+		{[]string{"diff", "shop", "web", ""}, "dev\nprod\n:"},
 		{[]string{"promote", "shop", ""}, "web\n:"},
 		{[]string{"promote", "other", ""}, ":"},
 		{[]string{"why", "shop", "web", ""}, "dev\nprod\n:"},
+		{[]string{"why", ""}, "shop\n14\tweb into prod, open\n:"},
+		{[]string{"unhold", "--promotion", ""}, "14\tweb into prod, open\n:"},
 		{[]string{"audit", "shop", "--environment", ""}, "dev\nprod\n:"},
 	} {
 		out, err := run(t, append([]string{"__complete"}, c.args...)...)
@@ -179,7 +222,10 @@ func TestAudit(t *testing.T) {
 		{[]string{"audit", "-o", "jsonl"}, `"verb":"hold","subject":"` + entry + `","reason":"odd","outcome":"taken","repository":"hub:acme/fleet","pipeline":"shop","component":"web","pull":{"number":14},"command":"hold pr"}` + "\n", ""},
 		{[]string{"audit", "-o", "json"}, `"actor": "ada"`, ""},
 		{[]string{"audit", "--verb", "merge"}, "merged as c   soak skipped by ada\n                                         gate soak                         pass          skipped by ada\n                                         inputs                            sha256        00ff\n", ""},
-		{[]string{"audit", "-o", "yaml"}, "", "-o is table or json"},
+		{[]string{"audit", "-o", "yaml"}, "- actor: ada\n", ""},
+		{[]string{"audit", "-o", "wide", "--verb", "hold"}, "REASON   ENVIRONMENT   PULL REQUEST\n", ""},
+		{[]string{"audit", "-o", "wide", "--verb", "hold"}, "taken     odd      -             #14\n", ""},
+		{[]string{"audit", "-o", "xml"}, "", `-o is table, wide, json, yaml or jsonl, not "xml"`},
 		{[]string{"audit", "--since", "ever"}, "", "--since is how long ago (24h)"},
 		{[]string{"audit", "--limit", "0"}, "", "1 or more"},
 		{[]string{"audit", "pay"}, "", "no pipeline"},
@@ -204,7 +250,7 @@ func TestRemoteCommands(t *testing.T) {
 		{"hold shop --environment prod", console.Command{Verb: "hold", Scope: "environment", Environment: "prod"}},
 		{"unhold shop --all --repository hub:acme/fleet", console.Command{Verb: "unhold", Scope: "pipeline"}},
 		{"hold --promotion #14", console.Command{Verb: "hold", Scope: "pr", Component: "web", Environment: "prod", Pull: 14}},
-		{"retry 1", console.Command{Verb: "retry", Component: "web", Environment: "prod", Pull: 14}},
+		{"retry 14", console.Command{Verb: "retry", Component: "web", Environment: "prod", Pull: 14}},
 		{"revert #14 --reason slow", console.Command{Verb: "revert", Component: "web", Environment: "prod", Pull: 14, Reason: "slow"}},
 	} {
 		*orders = nil
@@ -223,20 +269,39 @@ func TestRemoteCommands(t *testing.T) {
 func TestRemoteCommandsThatAreRefused(t *testing.T) {
 	orders := serveConsole(t)
 	for args, want := range map[string]string{
-		"hold":                              "name a pipeline",
-		"hold shop":                         "say what it is about",
-		"hold shop web --for ever":          "write it like 90m, 2h or 3d",
-		"hold shop web --environment prod":  "name one of them",
-		"hold shop --promotion 1":           "stands alone",
-		"promote shop web qa":               `no environment "qa"`,
-		"promote shop":                      "takes PIPELINE COMPONENT ENVIRONMENT",
-		"retry web":                         "is no promotion",
-		"retry #15":                         "no promotion is known",
-		"skip 1 soak hurry":                 "at least 10 characters",
-		"status none":                       `no pipeline "none"`,
-		"status -o yaml":                    "table or json",
-		"status --server liftlock.example":  "the server's address",
-		"retry 1 --token-file /nonexistent": "read the API token",
+		"hold":                               "name a pipeline",
+		"hold shop":                          "say what it is about",
+		"hold shop web --for ever":           "write it like 90m, 2h or 3d",
+		"hold shop web --environment prod":   "name one of them",
+		"hold shop --promotion 1":            "stands alone",
+		"promote shop web qa":                `no environment "qa"`,
+		"promote shop":                       "takes (PULL [ENVIRONMENT] | [PIPELINE] COMPONENT ENVIRONMENT)",
+		"promote 14 prod now":                "takes (PULL [ENVIRONMENT] | [PIPELINE] COMPONENT ENVIRONMENT)",
+		"retry web":                          "takes (PULL | [PIPELINE] COMPONENT ENVIRONMENT)",
+		"why 14 prod":                        "takes (PULL | PIPELINE COMPONENT [ENVIRONMENT] | COMPONENT ENVIRONMENT)",
+		"why web prdo":                       "no pipeline \"web\"",
+		"retry 14 prod":                      "takes (PULL | [PIPELINE] COMPONENT ENVIRONMENT)",
+		"retry 1":                            "no promotion is known with the pull request 1",
+		"skip 14 soak":                       "takes (PULL | [PIPELINE] COMPONENT ENVIRONMENT) GATE REASON",
+		"hold 14 --reverts":                  "14 stands alone",
+		"hold shop web prod --reverts":       "held by its pull request",
+		"hold shpo web":                      `did you mean "shop"?`,
+		"hold web dev":                       "no pull request into dev is open for web; name the component alone",
+		"skip web prod soak quickly,please":  "no pull request into prod is open for web; see liftlock why",
+		"revert web prod":                    "what prod carries of web came by no pull request of Liftlock's",
+		"revert web prdo":                    `no environment "prdo"; did you mean "prod"?`,
+		"retry #15":                          "no promotion is known",
+		"skip 14 soak hurry":                 "at least 10 characters",
+		"status none":                        `no pipeline "none"`,
+		"status shp":                         `no pipeline "shp" with a component; did you mean "shop"?`,
+		"why shpo web":                       `no pipeline "shpo" with a component; did you mean "shop"?`,
+		"why shop wbe":                       `no component "wbe"; did you mean "web"?`,
+		"hold shop --environment prd":        `no environment "prd"; did you mean "prod"?`,
+		"promote shop web prdo --wait":       `no environment "prdo"; did you mean "prod"?`,
+		"promote shop wep prod --wait":       `no component "wep"; did you mean "web"?`,
+		"status -o xml":                      "-o is table, wide, json or yaml",
+		"status --server liftlock.example":   "the server's address",
+		"retry 14 --token-file /nonexistent": "read the API token",
 	} {
 		if out, err := run(t, strings.Fields(args)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, %q; want an error with %q", args, err, out, want)
@@ -246,7 +311,7 @@ func TestRemoteCommandsThatAreRefused(t *testing.T) {
 	if err := os.WriteFile(file, []byte("wrong\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := run(t, "retry", "1", "--token-file", file); err == nil || !strings.Contains(err.Error(), "none of this server's API tokens") {
+	if _, err := run(t, "retry", "14", "--token-file", file); err == nil || !strings.Contains(err.Error(), "none of this server's API tokens") {
 		t.Errorf("a wrong token in a file: %v", err)
 	}
 	if len(*orders) > 0 {

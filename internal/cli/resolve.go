@@ -33,11 +33,15 @@ func resolveCommand() *cobra.Command {
 			"  helm template charts/sets | liftlock resolve -f -",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			write, err := chooseFormat(at.output, checkout.WriteTable, checkout.WriteYAML, checkout.WriteJSON)
+			table := checkout.WriteTable
+			if at.output == formatWide {
+				table = checkout.WriteWideTable
+			}
+			write, err := chooseFormat(at.output, table, checkout.WriteYAML, checkout.WriteJSON)
 			if err != nil {
 				return err
 			}
-			q.Manifests = at.output != "table"
+			q.Manifests = at.output == formatYAML || at.output == formatJSON
 			if q.Known, err = at.loadKnown(cmd.Context(), diff); err != nil {
 				return err
 			}

@@ -21,6 +21,7 @@ func (e exitError) Error() string { return fmt.Sprintf("exit %d", e.code) }
 func Main(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	cobra.EnableCommandSorting = false // the commands of the first day come first
 	root := Root()
 	root.SetArgs(args)
 	if cmd, _, err := root.Find(args); err == nil && cmd.Flags().Lookup("repo") != nil {
@@ -63,13 +64,12 @@ func Root() *cobra.Command {
 		Args:          unknownCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.AddCommand(serveCommand(), demoCommand(), initCommand(), validateCommand(), setCommand(), resolveCommand(), impactCommand(),
-		planCommand(), doctorCommand(), sandboxCommand(), versionCommand(), playgroundCommand())
-	root.AddCommand(remoteCommands()...)
+	addGroups(root)
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(flagError)
 	for _, c := range root.Commands() {
 		explainArguments(c)
+		addProgress(c)
 	}
 	return root
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/appset"
-	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/world/argoemulator"
 )
 
 // noRepositories is all that this Argo CD can deploy from.
@@ -47,16 +47,16 @@ spec:
       destination: {name: '{{name}}', namespace: agent}
 `
 
-// runningArgoCD is one with Applications of the set shop; the commands find it,
-// and the checkout that they are to look at is in the folder that is returned.
-func runningArgoCD(t *testing.T) (*emulator.ArgoCD, string) {
+// runningArgoCD is one with Applications of the set shop. The commands find it, and their checkout
+// is in the folder that is returned.
+func runningArgoCD(t *testing.T) (*argoemulator.ArgoCD, string) {
 	t.Helper()
-	a, err := emulator.NewArgoCD(emulator.ArgoCDOptions{Repos: noRepositories{}})
+	a, err := argoemulator.New(argoemulator.Options{Repos: noRepositories{}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { a.Close() })
-	for _, app := range []emulator.AppSpec{
+	for _, app := range []argoemulator.AppSpec{
 		{Name: "web", Path: "apps/web"}, {Name: "api", Path: "apps/api", Branch: "release"}, {Name: "old", Path: "apps/old"},
 		{Name: "mine", Path: "apps/mine", ApplicationSet: "somebody's"},
 	} {
@@ -101,7 +101,7 @@ func exitCode(err error) int {
 	return 1
 }
 
-func TestResolveComparesWithWhatRuns(t *testing.T) {
+func TestResolveComparesWithLive(t *testing.T) {
 	a, dir := runningArgoCD(t)
 	out, err := run(t, "resolve", "--repo", dir, "--diff")
 	for _, want := range []string{
@@ -269,9 +269,9 @@ func TestInitFromLiveSets(t *testing.T) {
 	}
 }
 
-// TestInitFromLiveSetsOfAllKinds: a set that couldn't be resolved is named with its cure, one whose
-// generator reads this checkout counts though it deploys a chart, and sets of one name in two
-// namespaces are two.
+// TestInitFromLiveSetsOfAllKinds holds that a set that couldn't be resolved is named with its cure.
+// A set whose generator reads this checkout counts though it deploys a chart, and sets of one name
+// in two namespaces are two.
 func TestInitFromLiveSetsOfAllKinds(t *testing.T) {
 	a, dir := runningArgoCD(t)
 	if err := os.Remove(filepath.Join(dir, "sets.yaml")); err != nil {

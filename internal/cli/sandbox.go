@@ -5,7 +5,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/liftlock/liftlock/internal/appset/evaluate"
-	"github.com/liftlock/liftlock/internal/sandbox"
+	"github.com/liftlock/liftlock/internal/proc/sandbox"
 )
 
 // sandboxCommand is what the server starts for what strangers wrote, and, to live on, for what

@@ -14,11 +14,13 @@ import (
 
 func serveCommand() *cobra.Command {
 	var file, level, format string
+	var resetAdmin bool
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the server",
-		Long:  "Runs the server that the file describes, until SIGINT or SIGTERM.\nLogs go to standard error.",
-		Args:  cobra.NoArgs,
+		Long: "Runs the server that the file describes, until SIGINT or SIGTERM.\nLogs go to standard error. The first start prints a password " +
+			"for the console on standard output,\nwhere neither api.tokens nor oidc is configured.",
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := loadServerFile(file)
 			if err != nil {
@@ -29,7 +31,8 @@ func serveCommand() *cobra.Command {
 				return err
 			}
 			defer func() { _ = log.Sync() }() // standard error can't always be synced
-			s, err := server.New(cmd.Context(), server.Options{Config: cfg, Log: log, Version: Version()})
+			s, err := server.New(cmd.Context(), server.Options{Config: cfg, Log: log, Version: Version(),
+				Announce: func(text string) { fmt.Fprintln(cmd.OutOrStdout(), text) }, ResetAdmin: resetAdmin})
 			if errors.Is(err, context.Canceled) && cmd.Context().Err() != nil {
 				return nil // told to end while it waited for its database
 			}
@@ -40,6 +43,8 @@ func serveCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&file, "config", "liftlock.yaml", "the server's file")
+	c.Flags().BoolVar(&resetAdmin, "reset-admin-password", false, "generate another password for admin, where neither api.tokens nor oidc "+
+		"is configured")
 	c.Flags().StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	c.Flags().StringVar(&format, "log-format", "json", "json or console")
 	return c

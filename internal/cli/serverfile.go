@@ -6,10 +6,10 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/liftlock/liftlock/internal/config"
+	"github.com/liftlock/liftlock/internal/server/config"
 )
 
-// loadServerFile reads the server's file. Of one that isn't there it says how another is named.
+// loadServerFile reads the server's file. Where there is none it says how another is named.
 func loadServerFile(path string) (*config.Config, error) {
 	c, err := config.Load(path, os.LookupEnv)
 	if errors.Is(err, fs.ErrNotExist) {

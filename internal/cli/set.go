@@ -13,7 +13,7 @@ import (
 // exitNothing is the code of --exit-code when there was nothing to do.
 const exitNothing = 3
 
-// setAnswer is what set prints as JSON.
+// setAnswer is what set prints for programs.
 type setAnswer struct {
 	Changes []fieldedit.Change `json:"changes"` // none: there was nothing to do
 }
@@ -35,7 +35,7 @@ func setCommand() *cobra.Command {
 			"image.tag=1.4.2",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			asJSON, err := format.isJSON()
+			data, err := format.forPrograms()
 			if err != nil {
 				return err
 			}
@@ -64,8 +64,8 @@ func setCommand() *cobra.Command {
 			for _, w := range warnings {
 				fmt.Fprintln(cmd.ErrOrStderr(), "warning: "+w)
 			}
-			if asJSON {
-				if err := printJSON(cmd.OutOrStdout(), setAnswer{listed(changes)}); err != nil {
+			if data != nil {
+				if err := data(cmd.OutOrStdout(), setAnswer{listed(changes)}); err != nil {
 					return err
 				}
 			} else {
@@ -87,9 +87,9 @@ func setCommand() *cobra.Command {
 	return c
 }
 
-// setFile sets fields in a file. Where nothing changes the file isn't written. A path that isn't
-// in the file is refused where all must be existing ones; else there are warnings of those that were
-// added beside a key of nearly that name, and of values that are set beside one of the same name.
+// setFile sets fields in a file. Where nothing changes the file isn't written. A path that isn't in
+// the file is refused where all must be existing ones. Else there are warnings for paths that were
+// added beside a key of nearly that name, and for values that are set beside one of the same name.
 func setFile(file string, ops []fieldedit.Op, existing bool) (changes []fieldedit.Change, warnings []string, err error) {
 	f, err := openPlainFile(file)
 	if err != nil {

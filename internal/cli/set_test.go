@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestSetNamesWhatWasMeant warns of a key that was added beside one of nearly that name, and refuses
+// TestSetSuggestsNearKeys warns of a key that was added beside one of nearly that name, and refuses
 // it where all paths must be there.
-func TestSetNamesWhatWasMeant(t *testing.T) {
+func TestSetSuggestsNearKeys(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const before = "image:\n  repository: web\n  tag: v1\n"
 	for _, c := range []struct {

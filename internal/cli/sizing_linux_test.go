@@ -21,7 +21,8 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/console/client"
-	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/world/argoemulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 var sizingComponents = flag.Int("sizing", 3, "components of TestSizing, each in three environments")
@@ -107,7 +108,7 @@ argocd: [{name: hub, kubernetes: {kubeconfig: %[2]s/kubeconfig, namespaces: [arg
 func newSizingWorld(t *testing.T, n int) *sizingWorld {
 	t.Helper()
 	dir := t.TempDir()
-	sim, err := emulator.New(emulator.Options{Dir: filepath.Join(dir, "world"), Timings: emulator.FastTimings(), RateLimit: 1_000_000_000})
+	sim, err := emulator.New(emulator.Options{Dir: filepath.Join(dir, "world"), Timings: argoemulator.FastTimings(), RateLimit: 1_000_000_000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +149,7 @@ spec:
 	must(sim.Forge.CreateRepo("acme/fleet", emulator.RepoOptions{Files: files, Author: "linus", Access: map[string]emulator.Permission{"liftlock": emulator.Admin, "linus": emulator.Write}}))
 	for i := range n {
 		for _, env := range []string{"dev", "qa", "prod"} {
-			must(sim.ArgoCD.AddApplication(emulator.AppSpec{Name: fmt.Sprintf("app-%04d-%s", i, env), Repo: "acme/fleet", Path: filepath.Dir(sizingOverlay(i, env)), DestinationNamespace: env, ApplicationSet: "shop"}))
+			must(sim.ArgoCD.AddApplication(argoemulator.AppSpec{Name: fmt.Sprintf("app-%04d-%s", i, env), Repo: "acme/fleet", Path: filepath.Dir(sizingOverlay(i, env)), DestinationNamespace: env, ApplicationSet: "shop"}))
 		}
 	}
 	must(sim.ArgoCD.WriteKubeconfig(filepath.Join(dir, "kubeconfig")))

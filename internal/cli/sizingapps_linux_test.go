@@ -21,9 +21,9 @@ var sizingApplications = flag.Int("sizing-applications", 300, "Applications of T
 // maxForApplications is what 10,000 Applications may add to the memory of an idle server.
 const maxForApplications = 120e6
 
-// TestSizingOfArgoCD has servers of their own process list an Argo CD by its own API, one
-// without Applications and one with many of about 17 KB, and prints what these take of the
-// machine. docs/sizing.md has figures.
+// TestSizingOfArgoCD has servers of their own process list an Argo CD by its own API, one without
+// Applications and one with many of about 17 KB. It prints how much of the machine these take.
+// docs/sizing.md has figures.
 func TestSizingOfArgoCD(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it waits for real servers")
@@ -109,7 +109,7 @@ func newListingArgoCD(t *testing.T, n int) *listingArgoCD {
 	answer := func(text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = io.WriteString(w, text) // whoever went away needs no answer
+			_, _ = io.WriteString(w, text) // a client that went away needs no answer
 		}
 	}
 	mux.HandleFunc("GET /api/version", answer(`{"Version": "v3.5.7"}`))

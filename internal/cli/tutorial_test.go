@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/cli/walkthrough"
+	"github.com/liftlock/liftlock/internal/world/walkthrough"
 )
 
-// What stands before a block of the tutorial that isn't simply run.
+// These stand before a block of the tutorial that isn't simply run.
 const (
 	ownTerminal = "a terminal of its own" // it runs until the end
 	untilPrints = "until it prints this"  // a reader runs it again until it does

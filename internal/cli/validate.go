@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/liftlock/liftlock/internal/cli/checkout"
-	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/pipeline"
-	"github.com/liftlock/liftlock/internal/strictyaml"
+	"github.com/liftlock/liftlock/internal/pipeline/strictyaml"
+	"github.com/liftlock/liftlock/internal/server/config"
 )
 
 func validateCommand() *cobra.Command {
@@ -37,7 +36,7 @@ func validateCommand() *cobra.Command {
 		Example: "  liftlock validate\n  liftlock validate .liftlock.yaml liftlock.yaml\n  liftlock validate -o json | jq -r " +
 			"'.problems[].message'",
 		RunE: func(cmd *cobra.Command, files []string) error {
-			asJSON, err := format.isJSON()
+			data, err := format.forPrograms()
 			if err != nil {
 				return err
 			}
@@ -54,9 +53,9 @@ func validateCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if !asJSON {
+			if data == nil {
 				v.print(cmd.OutOrStdout(), cmd.ErrOrStderr())
-			} else if err := printJSON(cmd.OutOrStdout(), v); err != nil {
+			} else if err := data(cmd.OutOrStdout(), v); err != nil {
 				return err
 			}
 			if len(v.Problems) > 0 {
@@ -146,28 +145,25 @@ func relativeRoot(root string) (string, error) {
 
 // checkoutFiles are the pipeline files of a root.
 func checkoutFiles(root string) ([]string, error) {
-	file := filepath.Join(root, pipeline.FileName)
-	if _, err := os.Stat(file); err == nil {
-		return []string{file}, nil
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	files, err := filepath.Glob(filepath.Join(root, pipeline.FolderName, "*.yaml"))
-	if err != nil {
-		return nil, err
-	}
-	if len(files) == 0 {
+	files, err := pipeline.FindFiles(os.DirFS(root))
+	switch {
+	case errors.Is(err, pipeline.ErrNoPipeline):
 		where := "the current folder"
 		if root != "." {
 			where = root
 		}
 		return nil, fmt.Errorf("%w in %s; name the files to check, or see liftlock init", pipeline.ErrNoPipeline, where)
+	case err != nil:
+		return nil, err
+	}
+	for i := range files {
+		files[i] = filepath.Join(root, files[i])
 	}
 	return files, nil
 }
 
-// serverNames are the names that pipeline files may use of the one server's file among
-// some; nil where there is none, or none that can be read, which is said of that file.
+// serverNames are the names that pipeline files may use of the one server's file among some. It is
+// nil where there is none, or none that can be read, which is reported for that file.
 func serverNames(files []string) (*pipeline.ServerNames, error) {
 	var names *pipeline.ServerNames
 	for _, f := range files {
@@ -211,12 +207,14 @@ func forgesWithoutDeployments(c *config.Config) []string {
 	return types
 }
 
-// findWarnings finds what a valid pipeline file says that most likely isn't meant; in another
-// file nothing.
+// findWarnings finds what a valid file says that most likely isn't meant.
 func findWarnings(file string) (strictyaml.Errors, error) {
 	data, err := os.ReadFile(file)
-	if err != nil || !pipeline.LooksLikePipeline(data) {
+	if err != nil {
 		return nil, err
+	}
+	if !pipeline.LooksLikePipeline(data) {
+		return config.FindWarnings(file, os.LookupEnv)
 	}
 	return pipeline.FindWarnings(file)
 }

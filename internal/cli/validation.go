@@ -6,7 +6,7 @@ import (
 	"io"
 
 	"github.com/liftlock/liftlock/internal/appset"
-	"github.com/liftlock/liftlock/internal/strictyaml"
+	"github.com/liftlock/liftlock/internal/pipeline/strictyaml"
 )
 
 // validation is what was found in files that were checked, and what it is as JSON.
@@ -83,7 +83,9 @@ func (v *validation) print(out, errOut io.Writer) {
 			fmt.Fprintln(errOut, err)
 			continue
 		}
-		fmt.Fprintf(out, "%s: ok\n", file)
+		if len(v.found) == 0 {
+			fmt.Fprintf(out, "%s: ok\n", file)
+		}
 		for _, e := range v.warned[file] {
 			e.Message = "warning: " + e.Message
 			fmt.Fprintln(errOut, e)

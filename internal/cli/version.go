@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"runtime"
@@ -18,7 +17,7 @@ import (
 // commit's and not the build's, so that a build made again is the same, byte for byte.
 var version, commit, date string
 
-// build is what a program was built from. What isn't known is empty.
+// build is what a program was built from. Unknown parts are empty.
 type build struct {
 	Version  string `json:"version"`            // a tag, a commit, or dev
 	Commit   string `json:"commit,omitempty"`   // the whole hash
@@ -65,19 +64,20 @@ func versionCommand() *cobra.Command {
 			return printBuild(cmd.OutOrStdout(), currentBuild(), output)
 		},
 	}
-	c.Flags().StringVarP(&output, "output", "o", "table", "table or json")
+	c.Flags().StringVarP(&output, "output", "o", formatTable, "table, json or yaml")
+	completeFormats(c, formatTable, formatJSON, formatYAML)
 	return c
 }
 
 func printBuild(w io.Writer, b build, output string) error {
 	switch output {
-	case "json":
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(b)
-	case "table":
+	case formatJSON:
+		return printJSON(w, b)
+	case formatYAML:
+		return printYAML(w, b)
+	case formatTable, formatWide:
 	default:
-		return fmt.Errorf("-o is table or json, not %q", output)
+		return fmt.Errorf("-o is table, json or yaml, not %q", output)
 	}
 	edited := ""
 	if b.Modified {

@@ -131,7 +131,7 @@ func (se *server) act(w http.ResponseWriter, r *http.Request, b *actionBody, has
 	u := userOf(r.Context())
 	b.User, b.Token, b.By, b.Role, b.Via = u, u.formToken(), u.By(), u.Role, "console"
 	b.Account = se.accountOn(u, b.Repo)
-	b.Command.Subject = digestSubject(se.opts.Login.Provider.Issuer(), u.Subject)
+	b.Command.Subject = se.digestUser(u.Subject)
 	b.Comment = command.Comment(b.Grammar())
 	if b.Verb == command.Skip {
 		b.Comment = command.Prefix + " skip GATE REASON" // which gate is to be chosen yet

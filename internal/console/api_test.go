@@ -39,7 +39,7 @@ func TestPipelinesAreListedAndRead(t *testing.T) {
 	if len(all.Pipelines) != 2 || all.Pipelines[1].Name != "shop" || all.Pipelines[1].Components != nil {
 		t.Fatalf("the list is %+v", all.Pipelines)
 	}
-	want := api.Counts{Components: 8, Moving: 4, Waiting: 2, Attention: 2}
+	want := api.Counts{Components: 8, Open: 4, Moving: 1, Waiting: 1, Held: 0, Broken: 2, Attention: 2}
 	if got := all.Pipelines[1].Counts; got != want {
 		t.Errorf("the counts of shop are %+v, want %+v", got, want)
 	}
@@ -81,6 +81,7 @@ func TestPromotionsAreFilteredAndPaged(t *testing.T) {
 		"":                                   {5, 4, 3, 2, 1},
 		"?component=web":                     {2, 1},
 		"?state=open":                        {5, 4, 2},
+		"?state=held":                        {5},
 		"?state=open,verified&kind=revert":   {4},
 		"?environment=prod":                  {2},
 		"?pull=16":                           {3},
@@ -166,11 +167,11 @@ func TestHeldDegradation(t *testing.T) {
 	}
 }
 
-func TestWhySaysWhatItWaitsFor(t *testing.T) {
+func TestWhyNamesOpenGates(t *testing.T) {
 	w := newTestConsole(t, nil)
 	w.seed()
 	y := readJSON[api.Why](w, "/api/v1/why?pipeline=shop&component=web&environment=prod")
-	want := "prod carries 1.4.2 since 2026-02-21T09:00:00Z: verified, synced and healthy on 3 targets\n1.5.0 is in #14\n- approvals: 1 of 2 approvals: grace (ada, edsger)"
+	want := "prod carries 1.4.2 since 2026-02-21T09:00:00Z: verified, synced and healthy on 3 targets\n1.5.0 is in #14: waiting for ada, edsger (1 of 2)\n- approvals: 1 of 2 approvals: grace (ada, edsger)"
 	if len(y.Environments) != 1 || y.Environments[0].Text != want || y.Environments[0].Incoming == nil {
 		t.Errorf("why says %+v, want the text %q", y.Environments, want)
 	}
@@ -292,7 +293,7 @@ func TestAddressesWithOddNames(t *testing.T) {
 	w.unit(testRepo, "shop", "web", "", env("dev", promotion.Verified, "1", time.Hour, 1))
 	w.unit("hub:acme/copy", "shop", "web", "", env("dev", promotion.Verified, "1", time.Hour, 1))
 	_, _, body := w.get("/")
-	for _, want := range []string{`href="/liftlock/pipelines/shop/a%2Fb%20c%25?repository=hub%3Aacme%2Ffleet"`, `href="/liftlock/assets/console.css`, `data-stream="/liftlock/live?page=`} {
+	for _, want := range []string{`href="/liftlock/pipelines/shop/a%2Fb%20c%25?repository=hub%3Aacme%2Ffleet"`, `href="/liftlock/assets/console.css`, `data-stream="/liftlock/live"`} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the page has no %s", want)
 		}

@@ -7,6 +7,12 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
+// getOpenAPI answers what programs are generated from.
+func (se *server) getOpenAPI(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	_, _ = w.Write(api.OpenAPI) // a reader that left is no failure of ours
+}
+
 func (se *server) getPipelines(w http.ResponseWriter, r *http.Request) {
 	v, err := parseQuery(r.URL.RawQuery, "repository")
 	if err != nil {

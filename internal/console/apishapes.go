@@ -1,12 +1,14 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"sort"
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/pipeline/strictyaml"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/store"
@@ -43,7 +45,7 @@ func (r *reader) buildEnvironment(repo string, s *promotion.EnvState, in stored.
 	sort.Slice(e.Targets, func(a, b int) bool { return e.Targets[a].Name < e.Targets[b].Name })
 	if s.Candidate != "" || s.Pull != 0 {
 		in := &api.Incoming{State: s.Promotion, Release: s.Candidate, Name: s.CandidateName, ReadySince: s.ReadySince,
-			Pull: r.buildPull(repo, s.Pull)}
+			Pull: r.buildPull(repo, s.Pull), Headline: words(s.JudgePull(false).String())}
 		in.Gates = buildGates(s.Gates, words)
 		if in.Name == "" {
 			in.Name = wording.Short(in.Release)
@@ -51,7 +53,12 @@ func (r *reader) buildEnvironment(repo string, s *promotion.EnvState, in stored.
 		e.Incoming = in
 	}
 	if s.Revert != 0 {
-		e.Revert = &api.OpenRevert{Pull: *r.buildPull(repo, s.Revert), Gates: buildGates(s.RevertGates, words)}
+		h := s.JudgePull(true)
+		e.Revert = &api.OpenRevert{Pull: *r.buildPull(repo, s.Revert), State: promotion.Opened, Headline: words(h.String()),
+			Gates: buildGates(s.RevertGates, words)}
+		if h.Kind == promotion.HeadlineHeld {
+			e.Revert.State = promotion.Held
+		}
 	}
 	for _, w := range s.Why {
 		e.Why = append(e.Why, api.Reason{Code: w.Code, Text: words(w.Text), Who: w.Who, When: w.When})
@@ -80,8 +87,9 @@ func (r *reader) wordsOf(repo string) func(string) string {
 func buildGates(all []policies.Result, words func(string) string) []api.Gate {
 	var out []api.Gate
 	for _, g := range all {
+		byPerson := len(g.Who) > 0 || g.Gate == policies.GateApprovals || promotion.PromoteHelps(g.Gate)
 		out = append(out, api.Gate{Gate: string(g.Gate), Outcome: string(g.Outcome), Reason: words(g.Reason), Who: g.Who, Until: g.Until,
-			SkippedBy: g.SkippedBy})
+			Person: g.Outcome == policies.Wait && byPerson, SkippedBy: g.SkippedBy})
 	}
 	return out
 }
@@ -139,10 +147,7 @@ func (s *snapshot) groupUnits(repo, name string) []pipelineUnits {
 		}
 		p := &out[i]
 		p.units = append(p.units, u)
-		p.Counts.Components++
-		p.Counts.Moving += boolToInt(u.moving)
-		p.Counts.Waiting += boolToInt(u.waiting)
-		p.Counts.Attention += boolToInt(u.attention)
+		p.Counts.Add(u.urgency)
 		if p.Broken == "" {
 			p.Broken = v.Broken
 		}
@@ -188,20 +193,17 @@ func (p *pipelineUnits) addEnvironments() {
 	}
 }
 
-func boolToInt(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 // findPipeline finds exactly one pipeline.
 func (r *reader) findPipeline(s *snapshot, repo, name string) (*api.Pipeline, error) {
 	all := r.groupPipelines(s, repo, name)
 	switch len(all) {
 	case 0:
-		return nil, apiErrorf(http.StatusNotFound, "there is no pipeline %q with a component%s; GET /api/v1/pipelines lists what there is",
-			name, formatInRepository(repo))
+		var names []string
+		for _, p := range r.groupPipelines(s, repo, "") {
+			names = append(names, p.Name)
+		}
+		return nil, apiErrorf(http.StatusNotFound, "there is no pipeline %q with a component%s%s", name, formatInRepository(repo),
+			cmp.Or(strictyaml.DidYouMean(name, names), "; GET /api/v1/pipelines lists what there is"))
 	case 1:
 		return &all[0], nil
 	}
@@ -227,7 +229,12 @@ func componentOf(p *api.Pipeline, name string) (*api.Component, error) {
 			return &p.Components[i], nil
 		}
 	}
-	return nil, apiErrorf(http.StatusNotFound, "the pipeline %s has no component %q", p.Name, name)
+	names := make([]string, 0, len(p.Components))
+	for i := range p.Components {
+		names = append(names, p.Components[i].Component)
+	}
+	return nil, apiErrorf(http.StatusNotFound, "the pipeline %s has no component %q%s", p.Name, name,
+		strictyaml.DidYouMean(name, names))
 }
 
 // environmentOf finds an environment of a component.
@@ -241,16 +248,35 @@ func environmentOf(c *api.Component, name string) (*api.Environment, error) {
 	for _, e := range c.Environments {
 		names = append(names, e.Environment)
 	}
-	return nil, apiErrorf(http.StatusNotFound, "the pipeline %s has no environment %q; there are %s", c.Pipeline, name,
-		strings.Join(names, ", "))
+	return nil, apiErrorf(http.StatusNotFound, "the pipeline %s has no environment %q%s", c.Pipeline, name,
+		cmp.Or(strictyaml.DidYouMean(name, names), "; there are "+strings.Join(names, ", ")))
 }
 
-// buildPromotion makes a promotion's API shape without its detail.
+// buildPromotion makes a promotion's API shape without its detail. While it is open its state and headline are those of its
+// environment, so that all pages say the same of it.
 func (r *reader) buildPromotion(p store.Promotion) api.Promotion {
-	return api.Promotion{ID: p.ID, Kind: p.Kind, Repository: p.Repo, Pipeline: p.Pipeline, Component: p.Component,
+	out := api.Promotion{ID: p.ID, Kind: p.Kind, Repository: p.Repo, Pipeline: p.Pipeline, Component: p.Component,
 		Environment: p.Environment,
 		Release:     p.Release, Name: r.releaseName(p.Release), Pull: r.buildPull(p.Repo, p.Pull), State: p.State, CreatedAt: p.CreatedAt,
 		UpdatedAt: p.UpdatedAt}
+	if p.State != promotion.Opened || p.Pull == 0 {
+		return out
+	}
+	r.mu.Lock()
+	u := r.decoded[p.Unit]
+	r.mu.Unlock()
+	if u == nil {
+		return out
+	}
+	if e, err := environmentOf(&u.component, p.Environment); err == nil {
+		switch {
+		case e.Incoming != nil && e.Incoming.Pull != nil && e.Incoming.Pull.Number == p.Pull:
+			out.State, out.Headline = e.Incoming.State, e.Incoming.Headline
+		case e.Revert != nil && e.Revert.Pull.Number == p.Pull:
+			out.State, out.Headline = e.Revert.State, e.Revert.Headline
+		}
+	}
+	return out
 }
 
 // buildEvent makes an event's API shape.

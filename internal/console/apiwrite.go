@@ -15,8 +15,8 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion/command"
 )
 
-// roleFor is the least role that a verb needs. What an operator may do to an
-// environment with an approvals gate is for the Command to say.
+// roleFor is the least role that a verb needs. The Command decides what an operator may do to an
+// environment with an approvals gate.
 func roleFor(verb command.Verb) string {
 	if command.Needs(verb) == command.NeedBreakGlass {
 		return command.RoleBreakGlass
@@ -210,10 +210,10 @@ func (se *server) runCommand(w http.ResponseWriter, r *http.Request, caller *tok
 	writeJSON(w, http.StatusOK, api.CommandReply{Text: text})
 }
 
-// giveCommand hands a command over, whoever gave it, and says what came of it. The error knows
-// its answer.
+// giveCommand hands a command over, whoever gave it, and returns its result. The error knows its
+// answer.
 func (se *server) giveCommand(ctx context.Context, o *Command) (string, error) {
-	// What a comment couldn't say, nobody else can either.
+	// A command that a comment couldn't have is refused from anybody.
 	if err := o.Grammar().Check(); err != nil {
 		return "", apiErrorf(http.StatusBadRequest, "%s", err)
 	}

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// maxAuditLines bounds one export as JSON lines; whoever wants more goes on from its
-	// last line.
+	// maxAuditLines bounds one export as JSON lines; a client that wants more goes on from its last
+	// line.
 	maxAuditLines = 100_000
 	// maxAuditExports bounds the exports that run at once: each reads the store in a row.
 	maxAuditExports = 4
@@ -40,7 +40,7 @@ func listAuditVerbs() []string {
 	for _, v := range command.Verbs() {
 		names = append(names, string(v))
 	}
-	return append(names, promotion.AuditMerge, auditLogin, auditLogout)
+	return append(names, promotion.AuditMerge, promotion.AuditDiscover, auditLogin, auditLogout)
 }
 
 // auditQuery is a query for a part of the audit trail.
@@ -125,9 +125,9 @@ func parseAuditQuery(v map[string]string, mostEntries int) (q auditQuery, err er
 	return q, err
 }
 
-// auditSubjects is what the subjects of commands begin with that are about a component, a
-// pipeline or a repository, people's own pull requests included; what the branch no longer
-// has is found by its repository. Nil: any.
+// auditSubjects is the beginnings of the subjects of commands about a component, a pipeline or a
+// repository, people's own pull requests included. Units that the branch no longer has are found by
+// their repository. It is nil for any subject.
 func (se *server) auditSubjects(ctx context.Context, q auditQuery) ([]string, error) {
 	repository := q.Repository
 	switch {
@@ -231,8 +231,8 @@ func parseAuditSubject(s string) (auditTarget, bool) {
 	return auditTarget{repository: m[1], pipeline: m[2], component: m[3], pull: int(n), command: m[5]}, true
 }
 
-// exportAudit streams entries as JSON, a line each, newest first. What fails on the way
-// cuts the connection: an export that ends as it should is whole.
+// exportAudit streams entries as JSON, a line each, newest first. A failure on the way cuts the
+// connection: an export that ends as it should is whole.
 func (se *server) exportAudit(w http.ResponseWriter, r *http.Request, q auditQuery) {
 	select {
 	case se.auditExports <- struct{}{}:

@@ -205,8 +205,8 @@ func TestAuditExportsAreFew(t *testing.T) {
 	}
 }
 
-// TestBrokenAuditExportIsSeen holds that a client can tell an export that failed half-way
-// from a whole one, and that one which fails at once is an error like any other.
+// TestBrokenAuditExportIsSeen holds that a client can tell an export that failed half-way from a
+// whole one. One that fails at once is an error like any other.
 func TestBrokenAuditExportIsSeen(t *testing.T) {
 	var reads atomic.Int64 // how many succeed
 	reads.Store(1 << 30)
@@ -299,7 +299,7 @@ func FuzzAuditQuery(f *testing.F) {
 	})
 }
 
-// FuzzAuditSubject holds that what is read of a subject is what it was made of.
+// FuzzAuditSubject holds that a parsed subject gives back the parts that it was made of.
 func FuzzAuditSubject(f *testing.F) {
 	f.Add("hub:acme/fleet|shop|web #7 hold pr")
 	f.Add("hub:acme/fleet #7 diff")

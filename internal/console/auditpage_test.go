@@ -59,9 +59,9 @@ func TestAuditPagesAreAsTheGoldenFilesSay(t *testing.T) {
 	}
 }
 
-// TestAuditPageSaysWhatIsWrong holds that the page refuses what the API refuses, in the
+// TestAuditPageRefusesAsTheAPI holds that the page refuses what the API refuses, in the
 // same words, and keeps what was filled in.
-func TestAuditPageSaysWhatIsWrong(t *testing.T) {
+func TestAuditPageRefusesAsTheAPI(t *testing.T) {
 	w := newTestConsole(t, nil)
 	w.seed()
 	w.seedAudit()

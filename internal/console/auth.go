@@ -2,8 +2,10 @@ package console
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -30,18 +32,22 @@ func newAuthenticator(tokens []Token) (*authenticator, error) {
 		switch {
 		case t.Name == "":
 			return nil, errors.New("an API token has no name")
-		case t.Secret == "":
+		case t.Secret == "" && len(t.Digest) != sha256.Size:
 			return nil, fmt.Errorf("the API token %s is empty", t.Name)
 		case roleRanks[t.Role] == 0:
 			return nil, fmt.Errorf("the API token %s has the role %q; there are viewer, operator and breakglass", t.Name, t.Role)
 		}
-		a.holders = append(a.holders, tokenHolder{t.Name, t.Role, sha256.Sum256([]byte(t.Secret))})
+		h := tokenHolder{t.Name, t.Role, sha256.Sum256([]byte(t.Secret))}
+		if t.Digest != nil {
+			copy(h.digest[:], t.Digest)
+		}
+		a.holders = append(a.holders, h)
 	}
 	return a, nil
 }
 
-// findHolder says whose token it is; nil when it is nobody's. It takes the same time
-// whichever token matches, and however much of one does.
+// findHolder says whose token it is; nil when no holder has it. It takes the same time whichever
+// token matches, and however much of one does.
 func (a *authenticator) findHolder(secret string) *tokenHolder {
 	digest := sha256.Sum256([]byte(secret))
 	var found *tokenHolder
@@ -66,6 +72,27 @@ func (a *authenticator) findReader(r *http.Request) *tokenHolder {
 		return nil
 	}
 	return a.findHolder(secret)
+}
+
+// tokenSubject begins the subject of who has logged in with an API token. The token's name follows.
+const tokenSubject = "liftlock:token:"
+
+// proofFor ties a session to the token that it was begun with. Whoever reads it in the database,
+// and has not the session's own secret, can't try tokens against it.
+func (t *tokenHolder) proofFor(secret string) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write(t.digest[:])
+	return "token " + hex.EncodeToString(mac.Sum(nil))
+}
+
+// findSessionHolder finds the token that a session was begun with; nil when it was withdrawn.
+func (a *authenticator) findSessionHolder(secret, proof string) *tokenHolder {
+	for i := range a.holders {
+		if hmac.Equal([]byte(a.holders[i].proofFor(secret)), []byte(proof)) {
+			return &a.holders[i]
+		}
+	}
+	return nil
 }
 
 // mayReadAll says whether a request may read, and all there is.
@@ -124,9 +151,7 @@ func (se *server) streamReadersOnly(next http.HandlerFunc) http.HandlerFunc {
 		default:
 			ctx, cancel := context.WithTimeout(r.Context(), se.opts.Recheck)
 			defer cancel()
-			r = se.withReader(r.WithContext(ctx), nil, u)
-			// What a stream follows is rendered for nobody by name.
-			next(w, r.WithContext(context.WithValue(r.Context(), userKey{}, (*user)(nil))))
+			next(w, se.withReader(r.WithContext(ctx), nil, u))
 		}
 	}
 }

@@ -125,7 +125,7 @@ func (tc *testConsole) forked() {
 		envs := []promotion.EnvState{env("dev", promotion.Verified, "2.1.0", time.Hour, 1), env("qa", promotion.Verified, "2.1.0", time.Hour, 2), env("load", promotion.Verifying, "2.1.0", time.Hour, 1),
 			env("prod-eu", promotion.Verified, "2.0.0", 48*time.Hour, 3), env("prod-us", promotion.Verified, "2.0.0", 48*time.Hour, 3), env("archive", promotion.Baseline, "2.0.0", 48*time.Hour, 1)}
 		envs[4].Promotion, envs[4].Candidate, envs[4].CandidateName, envs[4].Pull = promotion.Opened, releaseID("2.1.0"), "2.1.0", 31
-		gates(&envs[4], `[{"gate":"approvals","outcome":"wait","reason":"1 of 2 approvals: grace","who":["ada","edsger"]},{"gate":"window","outcome":"wait","reason":"closed","until":"2026-03-03T09:00:00Z"}]`)
+		gates(&envs[4], `[{"gate":"approvals","outcome":"wait","reason":"1 of 2 approvals: grace","brief":"ada, edsger (1 of 2)","who":["ada","edsger"]},{"gate":"window","outcome":"wait","reason":"closed","until":"2026-03-03T09:00:00Z"}]`)
 		if name != "web" {
 			envs[3].State, envs[3].Reason = promotion.Degraded, "prod-eu-b: Degraded for 31 s: Deployment "+name+": ImagePullBackOff"
 		}
@@ -133,7 +133,7 @@ func (tc *testConsole) forked() {
 	}
 }
 
-func TestPageFollowsWhatHappens(t *testing.T) {
+func TestPageFollowsEvents(t *testing.T) {
 	ctx := browser(t)
 	w := newTestConsole(t, func(o *Options) { o.Poll = 20 * time.Millisecond })
 	w.seed()
@@ -191,7 +191,8 @@ func TestGridIsUsed(t *testing.T) {
 	if err != nil || first != "svc-0107" || !strings.HasSuffix(address, "/pipelines/shop?q=svc-01&state=degraded") {
 		t.Fatalf("%s shows %s: %v", address, first, err)
 	}
-	// What is filtered stays live: the component leaves when it is well again, the page stays as it is.
+	// A filtered page stays live: the component leaves when it is healthy again, the page stays as
+	// it is.
 	w.service(108, "9.9.9")
 	recovered := w.serviceRow(107, "1.0.0")
 	recovered.Digest, recovered.Data = "recovered", []byte(strings.ReplaceAll(string(recovered.Data), `"state":"degraded"`, `"state":"verified"`))
@@ -201,8 +202,8 @@ func TestGridIsUsed(t *testing.T) {
 	}
 }
 
-// A pipeline that forks and joins is drawn as it is: every edge that it has and no other, in a
-// window and on a phone, each from a box to the box after it.
+// A pipeline that forks and joins is drawn as it is, in a window and on a phone. Every edge that it
+// has is there and no other, each from a box to the box after it.
 func TestForksAndJoinsAreDrawn(t *testing.T) {
 	ctx := browser(t)
 	w := newTestConsole(t, nil)
@@ -236,7 +237,8 @@ func TestForksAndJoinsAreDrawn(t *testing.T) {
 	}
 }
 
-// What happens is on an open page within two seconds, without the server looking by itself.
+// TestChangesAreShownSoon holds that an event is on an open page within two seconds, without the
+// server looking by itself.
 func TestChangesAreShownSoon(t *testing.T) {
 	ctx := browser(t)
 	w := newTestConsole(t, func(o *Options) { o.Poll = time.Hour })
@@ -340,4 +342,37 @@ func (c *cutter) cut(is bool) {
 		}
 		clear(c.open)
 	}
+}
+
+// The first screen of a thousand components says the worst causes, and all of the page is a screen or two high.
+func TestFirstScreenOfAThousand(t *testing.T) {
+	ctx := browser(t)
+	axe := loadAxe(t)
+	w := newTestConsole(t, nil)
+	w.thousand()
+	for i := range homeEvents {
+		w.event(fmt.Sprintf("svc-%04d", i), "dev", "landed", 0, time.Duration(i)*time.Minute, "1.1.0 is in dev")
+	}
+	for _, look := range []pageLook{{"wide", 1280, 900, "light"}, {"phone", 390, 844, "dark"}} {
+		var height, worst int
+		var causes []string
+		err := chromedp.Run(ctx, look.emulate(), chromedp.Navigate(w.url+"/"), chromedp.WaitVisible(isLive),
+			chromedp.Evaluate(`document.documentElement.scrollHeight`, &height),
+			chromedp.Evaluate(`[...document.querySelectorAll("#problems > li .cause")].map((c) => c.textContent)`, &causes),
+			chromedp.Evaluate(`Math.ceil(document.querySelector("#problems").getBoundingClientRect().bottom)`, &worst))
+		if err != nil {
+			t.Fatalf("%s: %v", look.name, err)
+		}
+		if got := strings.Join(causes, " | "); len(causes) != openProblems || !strings.Contains(got, "replicas are available") || !strings.Contains(got, "isn't synced") || !strings.Contains(got, "by hand") {
+			t.Errorf("%s: the causes are %s", look.name, got)
+		}
+		if worst > int(look.height) {
+			t.Errorf("%s: the causes end at %d, below the first screen", look.name, worst)
+		}
+		if most := 1600; look.name == "wide" && height > most {
+			t.Errorf("%s: the page is %d pixels high, and %d must do", look.name, height, most)
+		}
+		checkFit(t, ctx, "thousand")
+	}
+	checkAccessible(t, ctx, axe, "thousand")
 }

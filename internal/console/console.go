@@ -27,6 +27,7 @@ type Token struct {
 	Name   string // who it is, in the audit trail
 	Role   string // command.RoleViewer, RoleOperator or RoleBreakGlass
 	Secret string
+	Digest []byte // the secret's SHA-256; nil: Secret is given
 }
 
 // Command is a command that came in over the API or from a page, authenticated and well-formed:
@@ -52,8 +53,7 @@ type Command struct {
 	Source         string // unique; the same when a client sends the same command again
 }
 
-// Refusal is the error of a command that is not carried out, with the reason
-// for whoever gave it.
+// Refusal is the error of a command that is not carried out, with the reason for its author.
 type Refusal struct{ Reason string }
 
 func (r *Refusal) Error() string { return r.Reason }
@@ -75,20 +75,19 @@ type Options struct {
 	// a while: its answers are remembered for a moment. Its errors: *Refusal when
 	// there is no such pipeline, ErrNotReady, or what went wrong. Nil: nothing is compared.
 	Differences func(ctx context.Context, repo, pipeline string) (*api.Differences, error)
-	// Diff renders what a promotion that has a pull request changes; who it is of
-	// is filled in by the console, and its answers are remembered for a while. Its
-	// errors: *Refusal with why it can't be shown, ErrNotReady, or what went wrong.
-	// Nil: nothing is rendered.
+	// Diff renders the changes of a promotion that has a pull request. The console fills in whose
+	// it is, and remembers its answers for a while. Its errors: *Refusal with why it can't be
+	// shown, ErrNotReady, or what went wrong. Nil: nothing is rendered.
 	Diff func(context.Context, store.Promotion) (*api.RenderedDiff, error)
-	// CommitURL is the address of a commit's page on the forge or, with a base, of the page
-	// with what it has and the base hasn't; empty: not known. Nil: none is.
+	// CommitURL is the address of a commit's page on the forge or, with a base, of the page that
+	// compares it with the base; empty: not known. Nil: none is.
 	CommitURL func(repository, base, commit string) string
 	// ApplicationURL is the address of an Application's page in an Argo CD, given as
 	// namespace/name; empty: not known. Nil: none is.
 	ApplicationURL func(argocd, application string) string
 	Tokens         []Token // empty: the API only reads
-	// Login lets people log in and give commands on the pages; nil: the pages only read. It
-	// needs ExternalURL.
+	// Login lets people log in and give commands on the pages; nil: the pages only read. At an
+	// identity provider it needs ExternalURL.
 	Login *Login
 	// Readers says who of those who may read reads which repositories; nil: each all.
 	Readers *Readers
@@ -137,8 +136,8 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Routes lists every address that is answered, and to whom.
 func (c *Console) Routes() []Route { return slices.Clone(c.router.routes) }
 
-// ReadersOnly puts a handler of somebody else's, which tells of all repositories, behind what
-// reading all of the console asks for.
+// ReadersOnly puts another handler, which tells of all repositories, behind the rights that reading
+// all of the console needs.
 func (c *Console) ReadersOnly(next http.Handler) http.Handler {
 	return c.server.readersOnly(func(w http.ResponseWriter, r *http.Request) {
 		if !c.server.access.reading(r.Context()).readsAll() {
@@ -157,18 +156,18 @@ func (c *Console) MayRead(r *http.Request) bool { return c.server.mayReadAll(r) 
 type server struct {
 	opts       Options
 	linkPrefix string // prefix of links, without a trailing slash
-	origin     string // where people reach the server, as browsers name it; empty: nobody logs in
+	origin     string // where people reach the server, as browsers name it; empty: originFor says it
 	auth       *authenticator
 	access     *accessRules
 	records    *readableStore
 	reader     *reader
 	changes    *changeNotifier
 	pages      *pages
-	live       *http.ServeMux // the pages that are followed, for whoever may read them
 	comparer   *liveComparer
 
 	diffCache     *resultCache[*api.RenderedDiff]
 	deliveryCache *resultCache[*api.Delivery]
+	rendered      *cache.Cache[string, renderedPage] // by who may read them and their addresses
 
 	auditExports  chan struct{}      // a place for each export that runs
 	refusedLogins *command.RateLimit // how many come into the audit trail
@@ -220,7 +219,9 @@ func New(o Options) (*Console, error) {
 		if err := o.Login.check(u); err != nil {
 			return nil, fmt.Errorf("build the console: %w", err)
 		}
-		c.origin = originOf(u)
+		if u.Host != "" {
+			c.origin = originOf(u)
+		}
 	}
 	if c.auth, err = newAuthenticator(o.Tokens); err != nil {
 		return nil, fmt.Errorf("build the console: %w", err)
@@ -228,10 +229,11 @@ func New(o Options) (*Console, error) {
 	c.access = newAccessRules(&o)
 	c.records = &readableStore{o.Store, c.access}
 	c.reader = newReader(&o, c.records)
-	c.changes = &changeNotifier{reader: c.reader, refresh: c.refreshView, log: o.Log, interval: o.Poll, maxSubscribers: o.Streams,
-		subs: map[chan struct{}]struct{}{}, byClient: map[string]int{}, views: map[string]*liveView{}}
+	c.changes = &changeNotifier{reader: c.reader, interval: o.Poll, maxSubscribers: o.Streams, subs: map[chan struct{}]string{},
+		byClient: map[string]int{}}
 	c.comparer = newLiveComparer(&o)
 	c.diffCache = newResultCache[*api.RenderedDiff](&o, "render what it changes", renderTimeout, maxRenderedDiffs)
+	c.rendered = cache.New(o.Caches, cache.Options[string, renderedPage]{Name: "console-pages", Entries: maxRenderedPages})
 	c.deliveryCache = newResultCache[*api.Delivery](&o, "measure how well releases are delivered", deliveryTimeout, 1)
 	if c.pages, err = newPages(c.linkPrefix, o.Version, o.Login != nil, o.Now, c.reader.isAmbiguous); err != nil {
 		return nil, fmt.Errorf("build the console: %w", err)
@@ -240,13 +242,12 @@ func New(o Options) (*Console, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build the console: %w", err)
 	}
-	c.live = routes.live
 	return &Console{server: c, router: routes}, nil
 }
 
 // buildRoutes lists every address that the console answers.
 func (se *server) buildRoutes() (*router, error) {
-	r, err := newRouter(se.readersOnly, se.streamReadersOnly)
+	r, err := newRouter(se.readersOnly, se.streamReadersOnly, se.shareRendering)
 	if err != nil {
 		return nil, err
 	}
@@ -268,16 +269,17 @@ func (se *server) buildRoutes() (*router, error) {
 	for _, verb := range command.OnPromotion() {
 		r.handleCommand("/api/v1/promotions/{id}/"+string(verb), se.handlePromotionCommand(verb))
 	}
+	r.handleOpen("/api/v1/openapi.json", r.compress(http.HandlerFunc(se.getOpenAPI)))
 	r.handlePage("/{$}", se.homePage)
 	r.handlePage("/pipelines/{pipeline}", se.pipelinePage)
 	r.handlePage("/pipelines/{pipeline}/{component}", se.componentPage)
 	r.handlePage("/pipelines/{pipeline}/{component}/compare", se.comparisonPage)
-	r.handleStill("/differences/{pipeline}", se.differencesPage)
+	r.handlePage("/differences/{pipeline}", se.differencesPage)
 	r.handlePage("/apart/{pipeline}", se.apartPage)
 	r.handlePage("/promotions", se.promotionsPage)
 	r.handlePage("/promotions/{id}", se.promotionPage)
-	r.handleStill("/promotions/{id}/diff", se.diffPage)
-	r.handleStill("/diff", se.findDiff)
+	r.handlePage("/promotions/{id}/diff", se.diffPage)
+	r.handlePage("/diff", se.findDiff)
 	r.handlePage("/overview", se.overviewPage)
 	r.handlePage("/audit", se.auditPage)
 	r.handleStream("/live", se.followPage)
@@ -289,11 +291,15 @@ func (se *server) buildRoutes() (*router, error) {
 	return r, nil
 }
 
-// addLoginRoutes lists what is answered only where people log in. What has a form's token on
-// it is not compressed.
+// addLoginRoutes lists the routes that are answered only where people log in. A page with a form's
+// token on it is not compressed.
 func (se *server) addLoginRoutes(r *router) {
 	r.handleOpen("/login", se.beginLogin)
-	r.handleOpen("/login/callback", se.finishLogin)
+	if se.opts.Login.Provider != nil {
+		r.handleOpen("/login/callback", se.finishLogin)
+	}
+	r.handleOpen("/login/token", se.tokenPage)
+	r.handle(Route{http.MethodPost, "/login/token", ForAnybody}, se.logInByToken)
 	r.handleOpen("/logged-out", se.loggedOutPage)
 	r.handleUser(http.MethodPost, "/logout", se.usersOnly(se.logout))
 	r.handleUser(http.MethodGet, "/account", se.usersOnly(se.accountPage))

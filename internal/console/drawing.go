@@ -30,6 +30,7 @@ var drawingSizes = graph.Sizes{NodeWidth: 232, NodeHeight: 84, GapX: 44, GapY: 1
 type pipelineGraph struct {
 	Name   string // what it is of
 	Nodes  []graphNode
+	Height int // of each node
 	Wide   graph.Layout
 	Narrow graph.Layout
 }
@@ -55,6 +56,29 @@ type graphLine struct {
 
 func newGraphLine(tone, text string) graphLine {
 	return graphLine{clipLine(text, lineLength), text, tone}
+}
+
+// newCountLines are lines of counts, each of which is whole: what doesn't fit goes to the next line. All of it is said by
+// the first.
+func newCountLines(tone, head string, counts []string) []graphLine {
+	var out []graphLine
+	line := head
+	for i, c := range counts {
+		if i+1 < len(counts) {
+			c += ","
+		}
+		switch {
+		case line == "":
+			line = c
+		case len([]rune(line+" "+c)) > lineLength:
+			out, line = append(out, graphLine{Text: line}), c
+		default:
+			line += " " + c
+		}
+	}
+	out = append(out, graphLine{Text: line})
+	out[0].Full, out[0].Tone = strings.TrimSpace(head+" "+strings.Join(counts, ", ")), tone
+	return out
 }
 
 // clipLine cuts a text to a number of characters.
@@ -85,9 +109,13 @@ func drawGraph(name string, p *api.Pipeline, describe func(*graph.Group) graphNo
 		}
 		out.Nodes = append(out.Nodes, n)
 	}
-	narrow := drawingSizes
+	wide := drawingSizes
+	for i := range out.Nodes {
+		wide.NodeHeight = max(wide.NodeHeight, lineAt(len(out.Nodes[i].Lines), lineMargin))
+	}
+	narrow := wide
 	narrow.Width = phoneWidth
-	out.Wide, out.Narrow = graph.Arrange(nodes, drawingSizes), graph.Arrange(nodes, narrow)
+	out.Height, out.Wide, out.Narrow = wide.NodeHeight, graph.Arrange(nodes, wide), graph.Arrange(nodes, narrow)
 	return out
 }
 
@@ -106,6 +134,9 @@ func newGraphDrawing(g *pipelineGraph, l graph.Layout, kind string) graphDrawing
 	return graphDrawing{g, &l, kind}
 }
 
+// lineMargin is what a node has below its last line, from where the next would be.
+const lineMargin = -10
+
 // lineAt is where a line of a node is, from its top.
 func lineAt(line, offset int) int { return 40 + 18*line + offset }
 
@@ -121,7 +152,7 @@ func (se *server) drawPipeline(p *pipelineUnits) *pipelineGraph {
 		owner = p.Repository
 	}
 	return drawGraph("the pipeline "+p.Name, &p.Pipeline, func(g *graph.Group) graphNode {
-		q := gridQuery{Show: "all", Environment: g.Members[0], Sort: sortByNeed, Page: 1}
+		q := gridQuery{Show: showAll, Environment: g.Members[0], Sort: sortByNeed, Page: 1}
 		if len(g.Members) > 1 {
 			q.Environment, _, _ = strings.Cut(g.ID, " ")
 		}
@@ -170,7 +201,7 @@ func tallyEnvironments(units []*shownUnit, members []string) (tone string, lines
 	for _, s := range order {
 		parts = append(parts, fmt.Sprintf("%d %s", states[s], s))
 	}
-	lines = append(lines, newGraphLine(stateTone(order[0]), strings.Join(parts, ", ")))
+	lines = append(lines, newCountLines(stateTone(order[0]), "", parts)...)
 	switch {
 	case incoming > 0 && attention > 0:
 		lines = append(lines, newGraphLine("busy", fmt.Sprintf("%d coming, %s a look", incoming, needs(attention))))
@@ -186,9 +217,9 @@ func tallyEnvironments(units []*shownUnit, members []string) (tone string, lines
 		}
 		text := fmt.Sprintf("%d waiting", waiting)
 		if len(why) > 0 {
-			text += ": " + strings.Join(why, ", ")
+			text += ":"
 		}
-		lines = append(lines, newGraphLine("wait", text))
+		lines = append(lines, newCountLines("wait", text, why)...)
 	}
 	return tone, lines
 }
@@ -203,9 +234,11 @@ func needs(n int) string {
 // waitingFor names the gates that an environment's release waits for, or, without any, the
 // codes of the reasons.
 func waitingFor(e *api.Environment) (out []string) {
-	for _, g := range incomingGates(e) {
-		if g.Outcome != "pass" {
-			out = append(out, g.Gate)
+	if e.Incoming != nil {
+		for _, g := range e.Incoming.Gates {
+			if g.Outcome != "pass" {
+				out = append(out, g.Gate)
+			}
 		}
 	}
 	if len(out) == 0 {

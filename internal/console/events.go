@@ -25,39 +25,31 @@ const (
 	reconnectDelay = 2 * time.Second
 )
 
-// changeNotifier tells streams that something that is shown has changed: those of pages
-// what, and those of the API that it was something of which no event says so, such as a
-// target that goes from syncing to progressing. It looks for all of them at once, and only
-// while there are any.
+// changeNotifier tells streams that something that is shown has changed, also where no event
+// says so, such as a target that goes from syncing to progressing. It looks for all of them at
+// once, and only while there are any.
 type changeNotifier struct {
 	reader         *reader
-	refresh        func(context.Context, *liveView, *snapshot) (version string, err error)
-	log            *zap.Logger
 	interval       time.Duration
 	maxSubscribers int
 
 	mu       sync.Mutex
-	subs     map[chan struct{}]struct{}
+	subs     map[chan struct{}]string // the key of the unit that alone it is about; empty: of all
 	byClient map[string]int
-	views    map[string]*liveView // by the page's address
-	stop     context.CancelFunc   // of the running watch; nil: there is none
-	begun    chan struct{}        // closed when the running watch has had its first look
+	latest   *snapshot          // that the watch saw last; nil: none
+	stop     context.CancelFunc // of the running watch; nil: there is none
+	begun    chan struct{}      // closed when the running watch has had its first look
 }
 
 // maxOfClient is how many streams one client may have open: a quarter of all, so that
 // nobody keeps the others out.
 func (cn *changeNotifier) maxOfClient() int { return max(1, cn.maxSubscribers/4) }
 
-// maxViewsOfClient is how many different pages are followed for one client: each is rendered
-// at a change, one after the other, so that more of them are later for everybody. A browser
-// that is refused fetches its page now and then.
-const maxViewsOfClient = 16
-
-// subscribe returns a channel that is signalled after changes, or who has too many
-// streams open already. leave must be called. It returns when there is something that later
-// looks are compared with, or the context ends.
-func (cn *changeNotifier) subscribe(ctx context.Context, client string) (changed <-chan struct{}, leave func(), tooMany string) {
-	c, begun, tooMany := cn.addSubscriber(client)
+// subscribe returns a channel that is signalled after changes that may concern a unit, or any
+// where its key is empty; or who has too many streams open already. leave must be called. It
+// returns when there is something that later looks are compared with, or the context ends.
+func (cn *changeNotifier) subscribe(ctx context.Context, client, unit string) (changed <-chan struct{}, leave func(), tooMany string) {
+	c, begun, tooMany := cn.addSubscriber(client, unit)
 	if tooMany != "" {
 		return nil, nil, tooMany
 	}
@@ -69,7 +61,7 @@ func (cn *changeNotifier) subscribe(ctx context.Context, client string) (changed
 }
 
 // addSubscriber notes a stream and has the watch run; begun is closed when that has begun.
-func (cn *changeNotifier) addSubscriber(client string) (c chan struct{}, begun <-chan struct{}, tooMany string) {
+func (cn *changeNotifier) addSubscriber(client, unit string) (c chan struct{}, begun <-chan struct{}, tooMany string) {
 	cn.mu.Lock()
 	defer cn.mu.Unlock()
 	if len(cn.subs) >= cn.maxSubscribers {
@@ -80,7 +72,7 @@ func (cn *changeNotifier) addSubscriber(client string) (c chan struct{}, begun <
 	}
 	cn.byClient[client]++
 	c = make(chan struct{}, 1)
-	cn.subs[c] = struct{}{}
+	cn.subs[c] = unit
 	if cn.stop == nil {
 		ctx, cancel := context.WithCancel(withReading(context.Background(), cn.reader.store.access.allReading()))
 		begun := make(chan struct{})
@@ -88,9 +80,10 @@ func (cn *changeNotifier) addSubscriber(client string) (c chan struct{}, begun <
 		changes, unsubscribe := cn.reader.store.all.SubscribeShown()
 		go func() {
 			defer unsubscribe()
-			// What changes from here on is news to the streams that wait to be opened. Where it
-			// can't be read, the first look that succeeds is what later ones are compared with.
+			// Changes from here on are new to the streams that wait to be opened. Where it can't be
+			// read, later looks are compared with the first one that succeeds.
 			first, _ := cn.reader.newSnapshot(ctx)
+			cn.remember(ctx, first)
 			close(begun)
 			cn.pollChanges(ctx, first, changes)
 		}()
@@ -107,35 +100,52 @@ func (cn *changeNotifier) removeSubscriber(c chan struct{}, client string) {
 	}
 	if len(cn.subs) == 0 && cn.stop != nil {
 		cn.stop()
-		cn.stop = nil
+		cn.stop, cn.latest = nil, nil
 	}
+}
+
+// remember keeps what a watch saw, unless that is over.
+func (cn *changeNotifier) remember(ctx context.Context, s *snapshot) {
+	cn.mu.Lock()
+	defer cn.mu.Unlock()
+	if ctx.Err() == nil {
+		cn.latest = s
+	}
+}
+
+// version is that of what the watch saw last, for one reader; empty: it saw nothing yet.
+func (cn *changeNotifier) version(r *reading) string {
+	cn.mu.Lock()
+	defer cn.mu.Unlock()
+	if cn.latest == nil {
+		return ""
+	}
+	return cn.latest.versionFor(r)
 }
 
 const (
 	// restAfterLook is for how long changes gather after a look, so that what comes at the
 	// same moment is one.
 	restAfterLook = 200 * time.Millisecond
-	// restFactor is how many times as long as a look took it rests after it: many different
-	// open pages make each of them a little later, and take about a tenth of a core.
+	// restFactor is how many times as long as a look took it rests after it: looks take about a
+	// tenth of a core.
 	restFactor = 9
 	// maxRest bounds that: what happens is seen within a second or two all the same.
 	maxRest = time.Second
 )
 
-// pollChanges looks whenever the store says that there is something, and now and then: of
-// what is only in memory, such as an Argo CD that is away, nothing is said.
+// pollChanges looks whenever the store reports a change, and now and then. The store doesn't report
+// changes that are only in memory, such as an Argo CD that is away.
 func (cn *changeNotifier) pollChanges(ctx context.Context, last *snapshot, changes <-chan struct{}) {
 	tick := time.NewTicker(cn.interval)
 	defer tick.Stop()
 	for {
 		begun, rest := time.Now(), min(restAfterLook, cn.interval)
-		// A store that can't be read now is looked at again with the next tick.
+		// A store that can't be read now is read again with the next tick.
 		if s, err := cn.reader.newSnapshot(ctx); err == nil {
+			cn.remember(ctx, s)
 			if last != nil && s.version != last.version {
-				cn.notifySubscribers()
-			}
-			if last == nil || s.version != last.version {
-				cn.refreshViews(ctx, last, s)
+				cn.notifySubscribers(cn.findChanged(ctx, last, s))
 			}
 			if last != nil { // the first one may have had to read everything
 				rest = max(rest, min(maxRest, restFactor*time.Since(begun)))
@@ -156,22 +166,10 @@ func (cn *changeNotifier) pollChanges(ctx context.Context, last *snapshot, chang
 	}
 }
 
-// refreshViews has those views follow that a change between two snapshots may concern.
-func (cn *changeNotifier) refreshViews(ctx context.Context, old, s *snapshot) {
-	for _, v := range cn.listViews(cn.findChanged(ctx, old, s)) {
-		if _, err := cn.refresh(ctx, v, s); err != nil && ctx.Err() == nil {
-			cn.log.Debug("a page that somebody has open can't be shown any more", zap.Error(err))
-			v.mu.Lock()
-			v.send(viewMessage{s.version, "stale", []byte("{}")})
-			v.mu.Unlock()
-		}
-	}
-}
-
 // findChanged finds the units that differ between two snapshots, or that something happened
 // to; nil: it may concern any.
 func (cn *changeNotifier) findChanged(ctx context.Context, old, s *snapshot) map[string]bool {
-	if old == nil || !slices.Equal(old.troubles, s.troubles) {
+	if !slices.Equal(old.troubles, s.troubles) {
 		return nil
 	}
 	events, err := cn.reader.store.all.Events(ctx, store.EventFilter{After: old.newest, Limit: eventsAtOnce})
@@ -195,10 +193,14 @@ func (cn *changeNotifier) findChanged(ctx context.Context, old, s *snapshot) map
 	return changed
 }
 
-func (cn *changeNotifier) notifySubscribers() {
+// notifySubscribers signals those whom a change of some units may concern; nil: it may concern all.
+func (cn *changeNotifier) notifySubscribers(changed map[string]bool) {
 	cn.mu.Lock()
 	defer cn.mu.Unlock()
-	for c := range cn.subs {
+	for c, unit := range cn.subs {
+		if unit != "" && changed != nil && !changed[unit] {
+			continue
+		}
 		select {
 		case c <- struct{}{}:
 		default:
@@ -206,10 +208,9 @@ func (cn *changeNotifier) notifySubscribers() {
 	}
 }
 
-// getEvents streams what happens: "happened" with an id and an api.Event for
-// every event, "changed" without an id when what is shown has changed otherwise,
-// and a comment as a sign of life. With Last-Event-ID (or the parameter after) it
-// goes on behind that event, otherwise it begins now.
+// getEvents streams events: "happened" with an id and an api.Event for every event, "changed"
+// without an id when something shown has changed otherwise. A comment is a sign of life. With
+// Last-Event-ID (or the parameter after) it goes on behind that event, otherwise it begins now.
 func (se *server) getEvents(w http.ResponseWriter, r *http.Request) {
 	v, err := parseQuery(r.URL.RawQuery, "repository", "pipeline", "component", "environment", "after")
 	if err != nil {
@@ -226,7 +227,7 @@ func (se *server) getEvents(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		return
 	}
-	changed, leave, tooMany := se.changes.subscribe(r.Context(), se.opts.Client(r))
+	changed, leave, tooMany := se.changes.subscribe(r.Context(), se.opts.Client(r), "")
 	if tooMany != "" {
 		writeTooMany(w, tooMany)
 		return

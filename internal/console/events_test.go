@@ -239,8 +239,8 @@ func TestStreamsAreBounded(t *testing.T) {
 	}
 }
 
-// TestOneClientLeavesStreamsToOthers holds that whoever opens streams without end
-// keeps nobody else from theirs.
+// TestOneClientLeavesStreamsToOthers holds that a client that opens streams without end keeps no
+// other from theirs.
 func TestOneClientLeavesStreamsToOthers(t *testing.T) {
 	w := newTestConsole(t, func(o *Options) {
 		o.Streams = 8
@@ -260,9 +260,9 @@ func TestOneClientLeavesStreamsToOthers(t *testing.T) {
 	}
 }
 
-// TestSlowStoreKeepsNobodyFromLeaving holds that a stream that waits for the first look
+// TestStreamsWaitApart holds that a stream that waits for the first look
 // doesn't have others wait with it.
-func TestSlowStoreKeepsNobodyFromLeaving(t *testing.T) {
+func TestStreamsWaitApart(t *testing.T) {
 	looking, goOn := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	w := newTestConsole(t, func(o *Options) {
@@ -276,7 +276,7 @@ func TestSlowStoreKeepsNobodyFromLeaving(t *testing.T) {
 	w.must(err)
 	opened := make(chan func(), 1)
 	go func() {
-		_, leave, _ := h.server.changes.subscribe(t.Context(), "first")
+		_, leave, _ := h.server.changes.subscribe(t.Context(), "first", "")
 		opened <- leave
 	}()
 	<-looking
@@ -285,7 +285,7 @@ func TestSlowStoreKeepsNobodyFromLeaving(t *testing.T) {
 		defer close(left)
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, leave, _ := h.server.changes.subscribe(gone, "second")
+		_, leave, _ := h.server.changes.subscribe(gone, "second", "")
 		leave()
 	}()
 	select {

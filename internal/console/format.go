@@ -2,7 +2,6 @@ package console
 
 import (
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -15,7 +14,7 @@ var stateTones = map[string]string{
 	"waiting": "wait", "wait": "wait", "suspended": "wait", "unclear": "wait",
 	"held":     "hold",
 	"degraded": "bad", "failed": "bad", "fail": "bad", "unreadable": "bad",
-	"reverting": "undo", "reverted": "undo",
+	"reverting": "undo", "reverted": "undo", "quarantined": "undo",
 	"diverged": "hand", "mixed": "hand",
 	"taken": "ok", "refused": "bad",
 }
@@ -26,14 +25,6 @@ func stateTone(state string) string {
 		return t
 	}
 	return "quiet"
-}
-
-// summarizeList names a list by its first entries.
-func summarizeList(vals []string) string {
-	if len(vals) <= 3 {
-		return strings.Join(vals, ", ")
-	}
-	return fmt.Sprintf("%s, %s and %d more", vals[0], vals[1], len(vals)-2)
 }
 
 // formatAge says how long before now a time was: "12 s", "5 min", "3 h", "4 d". A time

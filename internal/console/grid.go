@@ -16,6 +16,13 @@ const (
 	// rowsPerSection is how many a page shows of each pipeline where there are several; the
 	// rest is on the pipeline's own.
 	rowsPerSection = 25
+	// manyComponents is from how many on the first page shows, unless it is searched, only what asks most: a reader has
+	// one screen. firstRows is how many components it shows then, and leastRows of each pipeline.
+	manyComponents = 60
+	firstRows      = 5
+	leastRows      = 2
+	// openProblems is how many causes are listed openly.
+	openProblems = 3
 	// maxColumns is how many environments have a column of their own; of more, those alike
 	// share one.
 	maxColumns = 8
@@ -34,7 +41,8 @@ type gridBody struct {
 	States       []string
 	Labels       []string // that the filter offers
 	Filters      []filter
-	Problems     []problemGroup
+	Problems     []problemGroup // the most frequent causes
+	MoreProblems []problemGroup // the others, which are folded
 	Graph        *pipelineGraph // of a pipeline's own page; nil: not known
 	Events       []api.Event
 	Skips        skipCount
@@ -88,10 +96,7 @@ func (se *server) renderGrid(w http.ResponseWriter, r *http.Request, name string
 	b := &gridBody{gridQuery: parseGridQuery(r.URL.Query()), Pipeline: name, States: gridStates, Compares: se.opts.Differences != nil}
 	for i := range all {
 		p := &all[i]
-		b.Counts.Components += p.Counts.Components
-		b.Counts.Moving += p.Counts.Moving
-		b.Counts.Waiting += p.Counts.Waiting
-		b.Counts.Attention += p.Counts.Attention
+		b.Counts.Sum(p.Counts)
 		for _, e := range p.Environments {
 			if !slices.Contains(b.Environments, e) {
 				b.Environments = append(b.Environments, e)
@@ -99,8 +104,16 @@ func (se *server) renderGrid(w http.ResponseWriter, r *http.Request, name string
 		}
 	}
 	base := se.linkPrefix + r.URL.Path
+	most := rowsPerSection
+	isFirst := name == "" && b.Sort == sortByNeed && b.Page == 1
+	switch {
+	case isFirst && !b.Filtered() && b.Counts.Components > manyComponents:
+		most = max(leastRows, firstRows/len(all))
+	case len(all) == 1:
+		most = 0
+	}
 	for i := range all {
-		section, err := se.buildSection(b, &all[i], base, repo, len(all) == 1)
+		section, err := se.buildSection(b, &all[i], base, repo, most)
 		if err != nil {
 			se.renderError(w, r, err)
 			return
@@ -111,6 +124,9 @@ func (se *server) renderGrid(w http.ResponseWriter, r *http.Request, name string
 	}
 	b.Labels = listLabelHints(all)
 	b.Filters, b.Problems = b.filterLinks(base, repo), se.groupProblems(b, all)
+	if len(b.Problems) > openProblems {
+		b.Problems, b.MoreProblems = b.Problems[:openProblems], b.Problems[openProblems:]
+	}
 	if name != "" && len(all) == 1 {
 		b.Graph = se.drawPipeline(&all[0])
 	}
@@ -127,8 +143,8 @@ func (se *server) renderGrid(w http.ResponseWriter, r *http.Request, name string
 	se.renderPage(w, r, http.StatusOK, "home", newPage(s, cmp.Or(name, "Pipelines"), "pipelines", b))
 }
 
-// buildSection chooses and renders the rows of a pipeline; alone, it is shown in pages.
-func (se *server) buildSection(b *gridBody, p *pipelineUnits, base, repo string, alone bool) (*gridSection, error) {
+// buildSection chooses and renders the rows of a pipeline, at most so many; 0: it is shown in pages.
+func (se *server) buildSection(b *gridBody, p *pipelineUnits, base, repo string, most int) (*gridSection, error) {
 	f := b.filterFor(p.Environments)
 	var chosen []*shownUnit
 	for _, u := range p.units {
@@ -144,7 +160,7 @@ func (se *server) buildSection(b *gridBody, p *pipelineUnits, base, repo string,
 		return gridURL(base, repo, &q)
 	}
 	switch {
-	case alone:
+	case most == 0:
 		first := min((b.Page-1)*rowsPerPage, max(0, (len(chosen)-1)/rowsPerPage*rowsPerPage))
 		last := min(first+rowsPerPage, len(chosen))
 		out.First = first + 1
@@ -155,7 +171,7 @@ func (se *server) buildSection(b *gridBody, p *pipelineUnits, base, repo string,
 			out.After = link(first/rowsPerPage + 2)
 		}
 		chosen = chosen[first:last]
-	case len(chosen) > rowsPerSection:
+	case len(chosen) > most:
 		q := b.gridQuery
 		q.Page = 1
 		owner := ""
@@ -163,7 +179,7 @@ func (se *server) buildSection(b *gridBody, p *pipelineUnits, base, repo string,
 			owner = p.Repository
 		}
 		out.All = gridURL(se.pages.pageURL("pipelines", p.Name), owner, &q)
-		chosen = chosen[:rowsPerSection]
+		chosen = chosen[:most]
 	}
 	for _, u := range chosen {
 		row, err := se.pages.renderRow(u, out.Columns)
@@ -203,10 +219,12 @@ func gridURL(base, repo string, g *gridQuery) string {
 
 func (g *gridBody) filterLinks(base, repo string) []filter {
 	all := []filter{
-		{Name: "all", Label: "all", Count: g.Counts.Components},
-		{Name: "moving", Label: "moving", Count: g.Counts.Moving},
-		{Name: "waiting", Label: "waiting", Count: g.Counts.Waiting},
-		{Name: "attention", Label: "need a look", Count: g.Counts.Attention},
+		{Name: showAll, Label: "all", Count: g.Counts.Components},
+		{Name: showOpen, Label: "open", Count: g.Counts.Open},
+		{Name: string(api.UrgencyBroken), Label: "broken", Count: g.Counts.Broken},
+		{Name: string(api.UrgencyHeld), Label: "held", Count: g.Counts.Held},
+		{Name: string(api.UrgencyWaiting), Label: "wait for you", Count: g.Counts.Waiting},
+		{Name: string(api.UrgencyMoving), Label: "moving", Count: g.Counts.Moving},
 	}
 	for i := range all {
 		q := g.gridQuery

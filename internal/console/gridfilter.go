@@ -18,13 +18,24 @@ const (
 	sortByChanged = "changed" // the last changed first
 )
 
-// gridQuery is which components are shown, and in which order. What makes no sense in an
-// address is left out.
+// What is shown besides one urgency.
+const (
+	showAll       = "all"
+	showOpen      = "open" // any urgency but well
+	showAttention = "attention"
+)
+
+// shows are what can be chosen, the first where nothing is.
+var shows = []string{showAll, showOpen, string(api.UrgencyBroken), string(api.UrgencyHeld), string(api.UrgencyWaiting),
+	string(api.UrgencyMoving), showAttention}
+
+// gridQuery is which components are shown, and in which order. A part of an address that makes no
+// sense is left out.
 type gridQuery struct {
 	Query       string // words that must all be found; one may be an environment
-	Show        string // all, moving, waiting or attention
+	Show        string // showAll, showOpen, showAttention, or a urgency
 	State       string // of a release in an environment, or that wants to come in; empty: any
-	Environment string // the only one that is looked at; may have * for several; empty: all
+	Environment string // the only one shown; may have * for several; empty: all
 	Label       string // a selector of labels that a target's Application has; empty: any
 	Sort        string
 	Page        int // from 1
@@ -50,7 +61,7 @@ func parseGridQuery(q url.Values) gridQuery {
 		}
 		return all[0]
 	}
-	g := gridQuery{Query: text("q"), Show: oneOf("show", "all", "moving", "waiting", "attention"),
+	g := gridQuery{Query: text("q"), Show: oneOf("show", shows...),
 		State:       oneOf("state", append([]string{""}, gridStates...)...),
 		Environment: text("env"), Label: text("label"), Sort: oneOf("sort", sortByNeed, sortByName, sortByChanged), Page: 1}
 	g.Selector = parseLabelSelector(g.Label)
@@ -63,7 +74,7 @@ func parseGridQuery(q url.Values) gridQuery {
 // values is the query as it is in an address, without what goes without saying.
 func (g *gridQuery) values() url.Values {
 	v := url.Values{}
-	for name, value := range map[string]string{"q": g.Query, "show": strings.TrimPrefix(g.Show, "all"), "state": g.State,
+	for name, value := range map[string]string{"q": g.Query, "show": strings.TrimPrefix(g.Show, showAll), "state": g.State,
 		"env": g.Environment, "label": g.Label} {
 		if value != "" {
 			v.Set(name, value)
@@ -80,14 +91,14 @@ func (g *gridQuery) values() url.Values {
 
 // Filtered says that not all components are chosen.
 func (g *gridQuery) Filtered() bool {
-	return g.Show != "all" || cmp.Or(g.Query, g.State, g.Environment, g.Label) != ""
+	return g.Show != showAll || cmp.Or(g.Query, g.State, g.Environment, g.Label) != ""
 }
 
 // gridFilter is a query for one pipeline, whose environments its words may name.
 type gridFilter struct {
 	*gridQuery
 	words        []string        // in lower case, without the environments
-	environments map[string]bool // that are looked at; nil: all
+	environments map[string]bool // those that are shown; nil: all
 }
 
 func (g *gridQuery) filterFor(environments []string) gridFilter {
@@ -119,11 +130,14 @@ func (g *gridQuery) filterFor(environments []string) gridFilter {
 	return f
 }
 
-// matches says whether a component is chosen: it has an environment that is looked at, one
-// of these is as the query says, and every word is found in the component's names or in
-// these environments.
+// matches says whether a component is chosen. It has a shown environment, one of these fits the
+// query, and every word is found in the component's names or in these environments.
 func (g *gridFilter) matches(u *shownUnit) bool {
-	found := g.environments == nil && g.Show == "all" && g.State == "" && g.Selector.parsed == nil
+	isUrgency := !slices.Contains([]string{showAll, showOpen, showAttention}, g.Show)
+	if isUrgency && g.environments == nil && string(u.urgency) != g.Show {
+		return false // one that is broken elsewhere is no moving one
+	}
+	found := g.environments == nil && g.Show == showAll && g.State == "" && g.Selector.parsed == nil
 	matched := make([]bool, len(g.words))
 	for n, word := range g.words {
 		matched[n] = strings.Contains(u.names, word)
@@ -149,25 +163,19 @@ func (g *gridFilter) matchesEnvironment(e *api.Environment) bool {
 		return false
 	}
 	switch g.Show {
-	case "moving":
-		return e.Moving()
-	case "waiting":
-		return e.Waiting()
-	case "attention":
+	case showAll:
+		return true
+	case showOpen:
+		return e.Urgency() != api.UrgencyWell
+	case showAttention:
 		return e.Attention()
 	}
-	return true
+	return string(e.Urgency()) == g.Show
 }
 
 // need is how early a component comes in the order of need.
 func (s *shownUnit) need() int {
-	switch {
-	case s.attention:
-		return 0
-	case s.moving || s.waiting:
-		return 1
-	}
-	return 2
+	return slices.Index(api.Urgencies, s.urgency)
 }
 
 // sortUnits puts units, which are sorted by name, in an order.

@@ -20,7 +20,7 @@ func TestGridIsFilteredByLabels(t *testing.T) {
 	w.teams = map[string]string{"web": "shop", "cart": "shop", "mail": "comms", "search": "shop"}
 	w.seed()
 	for query, want := range map[string][]string{
-		"label=team=shop":                         {"cart", "search", "web"},
+		"label=team=shop":                         {"cart", "web", "search"},
 		"label=team+in+(comms,data)":              {"mail"},
 		"label=team,team!=shop":                   {"mail"},
 		"label=team=shop,tier=prod&q=1.5.0":       {"web"},
@@ -58,7 +58,8 @@ func TestGridIsFilteredByLabels(t *testing.T) {
 	}
 }
 
-// What the field offers are labels that group: not one that every component has another value of.
+// TestLabelsAreOffered holds that the field offers labels that group, not one that every component
+// has another value of.
 func TestLabelsAreOffered(t *testing.T) {
 	w := newTestConsole(t, nil)
 	w.teams = map[string]string{}

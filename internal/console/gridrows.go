@@ -11,6 +11,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/console/graph"
+	"github.com/liftlock/liftlock/internal/promotion"
 )
 
 // gridRow is a component's row as it is on a page, with marks.
@@ -31,14 +32,27 @@ const maxRowForms = 4
 // rowData is what a row's template is given.
 type rowData struct {
 	*api.Component
-	ID    string
-	Cells []cellData
+	ID      string
+	Cells   []cellData
+	Compact bool // nothing is open of it: one line is enough
+}
+
+// restingStates are those of a release of which nothing more has to be said than that it is there.
+var restingStates = []string{promotion.Verified, promotion.Idle, promotion.Baseline, promotion.NotHere}
+
+// isQuiet says that nothing is open of a component, and nothing else is to be said of it.
+func isQuiet(u *shownUnit) bool {
+	return u.urgency == api.UrgencyWell && !slices.ContainsFunc(u.component.Environments, func(e api.Environment) bool {
+		return e.Drifted() > 0 || e.Incoming != nil || len(e.WhyShown()) > 0 || !slices.Contains(restingStates, e.State)
+	})
 }
 
 // cellData is a cell: an environment, or what is to be said of several.
 type cellData struct {
 	Column  string
 	Repo    string
+	Gates   bool              // each gate is listed: never in the table, which has the headline
+	Compact bool              // nothing is to be said of it but what is there
 	Env     *api.Environment  // nil: there are several, or the component has none here
 	Members []api.Environment // of several
 	Tally   []stateCount      // how many are how, the worst first
@@ -67,9 +81,12 @@ func (p *pages) renderRow(u *shownUnit, columns []graph.Group) (*gridRow, error)
 	if row := u.rows.rows[key.String()]; row != nil {
 		return row, nil
 	}
-	data := rowData{Component: &u.component, ID: "c-" + u.component.Repository + "-" + u.component.Pipeline + "-" + u.component.Component}
+	data := rowData{Component: &u.component, Compact: isQuiet(u),
+		ID: "c-" + u.component.Repository + "-" + u.component.Pipeline + "-" + u.component.Component}
 	for i := range columns {
-		data.Cells = append(data.Cells, buildCell(&u.component, &columns[i]))
+		cell := buildCell(&u.component, &columns[i])
+		cell.Compact = data.Compact
+		data.Cells = append(data.Cells, cell)
 	}
 	var b bytes.Buffer
 	if err := p.templates["home"].ExecuteTemplate(&b, "row", data); err != nil {

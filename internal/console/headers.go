@@ -9,9 +9,9 @@ const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; 
 // strictTransport tells browsers for half a year to come by TLS only.
 const strictTransport = "max-age=15552000"
 
-// WithSecurityHeaders sets what every answer of the server carries, whoever gives it.
-// No answer is ever framed, sniffed, stored or run as a script that isn't ours. Where the
-// request came by TLS of our own, browsers are told to stay with it.
+// WithSecurityHeaders sets the headers of every answer of the server, from any handler. No answer
+// is ever framed, sniffed, stored or run as a script that isn't ours. Where the request came by TLS
+// of our own, browsers are told to stay with it.
 func WithSecurityHeaders(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()

@@ -29,6 +29,7 @@ func (tc *testConsole) request(method, path, body string, headers map[string]str
 	defer res.Body.Close()
 	raw, err := io.ReadAll(res.Body)
 	tc.must(err)
+	checkAnswer(tc.t, method, path, res.StatusCode, res.Header.Get("Content-Type"), raw)
 	return res.StatusCode, res.Header, string(raw)
 }
 

@@ -2,9 +2,8 @@ package console
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"strings"
@@ -15,9 +14,9 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
-var streamAttribute = regexp.MustCompile(`data-stream="([^"]+)"`)
+var streamAttribute = regexp.MustCompile(`data-stream="([^"]+)" data-version="([^"]+)"`)
 
-// streamOf is the address of a page's stream, as the page says.
+// streamOf is the address at which a page is told of changes, as its script makes it.
 func (tc *testConsole) streamOf(path string) string {
 	tc.t.Helper()
 	_, _, body := tc.get(path)
@@ -25,81 +24,117 @@ func (tc *testConsole) streamOf(path string) string {
 	if m == nil {
 		tc.t.Fatalf("%s has no stream", path)
 	}
-	return tc.url + strings.ReplaceAll(m[1], "&amp;", "&")
+	address, err := url.Parse(tc.url + strings.ReplaceAll(m[1], "&amp;", "&"))
+	tc.must(err)
+	q := address.Query()
+	q.Set("version", m[2])
+	address.RawQuery = q.Encode()
+	return address.String()
 }
 
-func patched(m message) bool { return m.Event == "patch" || m.Event == "stale" }
+func anything(message) bool  { return true }
+func changed(m message) bool { return m.Event == "changed" }
 
-// patch decodes the next change of a page.
-func (s *streamListener) patch() (p pagePatch, m message) {
-	s.t.Helper()
-	m = s.next(patched)
-	if m.Event != "patch" {
-		s.t.Fatalf("it is %s", m.Event)
-	}
-	if err := json.Unmarshal([]byte(m.Data), &p); err != nil {
-		s.t.Fatal(err)
-	}
-	return p, m
+// land changes one cell of the first page, and no event tells of it.
+func (tc *testConsole) land() {
+	tc.t.Helper()
+	tc.unit(testRepo, "shop", "search", "", env("dev", promotion.Verified, "0.31.0", 0, 1), env("qa", promotion.Verified, "0.30.4", 48*time.Hour, 2), env("prod", promotion.Verified, "0.30.4", 26*time.Hour, 3))
 }
 
-func (p *pagePatch) list(id string) *listPatch {
-	for i := range p.Lists {
-		if p.Lists[i].ID == id {
-			return &p.Lists[i]
+// refetch asks for a page as its script does, and says its status and new entity tag.
+func (tc *testConsole) refetch(path, tag string) (int, string, string) {
+	tc.t.Helper()
+	status, header, body := tc.request(http.MethodGet, path, "", map[string]string{"If-None-Match": tag})
+	return status, header.Get("ETag"), body
+}
+
+// A page that is told of a change is sent again only if it is another one.
+func TestPagesAreSentAgainWhenTheyDiffer(t *testing.T) {
+	passed := time.Duration(0)
+	w := newTestConsole(t, func(o *Options) { o.Now = func() time.Time { return now.Add(passed) } })
+	w.seedEverything()
+	pages, tags := everyPage(), map[string]string{}
+	for _, path := range pages {
+		w.get(path) // addresses of pull requests and names of releases are learned by looking
+	}
+	for name, path := range pages {
+		status, tag, body := w.refetch(path, `W/"other", "x"`)
+		if pageName(name) != "#live" || status == http.StatusBadRequest {
+			if tag != "" {
+				t.Errorf("%s, which nobody follows, has the tag %s", name, tag)
+			}
+			continue
+		}
+		if status != 200 || tag == "" || body == "" {
+			t.Fatalf("%s: %d with the tag %q", name, status, tag)
+		}
+		tags[path] = tag
+	}
+	// An hour later nothing but the ages is another, and neither are they on a restarted server.
+	passed = time.Hour
+	h, err := New(w.options)
+	w.must(err)
+	for _, path := range pages {
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil))
+	}
+	for path, tag := range tags {
+		if path == "/audit?since=yesterday&actor=ada" || path == "/overview" {
+			continue // of days that go on
+		}
+		if status, _, body := w.refetch(path, `"x", `+tag); status != http.StatusNotModified || body != "" {
+			t.Errorf("%s, an hour later: %d", path, status)
+		}
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, path, nil))
+		if rec.Header().Get("ETag") != tag {
+			t.Errorf("%s by another replica has the tag %s, not %s", path, rec.Header().Get("ETag"), tag)
 		}
 	}
-	return nil
+	w.land()
+	for path, want := range map[string]int{"/": 200, "/pipelines/shop": 200, "/pipelines/shop/web": 304, "/promotions": 304} {
+		if status, _, _ := w.refetch(path, tags[path]); status != want {
+			t.Errorf("%s after a change of search: %d, want %d", path, status, want)
+		}
+	}
+	w.event("web", "prod", "merged", 14, 0, "#14 merged")
+	if status, tag, body := w.refetch("/pipelines/shop/web", tags["/pipelines/shop/web"]); status != 200 || tag == tags["/pipelines/shop/web"] || !strings.Contains(body, "#14 merged") {
+		t.Errorf("after an event of web: %d, %s", status, tag)
+	}
 }
 
-func TestPageIsSentWhatHasChanged(t *testing.T) {
+func TestPageIsNotifiedOfChanges(t *testing.T) {
 	w := newTestConsole(t, func(o *Options) { o.Poll = time.Hour })
 	w.seed()
 	l := w.openStream(t, w.streamOf("/"), nil)
-	if m := l.next(func(message) bool { return true }); m.Retry != "2000" || m.Event != "" {
-		t.Fatalf("a page that is as new as it can be is sent %+v", m)
+	if m := l.next(anything); m.Retry != "2000" || m.Event != "" {
+		t.Fatalf("a page that is as new as it can be is told %+v", m)
 	}
-	// One cell changes: it alone is sent, and the numbers above.
-	w.unit(testRepo, "shop", "search", "", env("dev", promotion.Verified, "0.31.0", 0, 1), env("qa", promotion.Verified, "0.30.4", 48*time.Hour, 2), env("prod", promotion.Verified, "0.30.4", 26*time.Hour, 3))
-	p, m := l.patch()
-	rows := p.list("rows-hub:acme/fleet-shop")
-	if rows == nil || len(rows.Gone) != 0 || len(rows.Put) == 0 || p.list("events") != nil || p.Parts["count-moving"] == "" || p.Parts["troubles"] != "" {
-		t.Fatalf("%+v", p)
-	}
-	put := rows.Put[len(rows.Put)-1]
-	if put.ID != "c-hub:acme/fleet-shop-search" || put.Whole != "" || len(put.Cells) != 2 || !strings.Contains(put.Cells[1], "verified") || !strings.Contains(put.Cells[1], `data-ago>0 s<`) {
-		t.Errorf("the row is sent as %+v", put)
-	}
-	if len(m.Data) > 5000 || strings.Contains(m.Data, "\x01") {
-		t.Errorf("%d bytes: %s", len(m.Data), m.Data)
-	}
-	// An event: one item.
-	w.event("web", "prod", "merged", 14, 0, "#14 merged")
-	p, _ = l.patch()
-	if events := p.list("events"); events == nil || len(events.Put) != 1 || events.Put[0].After != "" || !strings.Contains(events.Put[0].Whole, "#14 merged") {
-		t.Errorf("%+v", p)
-	}
-}
-
-func TestStreamOfAStalePage(t *testing.T) {
-	w := newTestConsole(t, func(o *Options) { o.Poll = time.Hour })
-	w.seed()
 	old := w.streamOf("/")
+	w.land() // no event tells of it
+	first := l.next(changed)
+	if first.ID == "" || first.Data != "{}" || !strings.Contains(w.streamOf("/"), "version="+first.ID) {
+		t.Errorf("it is told %+v", first)
+	}
 	w.event("web", "prod", "merged", 14, 0, "#14 merged")
-	l := w.openStream(t, old, nil)
-	m := l.next(patched)
-	if m.Event != "stale" || m.ID == "" {
-		t.Fatalf("a page from before an event is sent %+v", m)
+	second := l.next(changed)
+	if second.ID == first.ID {
+		t.Errorf("of the second change it is told %+v", second)
 	}
-	// It comes back from where it was, having fetched nothing: the stream goes on.
-	again := w.openStream(t, old, map[string]string{"Last-Event-ID": m.ID})
-	if m := again.next(func(message) bool { return true }); m.Event != "" {
-		t.Errorf("it is sent %+v", m)
+	// A page from before is told at once, and so is a stream that was cut off before a change.
+	for name, c := range map[string]struct {
+		headers map[string]string
+		want    bool
+	}{
+		"a page from before":      {nil, true},
+		"cut off before a change": {map[string]string{"Last-Event-ID": first.ID}, true},
+		"cut off since":           {map[string]string{"Last-Event-ID": second.ID}, false},
+	} {
+		if m := w.openStream(t, old, c.headers).next(anything); m.Retry != "2000" || (m.Event == "changed") != c.want {
+			t.Errorf("%s: %+v", name, m)
+		}
 	}
-	// A pipeline that wasn't there gives the page another shape.
-	w.unit(testRepo, "ads", "banner", "", env("dev", promotion.Verified, "1", time.Hour, 1))
-	if m := again.next(patched); m.Event != "stale" {
-		t.Errorf("with a pipeline more it is sent %+v", m)
+	if m := w.openStream(t, w.url+"/live", nil).next(anything); m.Event != "changed" {
+		t.Errorf("a page of no version: %+v", m)
 	}
 }
 
@@ -107,147 +142,84 @@ func TestStreamOfAStalePage(t *testing.T) {
 func TestPageOfAComponentFollowsItAlone(t *testing.T) {
 	w := newTestConsole(t, func(o *Options) { o.Poll = time.Hour })
 	w.seed()
-	l := w.openStream(t, w.streamOf("/pipelines/shop/web"), nil)
-	l.next(func(message) bool { return true })
+	web, all := w.openStream(t, w.streamOf("/pipelines/shop/web"), nil), w.openStream(t, w.streamOf("/"), nil)
+	web.next(anything)
+	all.next(anything)
 	w.event("cart", "qa", "merged", 17, 0, "#17 merged")
+	cart := all.next(changed)
 	w.event("web", "prod", "merged", 14, 0, "#14 merged")
-	p, _ := l.patch()
-	events := p.list("events")
-	if events == nil || len(events.Put) != 1 || !strings.Contains(events.Put[0].Whole, "#14 merged") {
-		t.Errorf("%+v", p)
+	if m := web.next(changed); m.ID == cart.ID || m.ID != all.next(changed).ID {
+		t.Errorf("it is told %+v", m)
 	}
+	// A trouble is on every page.
+	w.troubles = append(w.troubles, api.Trouble{Part: "argocd hub", Message: "is away"})
+	w.event("cart", "qa", "merged", 17, 0, "#17 merged")
+	web.next(changed)
 }
 
-func TestOnlyPagesAreFollowed(t *testing.T) {
-	w := newTestConsole(t, nil)
-	w.seed()
-	for _, page := range []string{"/none", "/differences/shop", "/api/v1/pipelines", "/promotions/2/diff", "/live?page=/", "/assets/console.js", "/promotions?repository=hub:acme/fleet&pull=14", "/pipelines/none"} {
-		if status, _, _ := w.get("/live?page=" + url.QueryEscape(page)); status != 404 {
-			t.Errorf("%s is answered with %d", page, status)
-		}
-	}
-	for _, page := range []string{"", "//elsewhere.example/", "https://elsewhere.example/", "relative", "/" + strings.Repeat("x", maxViewAddress)} {
-		if status, _, _ := w.get("/live?page=" + url.QueryEscape(page)); status != 400 {
-			t.Errorf("%.40s is answered with %d", page, status)
-		}
-	}
-}
-
-// At a change pages are rendered outside of a request: one that panics must not end the process.
-func TestOpenPageThatPanics(t *testing.T) {
-	h, err := New(newTestConsole(t, nil).options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.server.live.HandleFunc("GET /broken", func(http.ResponseWriter, *http.Request) { panic("no such part") })
-	if _, err := h.server.capturePage(t.Context(), "/broken"); err == nil || !strings.Contains(err.Error(), "render /broken: it panicked") {
-		t.Errorf("a page that panics is rendered with %v", err)
-	}
-}
-
-// A look's snapshot serves all views but those that may be newer already.
-func TestViewsShareALook(t *testing.T) {
+// All who were told of a change are sent what was rendered once, each as old as it is by then.
+func TestReadersOfAPageShareIt(t *testing.T) {
+	passed := time.Duration(0)
 	reads := 0
 	w := newTestConsole(t, func(o *Options) {
+		o.Poll, o.Now = time.Hour, func() time.Time { return now.Add(passed) }
 		o.Health = func(context.Context) []api.Trouble { reads++; return nil }
 	})
 	w.seed()
-	h, err := New(w.options)
-	w.must(err)
-	c := h.server
-	v, _, leave, _ := c.changes.joinView("/promotions", "a", c.access.allReading())
-	defer leave()
-	refresh := func(s *snapshot, want int, what string) {
-		t.Helper()
-		reads = 0
-		if _, err := c.refreshView(t.Context(), v, s); err != nil || reads != want {
-			t.Errorf("%s is rendered with %d reads, want %d: %v", what, reads, want, err)
-		}
+	l := w.openStream(t, w.streamOf("/"), nil)
+	l.next(anything)
+	w.event("web", "prod", "merged", 14, 0, "#14 merged")
+	l.next(changed)
+	reads = 0
+	_, first, _ := w.refetch("/", `"old"`)
+	passed = 10 * time.Second
+	status, second, body := w.refetch("/", `"old"`)
+	if status != 200 || second != first || !strings.Contains(body, "#14 merged") || !strings.Contains(body, "data-ago>10 s<") || !strings.Contains(body, ">2026-03-02 09:00:10 UTC<") || reads != 1 {
+		t.Errorf("%d: %s, then %s, rendered %d times:\n%s", status, first, second, reads, body)
 	}
-	refresh(nil, 1, "a view without a look")
-	s, err := c.reader.newSnapshot(t.Context())
-	w.must(err)
-	refresh(s, 0, "a view that is older than the look")
-	refresh(s, 1, "a view that may be newer than the look")
-}
-
-// One client's many pages don't make everybody else's late.
-func TestViewsOfAClientAreBounded(t *testing.T) {
-	w := newTestConsole(t, nil)
-	w.seed()
-	h, err := New(w.options)
-	w.must(err)
-	join := func(address, client string) string {
-		_, _, leave, tooMany := h.server.changes.joinView(address, client, h.server.access.allReading())
-		if tooMany == "" {
-			t.Cleanup(leave)
-		}
-		return tooMany
+	if status, _, _ := w.refetch("/", first); status != http.StatusNotModified || reads != 1 {
+		t.Errorf("who has it is answered with %d, and it is rendered %d times", status, reads)
 	}
-	for i := range maxViewsOfClient {
-		if tooMany := join(fmt.Sprintf("/?q=%d", i), "a"); tooMany != "" {
-			t.Fatalf("the page %d is refused: %s", i, tooMany)
-		}
+	// Who asks for it of their own accord gets it as it is now, and so does who has another address.
+	for _, path := range []string{"/", "/?q=web"} {
+		w.get(path)
 	}
-	if tooMany := join("/?q=0", "a"); tooMany != "" {
-		t.Errorf("a page that is followed already is refused: %s", tooMany)
+	w.refetch("/?q=cart", `"old"`)
+	if reads != 4 {
+		t.Errorf("it is rendered %d times, want 4", reads)
 	}
-	if tooMany := join("/audit", "a"); !strings.Contains(tooMany, "different pages are followed from your address") {
-		t.Errorf("one too many is answered with %q", tooMany)
-	}
-	if tooMany := join("/audit", "b"); tooMany != "" {
-		t.Errorf("another client's is refused: %s", tooMany)
+	w.event("web", "prod", "verified", 14, 0, "#14 is verified")
+	l.next(changed)
+	if _, _, body := w.refetch("/", first); !strings.Contains(body, "#14 is verified") {
+		t.Errorf("after the next change it is:\n%s", body)
 	}
 }
 
-// What people write can't be taken for a mark.
+// TestMarksCantBeForged holds that people's text can't be taken for a mark.
 func TestMarksCantBeForged(t *testing.T) {
 	w := newTestConsole(t, nil)
 	w.seed()
-	w.event("web", "prod", "merged", 14, 0, "\x01p"+"grid"+"\x01 #14 merged \x01a1\x01")
+	w.event("web", "prod", "merged", 14, 0, "\x01a1\x01 #14 merged \x01tx\x01")
 	_, _, body := w.get("/")
 	if !strings.Contains(body, "#14 merged") {
 		t.Error("the event isn't shown")
 	}
 }
 
-func TestListsAreSentByTheirMoves(t *testing.T) {
-	m := newMarks()
-	page := func(items ...string) *livePage {
-		var b strings.Builder
-		b.WriteString("<ol>" + string(m.list("l")))
-		for _, it := range items {
-			id, text, _ := strings.Cut(it, "=")
-			fmt.Fprintf(&b, "%s<li id=%s>%s<b>%s</b>%s<i></i></li>", m.item(id), id, m.cell(), text, m.cell())
-		}
-		b.WriteString(string(m.endList()) + "</ol>" + string(m.part("p")) + "x" + string(m.endPart()))
-		return m.split([]byte(b.String()))
+func TestStreamsOfUnitsThatMayNotBeRead(t *testing.T) {
+	w := newTestConsole(t, func(o *Options) { o.ReadToken, o.Readers = true, vaultRules() })
+	w.seed()
+	w.seedHidden()
+	address := "/live?unit=" + url.QueryEscape(hiddenRepo+"|vaulted|safe")
+	if status, _, body := w.request(http.MethodGet, address, "", bearer("see")); status != http.StatusNotFound {
+		t.Errorf("who may not read it is answered with %d %s", status, body)
 	}
-	for name, c := range map[string]struct {
-		from, to []string
-		want     string
-	}{
-		"nothing":     {[]string{"a=1", "b=1"}, []string{"a=1", "b=1"}, `{}`},
-		"a cell":      {[]string{"a=1", "b=1"}, []string{"a=1", "b=2"}, `{"id":"l","put":[{"id":"b","after":"a","cells":{"1":"<b>2</b>"}}]}`},
-		"to the top":  {[]string{"a=1", "b=1", "c=1"}, []string{"c=1", "a=1", "b=1"}, `{"id":"l","put":[{"id":"c","after":""}]}`},
-		"a new one":   {[]string{"a=1"}, []string{"a=1", "z=1"}, `{"id":"l","put":[{"id":"z","after":"a","whole":"<li id=z><b>1</b><i></i></li>"}]}`},
-		"one is gone": {[]string{"a=1", "b=1", "c=1"}, []string{"a=1", "c=1"}, `{"id":"l","gone":["b"]}`},
-	} {
-		from, to := newPageState(page(c.from...)), page(c.to...)
-		patch, same := newPageState(to).diff(from, to, func(b []byte) string { return string(m.finish(b, now)) })
-		got := "{}"
-		if len(patch.Lists) > 0 {
-			raw := new(strings.Builder)
-			enc := json.NewEncoder(raw)
-			enc.SetEscapeHTML(false)
-			w := enc.Encode(patch.Lists[0])
-			if w != nil {
-				t.Fatal(w)
-			}
-			got = strings.TrimSpace(raw.String())
-		}
-		if got != c.want || !same || len(patch.Parts) > 0 {
-			t.Errorf("%s: %s, want %s", name, got, c.want)
+	if l := w.openStream(t, w.url+address, bearer("break")); l.status != 200 {
+		t.Errorf("who may read it is answered with %d", l.status)
+	}
+	for _, query := range []string{"page=/", "unit=a&unit=b", "unit=" + strings.Repeat("x", 2*maxValue)} {
+		if status, _, _ := w.request(http.MethodGet, "/live?"+query, "", bearer("see")); status != http.StatusBadRequest {
+			t.Errorf("%.40s is answered with %d", query, status)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"io"
 	"net/http"
@@ -15,8 +16,9 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/console/login"
-	"github.com/liftlock/liftlock/internal/console/login/logintest"
 	"github.com/liftlock/liftlock/internal/promotion/command"
+	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/world/logintest"
 )
 
 // loginConsole is a console that people log in to, at an identity provider of the test's.
@@ -171,8 +173,8 @@ func TestLoginLeadsBack(t *testing.T) {
 	if b.cookie(attemptCookie) != "" {
 		t.Error("the login's own cookie is left over")
 	}
-	// What doesn't show a page is told what it needs.
-	for path, accept := range map[string]string{"/metrics": "*/*", "/api/v1/pipelines": "text/html", "/live?page=/": "text/event-stream"} {
+	// A client that doesn't show pages is told what it needs.
+	for path, accept := range map[string]string{"/metrics": "*/*", "/api/v1/pipelines": "text/html", "/live": "text/event-stream"} {
 		r, err := http.NewRequest(http.MethodGet, w.url+path, nil)
 		w.must(err)
 		r.Header.Set("Accept", accept)
@@ -309,16 +311,17 @@ func TestLoginIsGoodOnce(t *testing.T) {
 	w := newLoginConsole(t, nil)
 	h := &server{opts: w.options}
 	h.opts.Client = peerOf
-	a, who := login.NewAttempt("/"), &login.Identity{Subject: "1", Name: "ada"}
+	once := store.BrowserSession{Attempt: login.NewAttempt("/").Digest(), Subject: "1", Name: "ada", Role: command.RoleViewer}
 	for i, want := range []bool{true, false} {
-		added, err := h.startSession(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/login/callback", nil), a, who, command.RoleViewer)
+		added, err := h.startSession(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/login/callback", nil), rand.Text(), once)
 		if err != nil || added != want {
 			t.Errorf("%d: %t, %v", i, added, err)
 		}
 	}
 }
 
-// Whoever plants a cookie has nothing of the session that begins then.
+// TestSessionIsNotFixed holds that an attacker who plants a cookie has nothing of the session that
+// begins then.
 func TestSessionIsNotFixed(t *testing.T) {
 	w := newLoginConsole(t, nil)
 	b := w.newBrowser(t)
@@ -343,7 +346,7 @@ func TestSessionIsNotFixed(t *testing.T) {
 	})
 }
 
-func TestLoginLeadsNowhereElse(t *testing.T) {
+func TestLoginLeadsToThisSiteOnly(t *testing.T) {
 	for raw, want := range map[string]string{
 		"": "/", "/": "/", "/pipelines/shop?q=web&env=qa": "/pipelines/shop?q=web&env=qa", "/pipelines/a%2Fb": "/pipelines/a%2Fb", "/promotions/3#x": "/promotions/3",
 		"https://evil.example.com/": "/", "//evil.example.com/": "/", `/\evil.example.com`: "/", `\\evil.example.com`: "/", "/%5Cevil.example.com": "/", "/%2Fevil.example.com": "/", "javascript:alert(1)": "/",
@@ -408,7 +411,7 @@ func FuzzParseReturn(f *testing.F) {
 	})
 }
 
-func TestWhoHasNoRoleIsNotLoggedIn(t *testing.T) {
+func TestLoginNeedsRole(t *testing.T) {
 	w := newLoginConsole(t, func(o *Options) { delete(o.Login.Roles, command.RoleViewer) })
 	w.idp.With(func(p *logintest.Provider) {
 		p.User = logintest.User{Subject: "1", Name: "eve", Groups: []string{"SRE", "sre ", "dev"}}
@@ -491,8 +494,8 @@ func TestRoleChangesRotateSessions(t *testing.T) {
 	})
 }
 
-// While replicas whose roles differ take each other's place, nobody loses what they send, and
-// of two requests at the same time that exchange a token neither is logged out.
+// While replicas whose roles differ take each other's place, no user loses an input. When two
+// requests at the same time exchange a token, neither is logged out.
 func TestRoleChangesLoseNoSession(t *testing.T) {
 	w := newLoginConsole(t, nil)
 	w.seed()
@@ -514,16 +517,16 @@ func TestRoleChangesLoseNoSession(t *testing.T) {
 	w.must(err)
 	get := httptest.NewRequest(http.MethodGet, "/", nil)
 	first := httptest.NewRecorder()
-	if u, err := c.rotateSession(first, get, &user{s, before}, command.RoleBreakGlass); err != nil || u == nil || len(first.Result().Cookies()) != 1 {
+	if u, err := c.rotateSession(first, get, &user{BrowserSession: s, secret: before}, command.RoleBreakGlass); err != nil || u == nil || len(first.Result().Cookies()) != 1 {
 		t.Fatalf("it isn't exchanged: %v", err)
 	}
 	second := httptest.NewRecorder()
-	if u, err := c.rotateSession(second, get, &user{s, before}, command.RoleBreakGlass); err != nil || u == nil || u.Role != command.RoleBreakGlass || len(second.Result().Cookies()) != 0 {
+	if u, err := c.rotateSession(second, get, &user{BrowserSession: s, secret: before}, command.RoleBreakGlass); err != nil || u == nil || u.Role != command.RoleBreakGlass || len(second.Result().Cookies()) != 0 {
 		t.Errorf("the slower one is %+v: %v", u, err)
 	}
 	_, err = w.store.EndBrowserSession(t.Context(), s.ID)
 	w.must(err)
-	if u, err := c.rotateSession(second, get, &user{s, before}, command.RoleBreakGlass); err != nil || u != nil {
+	if u, err := c.rotateSession(second, get, &user{BrowserSession: s, secret: before}, command.RoleBreakGlass); err != nil || u != nil {
 		t.Errorf("one that is over goes on as %+v: %v", u, err)
 	}
 }
@@ -635,7 +638,7 @@ func TestStreamsEndWithTheirSessions(t *testing.T) {
 	w.seed()
 	b := w.loggedIn(t, "ada", "sre")
 	follow := func() int {
-		r, err := http.NewRequest(http.MethodGet, w.url+"/live?page=/&version=", nil)
+		r, err := http.NewRequest(http.MethodGet, w.url+"/live", nil)
 		w.must(err)
 		r.Header.Set("Accept", "text/event-stream")
 		status, _ := b.do(r) // it ends by itself
@@ -701,7 +704,7 @@ func TestUsersActByTheSamePath(t *testing.T) {
 		t.Errorf("what was refused: %d\n%s", status, body)
 	}
 	w.refuse = nil
-	// What is filled in wrongly is said, and stays filled in.
+	// A field that is filled in wrongly is named, and stays filled in.
 	n := len(w.commands)
 	if status, body := ada.send("/act/promotions/2/hold", "/act/promotions/2/hold", url.Values{"for": {"long"}, "reason": {"because"}}, nil); status != http.StatusBadRequest || !strings.Contains(body, "write it like 90m") || !strings.Contains(body, `value="because"`) {
 		t.Errorf("%d\n%s", status, body)
@@ -756,7 +759,6 @@ func TestLoginIsChecked(t *testing.T) {
 	w := newLoginConsole(t, nil)
 	for what, change := range map[string]func(*Options){
 		"no address":      func(o *Options) { o.ExternalURL = "" },
-		"no provider":     func(o *Options) { l := *o.Login; l.Provider, o.Login = nil, &l },
 		"no end":          func(o *Options) { l := *o.Login; l.Lifetime, o.Login = 0, &l },
 		"an unknown role": func(o *Options) { l := *o.Login; l.Roles, o.Login = map[string][]string{"root": {"sre"}}, &l },
 	} {

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/liftlock/liftlock/internal/console/login/logintest"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/world/logintest"
 )
 
 // A command says which account on the repository's forge its author has, where the identity
@@ -31,7 +31,7 @@ func TestCommandsNameAccounts(t *testing.T) {
 			t.Errorf("%s: %d, %+v, want the account %q\n%s", path, status, w.commands[n:], want, body)
 		}
 	}
-	// What the server's file doesn't name any more isn't looked at.
+	// An account that the server's file doesn't name any more isn't used.
 	w.options.Login.Accounts = nil
 	n := len(w.commands)
 	ada.send(promote, promote, url.Values{"key": {"later"}}, nil)

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/console/login/logintest"
+	"github.com/liftlock/liftlock/internal/world/logintest"
 )
 
 // No page of the login, the account or a confirmation is framed, kept or sent to another site.
@@ -57,8 +57,8 @@ func TestFormsAreOfOneSession(t *testing.T) {
 	}
 }
 
-// Whose group was withdrawn at the provider keeps the role until the session is over, as the
-// documentation says, and has none from the next login on; who is on call ends it before.
+// A user whose group was withdrawn at the provider keeps the role until the session is over, as the
+// documentation says. From the next login on the user has none. The person on call ends it before.
 func TestWithdrawnGroups(t *testing.T) {
 	w := newLoginConsole(t, nil)
 	w.seed()

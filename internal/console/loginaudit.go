@@ -24,28 +24,28 @@ const unknownActor = "unknown (console)"
 // is kept. It is no login of a forge: these have no parentheses.
 func actorOf(name string) string { return name + " (console)" }
 
-// sessionAudit is an entry of the audit trail about somebody's session. The subject says which
-// user of that name it is, as holds do; the address that a login came from is in the log and on
-// the account page only: everybody who reads has the trail.
+// sessionAudit is an entry of the audit trail about a user's session. The subject says which user
+// of that name it is, as holds do. The address that a login came from is in the log and on the
+// account page only: everybody who reads has the trail.
 func (se *server) sessionAudit(verb, actor, about, subject, outcome, source string) store.Audit {
 	a := store.Audit{At: se.opts.Now(), Actor: actor, Via: promotion.ViaConsole, Verb: verb, Subject: about, Outcome: outcome,
 		Source: source}
 	if subject != "" {
-		a.Subject += ", user " + digestSubject(se.opts.Login.Provider.Issuer(), subject)
+		a.Subject += ", user " + se.digestUser(subject)
 	}
 	return a
 }
 
 // loginSource makes a login come into the audit trail once, however often its answer is sent.
-func loginSource(a *login.Attempt) string { return "login " + a.Digest() }
+func loginSource(attempt string) string { return "login " + attempt }
 
-// auditRefusedLogin puts on record that nobody was logged in. who is nil where nobody was
-// identified: anybody can send such an answer, so these are on record as often as rate allows,
-// and all of them are in the log.
+// auditRefusedLogin puts on record that a login was refused. who is nil where no user was
+// identified. Anybody can send such an answer, so these are on record as often as rate allows, and
+// all of them are in the log.
 func (se *server) auditRefusedLogin(ctx context.Context, r *http.Request, a *login.Attempt, who *login.Identity, why string) {
 	entry := se.sessionAudit(auditLogin, unknownActor, "the console", "", "refused: "+why, "")
 	if who != nil {
-		entry = se.sessionAudit(auditLogin, actorOf(who.Name), "the console", who.Subject, "refused: "+why, loginSource(a))
+		entry = se.sessionAudit(auditLogin, actorOf(who.Name), "the console", who.Subject, "refused: "+why, loginSource(a.Digest()))
 	} else if !se.refusedLogins.Allow(se.opts.Client(r)) {
 		return
 	}
@@ -64,7 +64,7 @@ func (se *server) endAuditedSession(ctx context.Context, by *user, ended store.B
 	}
 	return se.opts.Store.Tx(ctx, "endSession", func(tx *store.Tx) error {
 		if is, err := tx.EndBrowserSession(ctx, ended.ID); err != nil || !is {
-			return err // one that is over already is what was wanted
+			return err // a session that is over already is no error
 		}
 		return tx.AddAudit(ctx, se.sessionAudit(auditLogout, by.By(), about, ended.Subject, carriedOut, ""))
 	})

@@ -8,9 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/liftlock/liftlock/internal/console/login/logintest"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/world/logintest"
 )
 
 // trail is the audit trail of logins, oldest first: who, what, about what, and what came of it.
@@ -25,7 +25,8 @@ func (l *loginConsole) trail() (out []string) {
 	return out
 }
 
-// Who logged in, out, was logged out by somebody else or was refused, is on record, once each.
+// TestLoginsAreAudited holds that each login, logout, logout by another user and refusal is on
+// record, once.
 func TestLoginsAreAudited(t *testing.T) {
 	w := newLoginConsole(t, func(o *Options) { o.Login.Roles[command.RoleViewer] = []string{"dev"} })
 	w.seed()

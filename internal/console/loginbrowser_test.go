@@ -9,7 +9,7 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
 
-	"github.com/liftlock/liftlock/internal/console/login/logintest"
+	"github.com/liftlock/liftlock/internal/world/logintest"
 )
 
 // comeAs has somebody else log in next.
@@ -28,16 +28,16 @@ func TestConsoleIsUsedLoggedIn(t *testing.T) {
 	var title, refused string
 	err := chromedp.Run(ctx, chromedp.Navigate(w.url+"/promotions/2"), chromedp.Click(`//nav/a[text()="Log in"]`), chromedp.WaitVisible(`//h1[text()="ada"]`),
 		chromedp.Navigate(w.url+"/promotions/2"), chromedp.WaitVisible(`//nav/a[contains(., "ada")]`),
-		chromedp.Click(`//a[text()="Hold"]`), chromedp.WaitVisible(`//li[contains(., "#14 is not merged until the hold is lifted")]`),
+		chromedp.Click(`//summary[text()="More"]`), chromedp.Click(`//a[text()="Hold"]`), chromedp.WaitVisible(`//li[contains(., "#14 is not merged until the hold is lifted")]`),
 		chromedp.SendKeys("#reason", "waits for the certificate\n"), // Enter sends the form
-		chromedp.WaitVisible(`//h2[contains(., "Done")]`), chromedp.Click(`//a[text()="See what comes of it"]`), chromedp.WaitVisible(`//a[text()="Lift the hold"]`))
+		chromedp.WaitVisible(`//h2[contains(., "Done")]`), chromedp.Click(`//a[text()="See what comes of it"]`), chromedp.WaitVisible(`//a[text()="Review #14"]`))
 	if err != nil {
 		t.Fatalf("the hold: %v", err)
 	}
 	if len(w.commands) != 1 || w.commands[0].Verb != "hold" || w.commands[0].Reason != "waits for the certificate" || w.commands[0].By != "ada (console)" {
 		t.Fatalf("it is given as %+v", w.commands)
 	}
-	err = chromedp.Run(ctx, chromedp.Navigate(w.url+"/promotions/1"), chromedp.Click(`//a[text()="Revert"]`), chromedp.WaitVisible(`//li[contains(., "takes web back to what it had in qa before #12")]`),
+	err = chromedp.Run(ctx, chromedp.Navigate(w.url+"/promotions/1"), chromedp.Click(`//summary[text()="Actions"]`), chromedp.Click(`//a[text()="Revert 1.5.0 in qa"]`), chromedp.WaitVisible(`//li[contains(., "takes web back to what it had in qa before #12")]`),
 		chromedp.Click(`button.main`), chromedp.WaitVisible(`//h2[contains(., "Done")]`), chromedp.Title(&title))
 	if err != nil || len(w.commands) != 2 || w.commands[1].Verb != "revert" || w.commands[1].Pull != 12 || !strings.HasPrefix(title, "Revert #12") {
 		t.Fatalf("the revert: %v, %+v, %q", err, w.commands, title)
@@ -67,7 +67,8 @@ func TestLoggedInWithoutScripts(t *testing.T) {
 	}
 }
 
-// Who reads by a session that ends is led to the login, by the open page itself.
+// TestOpenPageLeadsToTheLogin holds that a reader whose session ends is led to the login, by the
+// open page itself.
 func TestOpenPageLeadsToTheLogin(t *testing.T) {
 	ctx := browser(t)
 	w := newLoginConsole(t, func(o *Options) { o.ReadToken, o.Recheck = true, 100*time.Millisecond })

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/console/login"
-	"github.com/liftlock/liftlock/internal/console/login/logintest"
+	"github.com/liftlock/liftlock/internal/world/logintest"
 )
 
 // callback has a client's browser bring an answer to the console, with a cookie.
@@ -49,7 +49,7 @@ func (l *loginConsole) tokenCalls() (n int) {
 	return n
 }
 
-func TestForgedLoginAnswersCallNobody(t *testing.T) {
+func TestForgedLoginAnswersMakeNoCalls(t *testing.T) {
 	w := newLoginConsole(t, nil)
 	cookie, state := w.begin(t)
 	body, signature, _ := strings.Cut(cookie, ".")

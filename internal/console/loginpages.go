@@ -1,6 +1,7 @@
 package console
 
 import (
+	"crypto/rand"
 	"errors"
 	"net/http"
 	"net/url"
@@ -41,15 +42,24 @@ func parseReturn(raw string) string {
 type loginBody struct {
 	Text       string
 	Retry      string // where to log in; empty: that won't help
+	Token      string // where to log in with a token; empty: Retry leads there, or that won't help
 	EndSession string // where to log out of the provider too; empty: nowhere
 }
 
 func (se *server) renderLogin(w http.ResponseWriter, r *http.Request, status int, title string, b loginBody) {
+	if se.opts.Login.Provider != nil && len(se.auth.holders) > 0 {
+		b.Token = se.tokenURL("/")
+	}
 	se.renderPage(w, r, status, "login", page{Title: title, Still: true, Body: b})
 }
 
-// beginLogin takes GET /login and leads to the identity provider.
+// beginLogin takes GET /login and leads to the identity provider or, without one, to the form for a
+// token.
 func (se *server) beginLogin(w http.ResponseWriter, r *http.Request) {
+	if se.opts.Login.Provider == nil {
+		http.Redirect(w, r, se.tokenURL(parseReturn(r.URL.Query().Get("return"))), http.StatusSeeOther)
+		return
+	}
 	a := login.NewAttempt(parseReturn(r.URL.Query().Get("return")))
 	to, err := se.opts.Login.Provider.AuthURL(r.Context(), a)
 	if err != nil {
@@ -98,6 +108,10 @@ func (se *server) finishLogin(w http.ResponseWriter, r *http.Request) {
 		se.failLogin(w, r, a, err)
 		return
 	}
+	if strings.HasPrefix(who.Subject, tokenSubject) {
+		se.failLogin(w, r, a, &login.RefusedError{Why: "a subject that begins with " + tokenSubject + " is an API token's"})
+		return
+	}
 	role := se.opts.Login.roleOf(who.Groups)
 	if role == "" {
 		se.opts.Log.Warn("somebody who has no role tried to log in to the console", zap.String("name", who.Name),
@@ -112,7 +126,8 @@ func (se *server) finishLogin(w http.ResponseWriter, r *http.Request) {
 				"oidc.roles in the server's file."})
 		return
 	}
-	added, err := se.startSession(w, r, a, who, role)
+	added, err := se.startSession(w, r, rand.Text(), store.BrowserSession{Attempt: a.Digest(), Subject: who.Subject, Name: who.Name,
+		Role: role, Groups: who.Groups, Accounts: who.Accounts})
 	switch {
 	case err != nil:
 		se.renderError(w, r, err)
@@ -168,9 +183,11 @@ func (se *server) logout(w http.ResponseWriter, r *http.Request) {
 }
 
 func (se *server) loggedOutPage(w http.ResponseWriter, r *http.Request) {
-	se.renderLogin(w, r, http.StatusOK, "You are logged out", loginBody{Text: "This browser has no session here any more.",
-		Retry:      se.linkPrefix + "/login",
-		EndSession: se.opts.Login.Provider.EndSessionURL(se.origin + se.linkPrefix + "/logged-out")})
+	b := loginBody{Text: "This browser has no session here any more.", Retry: se.linkPrefix + "/login"}
+	if p := se.opts.Login.Provider; p != nil {
+		b.EndSession = p.EndSessionURL(se.origin + se.linkPrefix + "/logged-out")
+	}
+	se.renderLogin(w, r, http.StatusOK, "You are logged out", b)
 }
 
 // accountBody is the body of the page about who has logged in.
@@ -180,6 +197,9 @@ type accountBody struct {
 	Sessions []store.BrowserSession
 	All      bool // they are everybody's
 }
+
+// ByToken says that they have logged in with an API token.
+func (a *accountBody) ByToken() bool { return a.token != nil }
 
 // listSessions lists the sessions that a user may end: their own, or, with the highest role,
 // everybody's.
@@ -200,7 +220,7 @@ func (se *server) accountPage(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	se.renderPage(w, r, http.StatusOK, "account", page{Title: "Your account", Nav: "account", Still: true,
-		Body: accountBody{u, u.formToken(), all, everybody}})
+		Body: &accountBody{u, u.formToken(), all, everybody}})
 }
 
 // endSession takes POST /account/sessions/{id}.

@@ -3,28 +3,23 @@ package console
 import (
 	"bytes"
 	"crypto/rand"
-	"fmt"
-	"hash/maphash"
+	"crypto/sha256"
+	"encoding/base64"
 	"html/template"
 	"strconv"
 	"time"
 )
 
-// marks stand in a rendered page for what is filled in or taken out when it is sent: how
-// long ago things were, so that a part that hasn't changed is the same a minute later; and
-// where the parts begin and end that are sent again by themselves when they have. They
-// hold a secret, so that nothing from outside can be taken for one.
+// marks stand in a rendered page for what changes while nothing happens: how long ago things
+// were, so that a row that hasn't changed is rendered once; and of when the page is. They are
+// filled in when it is sent. They hold a secret, so that nothing from outside can be taken for one.
 type marks struct{ begin []byte }
 
 // The kinds of marks.
 const (
-	markAge      = 'a' // with the time in seconds
-	markPart     = 'p' // with the element's id
-	markPartEnd  = 'P'
-	markItems    = 'l' // with the id of the element whose children are items
-	markItemsEnd = 'L'
-	markItem     = 'i' // with the item's id; it ends with the next, or with the items
-	markCell     = 'c' // a piece of an item that is sent by itself; it ends with the next or the item
+	markAge  = 'a' // with the time in seconds
+	markNow  = 'n' // with the layout of the time at which it is sent
+	markText = 't' // with the text
 )
 
 // markEnd ends a mark.
@@ -39,116 +34,39 @@ func (m marks) render(kind byte, payload string) template.HTML {
 func (m marks) age(t time.Time) template.HTML {
 	return m.render(markAge, strconv.FormatInt(t.Unix(), 10))
 }
-func (m marks) part(id string) template.HTML { return m.render(markPart, id) }
-func (m marks) endPart() template.HTML       { return m.render(markPartEnd, "") }
-func (m marks) list(id string) template.HTML { return m.render(markItems, id) }
-func (m marks) endList() template.HTML       { return m.render(markItemsEnd, "") }
-func (m marks) item(id string) template.HTML { return m.render(markItem, id) }
-func (m marks) cell() template.HTML          { return m.render(markCell, "") }
 
-// next finds the first mark: what is before it, its kind and payload, and what is behind
-// it. A kind of 0: there is none.
-func (m marks) next(body []byte) (before []byte, kind byte, payload string, rest []byte) {
-	before, after, ok := bytes.Cut(body, m.begin)
-	if !ok || len(after) == 0 {
-		return body, 0, "", nil
-	}
-	text, rest, _ := bytes.Cut(after[1:], []byte{markEnd})
-	return before, after[0], string(text), rest
+// now is when the page is sent.
+func (m marks) now(layout string) func() template.HTML {
+	return func() template.HTML { return m.render(markNow, layout) }
 }
 
-// finish makes of a rendered page, or a piece of one, what is sent.
-func (m marks) finish(body []byte, now time.Time) []byte {
-	out := make([]byte, 0, len(body))
-	for len(body) > 0 {
-		before, kind, payload, rest := m.next(body)
-		out = append(out, before...)
-		if kind == markAge {
-			if sec, err := strconv.ParseInt(payload, 10, 64); err == nil {
-				out = append(out, formatAge(now, time.Unix(sec, 0))...)
-			}
-		}
-		body = rest
-	}
-	return out
-}
+// untagged is a text of ours that may be another one on the same page.
+func (m marks) untagged(text string) template.HTML { return m.render(markText, text) }
 
-// livePage is what of a rendered page is sent again when it changes.
-type livePage struct {
-	shape string // the ids of its parts and lists in their order
-	parts []livePart
-	lists []liveList
-}
-
-type livePart struct {
-	id   string
-	body []byte
-}
-
-type liveList struct {
-	id    string
-	items []liveItem
-}
-
-// liveItem is one of a list, in pieces: the first begins the element.
-type liveItem struct {
-	id     string
-	pieces [][]byte
-}
-
-// split finds the parts and lists of a rendered page. Lists are in no part.
-func (m marks) split(body []byte) *livePage {
-	p := &livePage{}
-	var shape []byte
-	var part *livePart
-	var list *liveList
-	start := len(body) // of the piece that is being read, from the end
-	whole := body
-	piece := func(end int) []byte { return whole[len(whole)-start : len(whole)-end] }
-	closePiece := func(end int) {
-		if list != nil && len(list.items) > 0 {
-			it := &list.items[len(list.items)-1]
-			it.pieces = append(it.pieces, piece(end))
-		}
-	}
+// finish makes of a rendered page what is sent, and its entity tag, which is the same as long as
+// nothing but the marks' texts differs.
+func (m marks) finish(body []byte, now time.Time) (page []byte, tag string) {
+	page = make([]byte, 0, len(body))
+	sum := sha256.New()
 	for {
-		_, kind, payload, rest := m.next(body)
-		if kind == 0 {
-			p.shape = string(shape)
-			return p
+		before, after, isMarked := bytes.Cut(body, m.begin)
+		page = append(page, before...)
+		sum.Write(before)
+		if !isMarked || len(after) == 0 {
+			return page, `W/"` + base64.RawURLEncoding.EncodeToString(sum.Sum(nil)[:12]) + `"`
 		}
-		end := len(rest) + len(m.begin) + 1 + len(payload) + 1 // where the mark begins, from the end
-		switch kind {
-		case markPart:
-			p.parts = append(p.parts, livePart{id: payload})
-			part, start = &p.parts[len(p.parts)-1], len(rest)
-			shape = fmt.Appendf(shape, "part %s\n", payload)
-		case markPartEnd:
-			if part != nil {
-				part.body, part = piece(end), nil
+		payload, rest, _ := bytes.Cut(after[1:], []byte{markEnd})
+		switch after[0] {
+		case markAge:
+			sum.Write(payload)
+			if sec, err := strconv.ParseInt(string(payload), 10, 64); err == nil {
+				page = append(page, formatAge(now, time.Unix(sec, 0))...)
 			}
-		case markItems:
-			p.lists = append(p.lists, liveList{id: payload})
-			list, start = &p.lists[len(p.lists)-1], len(rest)
-			shape = fmt.Appendf(shape, "list %s\n", payload)
-		case markItem:
-			closePiece(end)
-			if list != nil {
-				list.items = append(list.items, liveItem{id: payload})
-			}
-			start = len(rest)
-		case markCell:
-			closePiece(end)
-			start = len(rest)
-		case markItemsEnd:
-			closePiece(end)
-			list = nil
+		case markNow:
+			page = now.UTC().AppendFormat(page, string(payload))
+		case markText:
+			page = append(page, payload...)
 		}
 		body = rest
 	}
 }
-
-// hashSeed is for telling whether a part has changed.
-var hashSeed = maphash.MakeSeed()
-
-func hashBytes(b []byte) uint64 { return maphash.Bytes(hashSeed, b) }

@@ -23,7 +23,7 @@ const (
 	overviewDays = 30
 	// maxOverviewRows bounds each of its lists.
 	maxOverviewRows = 200
-	// maxOverviewPromotions bounds the promotions whose components' arrivals are looked at.
+	// maxOverviewPromotions bounds the promotions whose components' arrivals are read.
 	maxOverviewPromotions = 1000
 	// deliveryKept is for how long the numbers are given again: they take a read a component.
 	deliveryKept = 5 * time.Minute
@@ -147,7 +147,8 @@ func listHeld(s *snapshot) []api.HeldRelease {
 				continue
 			}
 			out = append(out, api.HeldRelease{Repository: c.Repository, Pipeline: c.Pipeline, Component: c.Component,
-				Environment: e.Environment, Pull: e.Incoming.Pull, Reason: strings.Join(e.WaitReasons(), "; ")})
+				Environment: e.Environment, Pull: e.Incoming.Pull,
+				Reason: cmp.Or(e.Incoming.Headline, strings.Join(e.WaitReasons(), "; "))})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b api.HeldRelease) int { return heldSince(&a).Compare(heldSince(&b)) })
@@ -299,15 +300,22 @@ type plot struct {
 	Whole   string // the same of all days
 	Bars    []plotBar
 	Most    string // what the highest bar is
+	Half    string // what half of that is; empty where it isn't told, as of counts that have no half
 	Nothing bool   // no day has any
+
+	First, Last string // the days at its ends
 }
 
 // plotBar is a day's bar, in the plot's own units from its lower edge.
 type plotBar struct {
 	X, Y, Height int
+	Start        int // where the day begins, for what shows it to a pointer
 	Day          string
 	Text         string
 }
+
+// plotDay is how the days at a plot's ends are written.
+const plotDay = "2 Jan"
 
 // The size of a plot, and how wide a day's bar and its gap are.
 const (
@@ -347,15 +355,21 @@ func newPlot(title, whole string, days []api.DeliveryDay, format func(float64) s
 		most = max(most, of(&days[i]))
 	}
 	p.Most = format(most)
+	if half := format(most / 2); half != p.Most && half != format(0) && most != 1 {
+		p.Half = half
+	}
 	for i := range days {
 		v := of(&days[i])
-		b := plotBar{X: i*plotStep + 1, Day: days[i].Day.Format(time.DateOnly), Text: format(v)}
+		b := plotBar{X: i*plotStep + 1, Start: i * plotStep, Day: days[i].Day.Format(time.DateOnly), Text: format(v)}
 		if v > 0 {
 			p.Nothing = false
 			b.Height = max(2, int(v/cmp.Or(most, 1)*plotHeight))
 		}
 		b.Y = plotHeight - b.Height
 		p.Bars = append(p.Bars, b)
+	}
+	if len(days) > 0 {
+		p.First, p.Last = days[0].Day.Format(plotDay), days[len(days)-1].Day.Format(plotDay)
 	}
 	return p
 }

@@ -31,7 +31,7 @@ func TestOverviewListsHoldsAndDrift(t *testing.T) {
 		}
 		held = append(held, strings.TrimSpace(h.Component+" "+h.Environment+" "+by[:min(len(by), 12)]))
 	}
-	if want := []string{"mail qa hold: compon", "b  ada", "prod grace"}; !slices.Equal(held, want) {
+	if want := []string{"mail qa on hold by a", "b  ada", "prod grace"}; !slices.Equal(held, want) {
 		t.Errorf("held is %q, want %q", held, want)
 	}
 	if len(o.Drifted) != 1 || o.Drifted[0].Target.Name != "qa-b" || len(o.Reverts) != 1 || o.Reverts[0].ID != 4 || len(o.Delivery.Days) != overviewDays {

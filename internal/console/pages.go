@@ -46,13 +46,13 @@ type page struct {
 	Title    string
 	Nav      string // the entry that is the current one
 	Now      time.Time
-	Troubles []troubleGroup
+	Troubles []api.TroubleGroup
 	Still    bool   // it is made with effort and isn't made anew at every event
 	Version  string // of the server
 	State    string // the snapshot's version that it is not older than
-	Stream   string // the address of its changes; empty: it has none
+	Stream   string // where it is told of changes; empty: nowhere
 	HasLogin bool   // people log in here
-	User     *user  // who has; nil: nobody, or it is rendered for a stream
+	User     *user  // who has; nil: nobody
 	Body     any
 
 	unit string // the key of the unit that alone it is about; empty: of others as well
@@ -67,11 +67,11 @@ func stillPage(s *snapshot, title, nav string, body any) page {
 
 // newPage is a page about what a snapshot has; newer things may be on it too.
 func newPage(s *snapshot, title, nav string, body any) page {
-	return page{Title: title, Nav: nav, Troubles: groupTroubles(s.troubles), State: s.version, Body: body}
+	return page{Title: title, Nav: nav, Troubles: api.GroupTroubles(s.troubles), State: s.version, Body: body}
 }
 
 var pageNames = []string{"home", "component", "compare", "promotions", "promotion", "differences", "diff", "audit", "overview", "message",
-	"apart", "login", "account", "act"}
+	"apart", "login", "token", "account", "act"}
 
 func newPages(base, version string, hasLogin bool, now func() time.Time, isAmbiguous func(string) bool) (*pages, error) {
 	p := &pages{base: base, version: version, hasLogin: hasLogin, now: now, isAmbiguous: isAmbiguous, marks: newMarks(),
@@ -99,13 +99,15 @@ func newPages(base, version string, hasLogin bool, now func() time.Time, isAmbig
 	return p, nil
 }
 
+// clockLayout is how people read a time.
+const clockLayout = "2006-01-02 15:04:05 UTC"
+
 func (p *pages) templateFuncs() template.FuncMap {
 	return template.FuncMap{
 		"tone": stateTone, "eventTone": event.Kind.Tone, "plural": wording.Count,
-		"ago": p.marks.age, "part": p.marks.part, "endpart": p.marks.endPart, "items": p.marks.list, "enditems": p.marks.endList,
-		"item": p.marks.item, "cell": p.marks.cell,
-		"stamp":     func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-		"clock":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
+		"ago": p.marks.age, "untagged": p.marks.untagged,
+		"stamp": func(t time.Time) string { return t.UTC().Format(time.RFC3339) }, "nowStamp": p.marks.now(time.RFC3339),
+		"clock": func(t time.Time) string { return t.UTC().Format(clockLayout) }, "nowClock": p.marks.now(clockLayout),
 		"short":     func(id string) string { return id[:min(len(id), 12)] },
 		"link":      p.pageURL,
 		"api":       func(parts ...any) string { return p.pageURL(append([]any{"api", "v1"}, parts...)...) },
@@ -119,8 +121,23 @@ func (p *pages) templateFuncs() template.FuncMap {
 		"place":   withRepository,
 		"isDate":  isDateField,
 		"act":     p.actURL, "actOn": p.actOnPipelineURL, "canAct": func() bool { return p.hasLogin },
-		"drawing": newGraphDrawing, "lineAt": lineAt,
+		"choicesOf": p.promotionChoices,
+		"help":      helpURL,
+		"drawing":   newGraphDrawing, "lineAt": lineAt,
 	}
+}
+
+// helpPage describes the console to people.
+const helpPage = "https://github.com/liftlock/liftlock/blob/main/docs/console.md"
+
+// helpURL is where a page of an entry of the navigation is described.
+func helpURL(nav string) string {
+	sections := map[string]string{"pipelines": "the-table", "promotions": "a-promotions-page", "overview": "the-overview",
+		"audit": "the-audit-trail"}
+	if section := sections[nav]; section != "" {
+		return helpPage + "#" + section
+	}
+	return helpPage
 }
 
 // hashID makes an element's id of a word and of what it is about.
@@ -184,18 +201,20 @@ func (p *pages) promotionByPullURL(repo string, number int) string {
 
 // repoEnvironment is an environment with the repository that it is of, for parts of pages.
 type repoEnvironment struct {
-	Env  *api.Environment
-	Repo string
+	Env   *api.Environment
+	Repo  string
+	Gates bool // each gate is listed, not the headline alone
 }
 
-func withRepository(e api.Environment, repo string) repoEnvironment { return repoEnvironment{&e, repo} }
+func withRepository(e api.Environment, repo string) repoEnvironment {
+	return repoEnvironment{&e, repo, true}
+}
 
-// renderPage renders a page whole before anything of it is sent. For a stream that
-// follows the page it is only captured.
+// renderPage renders a page whole before anything of it is sent.
 func (se *server) renderPage(w http.ResponseWriter, r *http.Request, status int, name string, pg page) {
 	pg.Now, pg.Version, pg.HasLogin, pg.User = se.opts.Now(), se.opts.Version, se.pages.hasLogin, userOf(r.Context())
 	if !pg.Still && pg.State != "" {
-		pg.Stream = se.pages.streamURL(r.URL, pg.State)
+		pg.Stream = se.pages.streamURL(pg.unit)
 	}
 	var b bytes.Buffer
 	if err := se.pages.templates[name].Execute(&b, pg); err != nil {
@@ -203,13 +222,25 @@ func (se *server) renderPage(w http.ResponseWriter, r *http.Request, status int,
 		http.Error(w, "the page could not be rendered; the server's log says why", http.StatusInternalServerError)
 		return
 	}
-	if at := capturedBy(r.Context()); at != nil {
-		at.page, at.body = pg, b.Bytes()
-		return
+	if as, ok := r.Context().Value(renderingKey{}).(rendering); ok && pg.Stream != "" && status == http.StatusOK {
+		se.rendered.Put(as.key, renderedPage{as.version, pg, b.Bytes()})
+	}
+	se.sendPage(w, r, status, &pg, b.Bytes())
+}
+
+// sendPage sends a rendered page. One that is told of changes isn't sent again to whoever has it.
+func (se *server) sendPage(w http.ResponseWriter, r *http.Request, status int, pg *page, rendered []byte) {
+	body, tag := se.pages.marks.finish(rendered, pg.Now)
+	if pg.Stream != "" && status == http.StatusOK {
+		w.Header().Set("ETag", tag)
+		if isUnmodified(r, tag) {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(se.pages.marks.finish(b.Bytes(), pg.Now)) // a reader that left is no failure of ours
+	_, _ = w.Write(body) // a reader that left is no failure of ours
 }
 
 // renderError shows what went wrong with a page.

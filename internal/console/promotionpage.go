@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"time"
@@ -14,7 +15,37 @@ type promotionBody struct {
 	api.Promotion
 	Steps   []progressStep
 	Bars    []healthBar
-	Renders bool // there is a page with what it changes
+	Renders bool      // there is a page with what it changes
+	Diff    *diffBody // the beginning of that, while it is open; nil: it isn't there yet, or there is none
+}
+
+// IsOpen says that its pull request is open.
+func (p *promotionBody) IsOpen() bool {
+	return p.State == promotion.Opened || p.State == promotion.Held
+}
+
+const (
+	// shownDiffWait is how long the page of an open promotion waits for what it changes. What is still being
+	// rendered then is there for who comes next.
+	shownDiffWait = time.Second
+	// shownDiffBytes bounds what the page shows of it; its own page has all.
+	shownDiffBytes = 4 << 10
+)
+
+// loadDiff adds the beginning of what an open promotion changes in the rendered manifests. That it can't be told keeps
+// nobody from reading the rest: its own page says why.
+func (se *server) loadDiff(ctx context.Context, b *promotionBody) {
+	if !b.Renders || !b.IsOpen() || b.Pull == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, shownDiffWait)
+	defer cancel()
+	d, err := se.renderDiff(ctx, b.ID)
+	if err != nil || d.Pending {
+		return
+	}
+	b.Diff = &diffBody{Promotion: b.Promotion, RenderedDiff: d}
+	b.Diff.fillGroups(shownDiffBytes)
 }
 
 // FromMerge says when something was from the merge: "+5 min" or "−2 h"; empty where
@@ -50,8 +81,8 @@ type barSegment struct {
 // barLength is a bar's length in its own units.
 const barLength = 1000
 
-// buildHealthBars draws the targets' timelines on one scale, which ends some time after the
-// last change: what is now lasts, and the same page is the same a minute later.
+// buildHealthBars draws the targets' timelines on one scale, which ends some time after the last
+// change. The present state lasts, and the same page is the same a minute later.
 func buildHealthBars(all []api.Timeline, sinceMerge func(time.Time) string) []healthBar {
 	var first, last time.Time
 	for _, t := range all {
@@ -117,6 +148,7 @@ func (se *server) promotionPage(w http.ResponseWriter, r *http.Request) {
 	}
 	b := &promotionBody{Promotion: *p, Steps: buildSteps(p), Renders: se.opts.Diff != nil}
 	b.Bars = buildHealthBars(p.Detail.Timelines, b.FromMerge)
+	se.loadDiff(r.Context(), b)
 	pg := newPage(s, title, "promotions", b)
 	pg.unit = unitKey(promotion.Unit{Repo: p.Repository, Pipeline: p.Pipeline, Component: p.Component})
 	se.renderPage(w, r, http.StatusOK, "promotion", pg)

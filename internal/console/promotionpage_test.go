@@ -25,7 +25,7 @@ func (tc *testConsole) mergedCart() {
 	}
 }
 
-func TestPromotionSaysWhatHappened(t *testing.T) {
+func TestPromotionListsItsEvents(t *testing.T) {
 	w := newTestConsole(t, func(o *Options) {
 		o.CommitURL = func(repo, base, commit string) string {
 			return "https://git.example/" + strings.TrimPrefix(repo, "hub:") + "/" + base + ".." + commit
@@ -58,7 +58,7 @@ func TestPromotionSaysWhatHappened(t *testing.T) {
 	}
 	// A merge is written down before it is made: while the promotion is open, it wasn't.
 	open := readJSON[api.Promotion](w, "/api/v1/promotions/2").Detail
-	if open.Merge != nil || open.Cause != "approvals: 1 of 2 approvals: grace (ada, edsger)" {
+	if open.Merge != nil || open.Cause != "waiting for ada, edsger (1 of 2)" || open.From != "1.4.2" || open.Origin == nil || open.Origin.By != "grace" || open.Origin.Environment != "dev" || len(open.Reaches) != 3 {
 		t.Errorf("the open one has the merge %+v and the cause %q", open.Merge, open.Cause)
 	}
 	if revert := readJSON[api.Promotion](w, "/api/v1/promotions/4").Detail; !strings.HasPrefix(revert.Cause, "qa-b: Deployment cart is Degraded") {

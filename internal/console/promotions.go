@@ -26,26 +26,28 @@ const maxEvents = 200
 // listPromotions reads one page of promotions, newest first.
 func (r *reader) listPromotions(ctx context.Context, l promotionQuery) (*api.Promotions, error) {
 	rows, next, err := r.store.Promotions(ctx, store.PromotionFilter{Repo: l.Repository, Pipeline: l.Pipeline, Component: l.Component,
-		Environment: l.Environment, Kind: l.Kind, States: l.States, Pull: l.Pull, Before: l.Before, Limit: l.Limit + 1})
+		Environment: l.Environment, Kind: l.Kind, States: l.storedStates(), Pull: l.Pull, Before: l.Before, Limit: l.Limit + 1})
 	if err != nil {
 		return nil, err
 	}
 	out := &api.Promotions{Promotions: []api.Promotion{}, Next: next}
 	for i, p := range rows {
 		if i == l.Limit {
-			out.Next = out.Promotions[i-1].ID
+			out.Next = rows[i-1].ID
 			break
 		}
 		if err := r.learnReleaseName(ctx, p); err != nil {
 			return nil, err
 		}
-		out.Promotions = append(out.Promotions, r.buildPromotion(p))
+		if built := r.buildPromotion(p); l.shows(p.State, built.State) {
+			out.Promotions = append(out.Promotions, built)
+		}
 	}
 	return out, nil
 }
 
-// learnReleaseName looks up what a promotion's release is called where no unit that is
-// shown says it any more: in the unit's history.
+// learnReleaseName looks up the name of a promotion's release in its component's history, where no displayed
+// component carries the release any more. It keeps all names that it finds on the way.
 func (r *reader) learnReleaseName(ctx context.Context, p store.Promotion) error {
 	if p.Release == "" || r.releaseName(p.Release) != "" {
 		return nil
@@ -54,7 +56,7 @@ func (r *reader) learnReleaseName(ctx context.Context, p store.Promotion) error 
 	if err != nil {
 		return err
 	}
-	names := map[string]string{p.Release: wording.Short(p.Release)} // looked for once
+	names := map[string]string{p.Release: wording.Short(p.Release)} // the short ID stands in, so that it isn't searched again
 	for _, row := range rows {
 		var a stored.Arrival
 		if json.Unmarshal(row.Data, &a) == nil {
@@ -71,17 +73,12 @@ func (r *reader) learnReleaseName(ctx context.Context, p store.Promotion) error 
 	return nil
 }
 
-// nameRelease names a release by the distinct values of its fields, as the overlays do.
+// nameRelease names a release by its fields, as decisions do; empty where it has none.
 func nameRelease(fields []fieldedit.Field) string {
-	var vals []string
-	seen := map[string]bool{}
-	for _, f := range fields {
-		if f.Value != "" && !seen[f.Value] {
-			seen[f.Value] = true
-			vals = append(vals, f.Value)
-		}
+	if len(fields) == 0 {
+		return ""
 	}
-	return summarizeList(vals)
+	return fieldedit.Release{Fields: fields}.String()
 }
 
 // readPromotion reads one promotion with everything that is known of it; the snapshot has
@@ -196,6 +193,9 @@ func describeCause(u *shownUnit, p *api.Promotion) string {
 		}
 		return t.Target + ": " + strings.TrimPrefix(t.Reason, t.Target+": ")
 	}
+	if p.Headline != "" && p.Kind == promotion.KindPromotion {
+		return p.Headline
+	}
 	if d.By != "" || d.Reason != "" {
 		return strings.TrimSuffix("asked for by "+cmp.Or(d.By, "somebody")+": "+d.Reason, ": ")
 	}
@@ -273,15 +273,37 @@ func (r *reader) addCurrentState(ctx context.Context, s *snapshot, row store.Pro
 	}
 	switch {
 	case e.Incoming != nil && e.Incoming.Pull != nil && e.Incoming.Pull.Number == row.Pull:
-		d.Gates, d.Why = e.Incoming.Gates, e.Why
+		d.Gates, d.Why, d.From, d.Reaches = e.Incoming.Gates, e.Why, e.Name, e.Targets
+		return r.addOrigin(ctx, u, row, d)
 	case e.Revert != nil && e.Revert.Pull.Number == row.Pull:
-		d.Gates, d.Why = e.Revert.Gates, e.Why
+		d.Gates, d.Why, d.Reaches = e.Revert.Gates, e.Why, e.Targets
 	case e.LandedIn != nil && e.LandedIn.Number == row.Pull:
 		d.Current, d.Targets, d.Commit = true, e.Targets, e.Commit
 		if held := findHeldEvidence(u, row.Environment); held != nil {
 			d.Records = r.buildEvidence(row.Repo, []promotion.Evidence{*held})
 		}
 		return r.addTimelines(ctx, row, e.Commit, d)
+	}
+	return nil
+}
+
+// addOrigin fills in where a promotion's release began.
+func (r *reader) addOrigin(ctx context.Context, u *shownUnit, row store.Promotion, d *api.PromotionDetail) error {
+	rows, err := r.store.Arrivals(ctx, row.Unit)
+	if err != nil {
+		return err
+	}
+	for i := range rows { // newest first: the last one that is found is the first that came
+		a := &rows[i]
+		if a.Release != row.Release || len(u.record.FindEnvironment(a.Environment).After) > 0 {
+			continue
+		}
+		d.Origin = &api.ReleaseOrigin{Environment: a.Environment, Commit: a.Commit, At: a.At,
+			CommitURL: webAddress(r.commitURL(row.Repo, "", a.Commit))}
+		var arrival stored.Arrival
+		if json.Unmarshal(a.Data, &arrival) == nil {
+			d.Origin.By = arrival.Author
+		}
 	}
 	return nil
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/liftlock/liftlock/internal/promotion"
 )
 
 const (
@@ -117,6 +119,21 @@ func parsePromotionQuery(raw string) (promotionQuery, error) {
 		l.Limit = int(n)
 	}
 	return l, nil
+}
+
+// storedStates are the states to look for in the store, where one on hold is an open one.
+func (p *promotionQuery) storedStates() []string {
+	out := slices.Clone(p.States)
+	if slices.Contains(out, promotion.Held) && !slices.Contains(out, promotion.Opened) {
+		out = append(out, promotion.Opened)
+	}
+	return out
+}
+
+// shows says whether a promotion that the store has in one state and that is in another is chosen: the open ones
+// are those on hold too.
+func (p *promotionQuery) shows(stored, state string) bool {
+	return len(p.States) == 0 || slices.Contains(p.States, stored) || slices.Contains(p.States, state)
 }
 
 // maxStates bounds the states in one query: there are fewer.

@@ -21,8 +21,9 @@ func buildRuns(r *promotion.Runs) *api.Runs {
 	return out
 }
 
-// addRan fills in what a promotion's targets were seen to run: by what is known of them while what it brought is there,
-// and otherwise by its verification's event. A batch's events are of all its components.
+// addRan fills in what a promotion's targets were seen to run. While its release is there it goes
+// by the targets' present state, and otherwise by its verification's event. A batch's events are of
+// all its components.
 func addRan(row *store.Promotion, d *api.PromotionDetail) {
 	for i := range d.Targets {
 		if t := &d.Targets[i]; t.Runs != nil {

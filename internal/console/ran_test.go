@@ -14,9 +14,10 @@ import (
 	"github.com/liftlock/liftlock/internal/store"
 )
 
-// TestWhatRanIsShown shows what the targets ran when a promotion was verified: while what it brought is there, and
-// by its record once the environment has moved on; what nobody reports isn't made up.
-func TestWhatRanIsShown(t *testing.T) {
+// TestRunningImagesAreShown shows what the targets ran when a promotion was verified. It shows that while
+// its release is there, and by its record once the environment has moved on. Unreported images
+// aren't made up.
+func TestRunningImagesAreShown(t *testing.T) {
 	w := newTestConsole(t, nil)
 	w.seed()
 	w.event("web", "qa", "verified", 8, 26*time.Hour, "1.4.3 is verified in qa")

@@ -9,8 +9,8 @@ import (
 	"github.com/liftlock/liftlock/internal/store"
 )
 
-// readableStore is the store as far as whoever reads may read it: what is of another repository
-// isn't there. All that is shown comes through it; whose rights count is in the context.
+// readableStore is the store as far as the reader may read it: other repositories' records aren't
+// there. All that is shown comes through it; whose rights count is in the context.
 type readableStore struct {
 	all    *store.Store
 	access *accessRules
@@ -94,8 +94,8 @@ func (rs *readableStore) Promotions(ctx context.Context, f store.PromotionFilter
 	}
 }
 
-// Events lists events; of the newest, those among the last mostEvents. scanned is the number of
-// the last one that was looked at, more that there are others behind it.
+// Events lists events; of the newest, those among the last mostEvents. scanned is the number of the
+// last event that was read, more that there are others behind it.
 func (rs *readableStore) Events(ctx context.Context, f store.EventFilter) (out []store.Event, scanned int64, more bool, err error) {
 	limit := f.Limit
 	if f.Newest && f.Repo == "" && !rs.access.reading(ctx).readsAll() {
@@ -112,8 +112,8 @@ func (rs *readableStore) Events(ctx context.Context, f store.EventFilter) (out [
 	return out, rows[len(rows)-1].Seq, len(rows) == f.Limit, nil
 }
 
-// AuditTrail lists entries of the audit trail, newest first; next is as Promotions has it. What is
-// about no repository is who logged in and out, and for every reader.
+// AuditTrail lists entries of the audit trail, newest first; next is as Promotions has it. Entries
+// about no repository are logins and logouts, and for every reader.
 func (rs *readableStore) AuditTrail(ctx context.Context, f store.AuditFilter, limit int) (out []store.Audit, next int64, err error) {
 	r := rs.access.reading(ctx)
 	for scanned := 0; ; {
@@ -194,8 +194,7 @@ func (s *snapshot) readable(ctx context.Context, access *accessRules) *snapshot 
 	}
 	slices.Sort(repos)
 	may := r.mayReadEach(ctx, slices.Compact(repos))
-	// Of the version it tells nothing but that another one is another.
-	out := &snapshot{byKey: map[string]*shownUnit{}, begun: s.begun, version: hashID("v", s.version, r.key)}
+	out := &snapshot{byKey: map[string]*shownUnit{}, version: s.versionFor(r)}
 	for _, u := range s.units {
 		if repo := u.record.Unit.Repo; may[repo] {
 			out.units = append(out.units, u)
@@ -206,4 +205,13 @@ func (s *snapshot) readable(ctx context.Context, access *accessRules) *snapshot 
 		return !t.General && (t.Repository == "" || !may[t.Repository])
 	})
 	return out
+}
+
+// versionFor is the version as one reader is told it: of what others read it tells nothing but that
+// another one is another.
+func (s *snapshot) versionFor(r *reading) string {
+	if r.readsAll() {
+		return s.version
+	}
+	return hashID("v", s.version, r.key)
 }

@@ -19,8 +19,8 @@ const (
 	redemptionsOfClientEvery = 3 * time.Second
 	redemptionsOfAll         = 60
 	redemptionsOfAllEvery    = time.Second / 5
-	// maxRedemptionClients and maxRedeemed bound what is remembered. Who is forgotten begins anew;
-	// what all may stays bounded.
+	// maxRedemptionClients and maxRedeemed bound what is remembered. A forgotten client begins
+	// anew; the sum of all stays bounded.
 	maxRedemptionClients = 4096
 	maxRedeemed          = 8192
 )
@@ -44,7 +44,7 @@ func newRedemptions(o *Options) *redemptions {
 		redeemed: cache.New(o.Caches, cache.Options[string, bool]{Name: "login-attempts", Entries: maxRedeemed})}
 }
 
-// take allows one redemption of an attempt, or says why there is none. What is refused takes
+// take allows one redemption of an attempt, or says why there is none. A refused attempt takes
 // nothing from others.
 func (r *redemptions) take(client, attempt string) error {
 	r.mu.Lock()
@@ -52,6 +52,22 @@ func (r *redemptions) take(client, attempt string) error {
 	if _, used := r.redeemed.Get(attempt); used {
 		return &login.RefusedError{Why: "this login was used before. Log in again"}
 	}
+	if err := r.fill(client); err != nil {
+		return err
+	}
+	r.redeemed.Put(attempt, true)
+	return nil
+}
+
+// takeGuess allows one look at a token that somebody logs in with, or says why there is none.
+func (r *redemptions) takeGuess(client string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.fill(client)
+}
+
+// fill takes one login from the buckets, or nothing. r.mu is held.
+func (r *redemptions) fill(client string) error {
 	own, ok := r.byClient.Get(client)
 	if !ok {
 		own = rate.NewLimiter(rate.Every(redemptionsOfClientEvery), redemptionsOfClient)
@@ -62,6 +78,5 @@ func (r *redemptions) take(client, attempt string) error {
 		return errTooManyLogins
 	}
 	own.AllowN(now, 1)
-	r.redeemed.Put(attempt, true)
 	return nil
 }

@@ -23,8 +23,8 @@ const (
 	// renderTimeout bounds one comparison, that of the renderer included: two sides
 	// and a snapshot of the branch.
 	renderTimeout = time.Minute
-	// What landed stays as it is; an open pull request is composed anew, and what
-	// can't be shown may be in a moment.
+	// A landed promotion's rendering stays as it is. An open pull request is composed anew, and one
+	// that can't be shown may be in a moment.
 	landedCacheTime  = 10 * time.Minute
 	openCacheTime    = 15 * time.Second
 	refusedCacheTime = 30 * time.Second
@@ -211,14 +211,13 @@ func (se *server) diffPage(w http.ResponseWriter, r *http.Request) {
 		body.Why, status = err.Error(), http.StatusServiceUnavailable
 	default:
 		body.RenderedDiff = d
-		body.fillGroups()
+		body.fillGroups(maxShownBytes)
 	}
 	se.renderPage(w, r, status, "diff", stillPage(s, "What "+row.Component+" changes in "+row.Environment, "promotions", body))
 }
 
-// fillGroups makes the page's lines, as many as a browser shows with ease.
-func (d *diffBody) fillGroups() {
-	left := maxShownBytes
+// fillGroups makes the page's lines, of at most so many bytes.
+func (d *diffBody) fillGroups(left int) {
 	for i := range d.Targets {
 		t := &d.Targets[i]
 		g := diffGroup{Names: t.Names, Outcome: describeOutcome(t)}

@@ -161,7 +161,7 @@ func TestDiffIsFound(t *testing.T) {
 func TestACutDiffSaysSo(t *testing.T) {
 	big := api.ObjectDiff{Text: "@@ v1 ConfigMap a @@\n" + strings.Repeat("+ data.a: "+strings.Repeat("x", 90)+"\n", 4000)}
 	b := diffBody{RenderedDiff: &api.RenderedDiff{Targets: []api.TargetsDiff{{Names: []string{"a"}, Summary: "1 added", Objects: []api.ObjectDiff{big, big, big, big}}, {Names: []string{"b"}, Objects: []api.ObjectDiff{big}}}}}
-	b.fillGroups()
+	b.fillGroups(maxShownBytes)
 	if len(b.Groups) != 2 || len(b.Groups[0].Objects) != 2 || b.Cut != 3 {
 		t.Errorf("%d objects shown, %d cut", len(b.Groups[0].Objects), b.Cut)
 	}

@@ -45,8 +45,8 @@ func apiErrorf(status int, format string, args ...any) *apiError {
 	return &apiError{status, fmt.Sprintf(format, args...)}
 }
 
-// writeError writes whatever went wrong with a request. What isn't the caller's
-// doing is logged.
+// writeError writes whatever went wrong with a request. An error that isn't the caller's doing is
+// logged.
 func (se *server) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	var known *apiError
 	if errors.As(err, &known) {

@@ -13,9 +13,9 @@ import (
 // maxQueued bounds the different questions that wait for their turn.
 const maxQueued = 8
 
-// resultCache gives answers that take effort, to readers whom nobody knows: those who
-// ask the same share one, it is given again for a while, the rest wait for their
-// turn, and no answer takes longer than its time.
+// resultCache gives answers that take effort, to unknown readers. Equal questions share one answer,
+// which is given again for a while. The rest wait for their turn, and no answer takes longer than
+// its time.
 type resultCache[T any] struct {
 	shared  sharedReads[T]
 	now     func() time.Time

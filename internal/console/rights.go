@@ -29,7 +29,7 @@ type ReaderRule struct {
 	Repositories []string // globs on owner/name, or on forge:owner/name
 	Groups       []string // of the identity provider; AnyGroup is everybody who has logged in
 	Tokens       []string // API tokens, by name
-	Forge        bool     // whoever may read the repository on its forge, where the account there is known
+	Forge        bool     // accounts that may read the repository on its forge, where the account there is known
 }
 
 const (
@@ -98,6 +98,9 @@ func (a *accessRules) allReading() *reading { return &reading{access: a, all: tr
 
 // readingOf is what somebody may read by a token, or by who has logged in; nil: neither.
 func (se *server) readingOf(token *tokenHolder, u *user) *reading {
+	if token == nil && u != nil {
+		token = u.token
+	}
 	j := se.access
 	out := &reading{access: j, named: make([]bool, len(j.rules)), login: func(string) string { return "" }}
 	if len(j.rules) == 0 {
@@ -120,7 +123,7 @@ func (se *server) readingOf(token *tokenHolder, u *user) *reading {
 	if token == nil && u != nil {
 		out.login = func(repository string) string { return se.accountOn(u, repository) }
 		if needsForge {
-			fmt.Fprintf(&key, "%q", digestSubject(se.opts.Login.Provider.Issuer(), u.Subject))
+			fmt.Fprintf(&key, "%q", se.digestUser(u.Subject))
 		}
 	}
 	out.key = key.String()
@@ -134,7 +137,7 @@ func withReading(ctx context.Context, r *reading) context.Context {
 	return context.WithValue(ctx, readingKey{}, r)
 }
 
-// reading is what may be read in a context. Where nobody said so it is what readers may read whom
+// reading is what may be read in a context. A context without it reads what readers may read whom
 // no rule names.
 func (a *accessRules) reading(ctx context.Context) *reading {
 	if r, ok := ctx.Value(readingKey{}).(*reading); ok {

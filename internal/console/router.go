@@ -12,9 +12,9 @@ import (
 // Access says who is answered.
 type Access string
 
-// Who is answered.
+// These say who is answered.
 const (
-	ForReaders  Access = "readers"  // whoever may read: everybody, or the holders of tokens
+	ForReaders  Access = "readers"  // those who may read: everybody, or the holders of tokens
 	ForCommands Access = "commands" // holders of a token with the role that the command needs
 	ForUsers    Access = "users"    // who has logged in, by the pages' own forms where it changes anything
 	ForAnybody  Access = "anybody"  // nothing is said that isn't for everybody
@@ -30,15 +30,15 @@ type Route struct {
 // method is answered as the rest is: the API's errors are JSON.
 type router struct {
 	mux        *http.ServeMux
-	live       *http.ServeMux // the pages alone, for streams that follow them
 	compress   func(http.Handler) http.HandlerFunc
 	readers    func(http.HandlerFunc) http.HandlerFunc // lets only readers pass
 	streams    func(http.HandlerFunc) http.HandlerFunc // the same for an answer that lasts
+	share      func(http.HandlerFunc) http.HandlerFunc // sends a page as it was rendered for others
 	routes     []Route
 	apiMethods map[string][]string // methods by the API's paths
 }
 
-func newRouter(readers, streams func(http.HandlerFunc) http.HandlerFunc) (*router, error) {
+func newRouter(readers, streams, share func(http.HandlerFunc) http.HandlerFunc) (*router, error) {
 	// Nothing that is compressed holds a secret beside what a stranger can put into it, which
 	// its size could give away.
 	compress, err := gzhttp.NewWrapper(gzhttp.ContentTypes([]string{"text/html", "text/plain", "text/css", "text/javascript",
@@ -46,7 +46,7 @@ func newRouter(readers, streams func(http.HandlerFunc) http.HandlerFunc) (*route
 	if err != nil {
 		return nil, fmt.Errorf("compress answers: %w", err)
 	}
-	return &router{compress: compress, mux: http.NewServeMux(), live: http.NewServeMux(), readers: readers, streams: streams,
+	return &router{compress: compress, mux: http.NewServeMux(), readers: readers, streams: streams, share: share,
 		apiMethods: map[string][]string{}}, nil
 }
 
@@ -70,15 +70,9 @@ func (r *router) handleAPI(route Route, h http.HandlerFunc) {
 	r.handle(route, h)
 }
 
-// handlePage is a page that streams can follow.
+// handlePage is a page for readers.
 func (r *router) handlePage(path string, h http.HandlerFunc) {
-	r.handleStill(path, h)
-	r.live.HandleFunc(http.MethodGet+" "+path, h)
-}
-
-// handleStill is what readers are answered that no stream follows: it takes effort, or is no page.
-func (r *router) handleStill(path string, h http.HandlerFunc) {
-	r.handle(Route{http.MethodGet, path, ForReaders}, r.readers(r.compress(h)))
+	r.handle(Route{http.MethodGet, path, ForReaders}, r.readers(r.compress(r.share(h))))
 }
 
 // handleStream is an answer that lasts.

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -22,9 +23,10 @@ import (
 	"github.com/liftlock/liftlock/internal/store"
 )
 
-// Login is how people log in to the console.
+// Login is how people log in to the console: with one of the API tokens and, where there is one, at
+// an identity provider.
 type Login struct {
-	Provider *login.Provider
+	Provider *login.Provider // nil: with tokens only
 	// Roles are the groups that have each role, AnyGroup for everybody whom the provider
 	// knows. Who has several has the highest.
 	Roles map[string][]string
@@ -51,13 +53,14 @@ const seenInterval = time.Minute
 // user is who has a session.
 type user struct {
 	store.BrowserSession
-	secret string // what the browser sends
+	secret string       // what the browser sends
+	token  *tokenHolder // that the session was begun with; nil: at the identity provider
 }
 
 // By is who a user is, as of actorOf.
 func (u *user) By() string { return actorOf(u.Name) }
 
-// accountOn is a user's login on a repository's forge; empty: it isn't known, or isn't looked at.
+// accountOn is a user's login on a repository's forge; empty: it isn't known, or isn't used.
 func (se *server) accountOn(u *user, repo string) string {
 	forge, _, _ := strings.Cut(repo, ":")
 	if se.opts.Login.Accounts[forge] == "" {
@@ -66,8 +69,16 @@ func (se *server) accountOn(u *user, repo string) string {
 	return u.Accounts[forge]
 }
 
-// digestSubject is by whom a user is told from others of that name, where a hold is kept and
-// everybody reads it: whom an identity provider knows, and which provider.
+// digestUser is digestSubject of a session's subject.
+func (se *server) digestUser(subject string) string {
+	if strings.HasPrefix(subject, tokenSubject) || se.opts.Login.Provider == nil {
+		return digestSubject("", subject)
+	}
+	return digestSubject(se.opts.Login.Provider.Issuer(), subject)
+}
+
+// digestSubject tells a user from others of that name in a hold, which everybody reads. It is a
+// digest of the provider's subject, and of the provider.
 func digestSubject(issuer, subject string) string {
 	sum := sha256.Sum256([]byte(issuer + "\x00" + subject))
 	return hex.EncodeToString(sum[:16])
@@ -101,10 +112,10 @@ func (l *Login) roleOf(groups []string) string {
 
 // check says what is wrong with how people log in.
 func (l *Login) check(external *url.URL) error {
-	if l.Provider == nil || l.Idle <= 0 || l.Lifetime <= 0 {
-		return errors.New("log in: a provider, and how long sessions last, are required")
+	if l.Idle <= 0 || l.Lifetime <= 0 {
+		return errors.New("log in: how long sessions last is required")
 	}
-	if external.Host == "" {
+	if l.Provider != nil && external.Host == "" {
 		return errors.New("log in: externalURL is required; identity providers send browsers back there")
 	}
 	for role := range l.Roles {
@@ -133,7 +144,7 @@ func userOf(ctx context.Context) *user {
 	return u
 }
 
-// findUser finds whose session a request has; nil: nobody's. With w it also says that the
+// findUser finds whose session a request has; nil: it has none. With w it also says that the
 // session was used, and exchanges the token of one whose role is another by now.
 func (se *server) findUser(w http.ResponseWriter, r *http.Request) (*user, error) {
 	if se.opts.Login == nil {
@@ -148,8 +159,8 @@ func (se *server) findUser(w http.ResponseWriter, r *http.Request) (*user, error
 		return nil, err
 	}
 	now := se.opts.Now()
-	u := &user{s, cookie.Value}
-	role := se.opts.Login.roleOf(s.Groups)
+	u := &user{BrowserSession: s, secret: cookie.Value}
+	role := se.findRole(u)
 	hasEnded := !s.EndedAt.IsZero() || !now.Before(s.ExpiresAt) || now.Sub(s.SeenAt) >= se.opts.Login.Idle
 	switch {
 	case !ok || hasEnded || role == "":
@@ -174,6 +185,18 @@ func (se *server) findUser(w http.ResponseWriter, r *http.Request) (*user, error
 	return u, nil
 }
 
+// findRole finds the role that a session's user has by now; empty: none. A token that was withdrawn,
+// or has another role by now, ends its sessions.
+func (se *server) findRole(u *user) string {
+	if !strings.HasPrefix(u.Subject, tokenSubject) {
+		return se.opts.Login.roleOf(u.Groups)
+	}
+	if u.token = se.auth.findSessionHolder(u.secret, u.Attempt); u.token == nil || u.token.role != u.Role {
+		return ""
+	}
+	return u.token.role
+}
+
 // rotateSession gives a session another role, and with it another token: what was known of
 // the old one is worth nothing. Where another request of the browser was faster, it goes on by
 // what that one made of the session; nil: that is over.
@@ -188,32 +211,31 @@ func (se *server) rotateSession(w http.ResponseWriter, r *http.Request, u *user,
 		if err != nil || !slices.ContainsFunc(live, func(s store.BrowserSession) bool { return s.ID == u.ID }) {
 			return nil, err
 		}
-		out := &user{u.BrowserSession, u.secret}
+		out := &user{BrowserSession: u.BrowserSession, secret: u.secret}
 		out.Role = role
 		return out, nil
 	}
 	se.opts.Log.Info("a session has another role", zap.String("name", u.Name), zap.String("subject", u.Subject), zap.String("was", u.Role),
 		zap.String("role", role))
-	out := &user{u.BrowserSession, secret}
+	out := &user{BrowserSession: u.BrowserSession, secret: secret}
 	out.Role = role
 	setCookie(w, sessionCookie, secret, u.ExpiresAt.Sub(se.opts.Now()))
 	return out, nil
 }
 
-// startSession makes a session of a login; false where the login was used for one before.
-// Whatever session the browser had is over: nobody goes on in one that was there before.
-func (se *server) startSession(w http.ResponseWriter, r *http.Request, a *login.Attempt, who *login.Identity, role string) (bool, error) {
+// startSession begins a session with a secret, of which who it is has been filled in; false where the
+// login was used for one before. Whatever session the browser had is over: nobody goes on in one that
+// was there before.
+func (se *server) startSession(w http.ResponseWriter, r *http.Request, secret string, b store.BrowserSession) (bool, error) {
 	old, err := se.findUser(nil, r)
 	if err != nil {
 		return false, err
 	}
-	now, secret := se.opts.Now(), rand.Text()
-	added := false
+	now, added := se.opts.Now(), false
+	b.ID, b.Token, b.Client = rand.Text(), digestToken(secret), se.opts.Client(r)
+	b.StartedAt, b.SeenAt, b.ExpiresAt = now, now, now.Add(se.opts.Login.Lifetime)
 	err = se.opts.Store.Tx(r.Context(), "startSession", func(tx *store.Tx) (err error) {
-		added, err = tx.AddBrowserSession(r.Context(), store.BrowserSession{
-			ID: rand.Text(), Token: digestToken(secret), Attempt: a.Digest(), Subject: who.Subject, Name: who.Name, Role: role,
-			Groups: who.Groups, Accounts: who.Accounts,
-			Client: se.opts.Client(r), StartedAt: now, SeenAt: now, ExpiresAt: now.Add(se.opts.Login.Lifetime)})
+		added, err = tx.AddBrowserSession(r.Context(), b)
 		if err != nil || !added {
 			return err
 		}
@@ -222,14 +244,14 @@ func (se *server) startSession(w http.ResponseWriter, r *http.Request, a *login.
 				return err
 			}
 		}
-		return tx.AddAudit(r.Context(), se.sessionAudit(auditLogin, actorOf(who.Name), "the console as "+role, who.Subject, carriedOut,
-			loginSource(a)))
+		return tx.AddAudit(r.Context(), se.sessionAudit(auditLogin, actorOf(b.Name), "the console as "+b.Role, b.Subject, carriedOut,
+			loginSource(b.Attempt)))
 	})
 	if err != nil || !added {
 		return false, err
 	}
-	se.opts.Log.Info("somebody logged in to the console", zap.String("name", who.Name), zap.String("subject", who.Subject),
-		zap.String("role", role))
+	se.opts.Log.Info("somebody logged in to the console", zap.String("name", b.Name), zap.String("subject", b.Subject),
+		zap.String("role", b.Role))
 	setCookie(w, sessionCookie, secret, se.opts.Login.Lifetime)
 	return true, nil
 }
@@ -245,19 +267,54 @@ func dropCookie(w http.ResponseWriter, name string) {
 	http.SetCookie(w, &http.Cookie{Name: name, Path: "/", MaxAge: -1, Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode})
 }
 
+// originFor is where people reach the server, as the browser that sends a request names it. Without
+// externalURL that is where the request came to, on this machine only: a name that a stranger points
+// here is none of ours.
+func (se *server) originFor(r *http.Request) string {
+	if se.origin != "" {
+		return se.origin
+	}
+	host, _, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		host = r.Host
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return ""
+	}
+	scheme := "http"
+	if r.TLS != nil {
+		scheme = "https"
+	}
+	return originOf(&url.URL{Scheme: scheme, Host: r.Host})
+}
+
+// strangeForm is what a post is answered that is none of our own pages'.
+const strangeForm = "This was not sent by a page of this console, so nothing was done. Open the page again and try once more."
+
+// checkOrigin says why a post comes from no page of ours.
+func (se *server) checkOrigin(r *http.Request) error {
+	origin, site := se.originFor(r), r.Header.Get("Sec-Fetch-Site")
+	if origin != "" && r.Header.Get("Origin") == origin && (site == "" || site == "same-origin") {
+		return nil
+	}
+	se.opts.Log.Warn("a post of another site was refused", zap.String("origin", r.Header.Get("Origin")), zap.String("path", r.URL.Path),
+		zap.String("expected", origin))
+	if origin == "" {
+		return apiErrorf(http.StatusForbidden, "%s The server knows no address of its own: externalURL in its file says it.", strangeForm)
+	}
+	return apiErrorf(http.StatusForbidden, "%s The server knows itself as %s.", strangeForm, origin)
+}
+
 // checkForm says why a post is none of our own pages'.
 func (se *server) checkForm(r *http.Request, u *user) error {
-	const text = "This was not sent by a page of this console, so nothing was done. Open the page again and try once more."
-	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" || r.Header.Get("Origin") != se.origin {
-		se.opts.Log.Warn("a post of another site was refused", zap.String("origin", r.Header.Get("Origin")), zap.String("path", r.URL.Path),
-			zap.String("expected", se.origin))
-		return apiErrorf(http.StatusForbidden, "%s The server knows itself as %s.", text, se.origin)
+	if err := se.checkOrigin(r); err != nil {
+		return err
 	}
 	if u == nil {
 		return apiErrorf(http.StatusUnauthorized, "You are not logged in any more, so nothing was done. Log in and try once more.")
 	}
 	if !hmac.Equal([]byte(r.PostFormValue("token")), []byte(u.formToken())) {
-		return apiErrorf(http.StatusForbidden, "%s", text)
+		return apiErrorf(http.StatusForbidden, "%s", strangeForm)
 	}
 	return nil
 }
@@ -289,8 +346,8 @@ func (se *server) usersOnly(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// leadToLogin sends a browser to the login, and back to where it wanted to go. What a page's
-// script asks for is refused instead: it can't log anybody in.
+// leadToLogin sends a browser to the login, and back to where it wanted to go. A request of a
+// page's script is refused instead: it can't log anybody in.
 func (se *server) leadToLogin(w http.ResponseWriter, r *http.Request) {
 	if mode := r.Header.Get("Sec-Fetch-Mode"); mode != "" && mode != "navigate" || r.Method != http.MethodGet {
 		http.Error(w, "log in first", http.StatusUnauthorized)

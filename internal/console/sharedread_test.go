@@ -14,7 +14,8 @@ import (
 	"github.com/liftlock/liftlock/internal/store"
 )
 
-// What panics while several wait for it is an error for each of them, and the process lives.
+// TestSharedReadThatPanics holds that a panic while several wait is an error for each of them, and
+// that the process lives.
 func TestSharedReadThatPanics(t *testing.T) {
 	w := newTestConsole(t, func(o *Options) {
 		o.Health = func(context.Context) []api.Trouble { panic("no such part") }

@@ -10,8 +10,8 @@ import (
 	"github.com/liftlock/liftlock/internal/store"
 )
 
-// TestSkipsAreShown holds that a skipped gate is shown for 30 days: counted on the pages of all
-// pipelines and of its own, and told on the page of each component that it let past.
+// TestSkipsAreShown holds that a skipped gate is shown for 30 days. It is counted on the pages of
+// all pipelines and of its own, and named on the page of each component that it let past.
 func TestSkipsAreShown(t *testing.T) {
 	w := newTestConsole(t, nil)
 	for _, component := range []string{"web", "api", "mail"} {

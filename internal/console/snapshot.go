@@ -25,11 +25,11 @@ type shownUnit struct {
 	record      *stored.Unit
 	component   api.Component
 
-	attention, moving, waiting bool
-	names                      string   // what it is found by besides its environments, in lower case
-	texts                      []string // likewise, by environment
-	labels                     []string // of its targets' Applications, each once, as key=value
-	rows                       rowCache
+	urgency api.Urgency
+	names   string   // what it is found by besides its environments, in lower case
+	texts   []string // likewise, by environment
+	labels  []string // of its targets' Applications, each once, as key=value
+	rows    rowCache
 }
 
 // snapshot is everything that is shown, as of one moment. It is read only.
@@ -37,9 +37,8 @@ type snapshot struct {
 	units    []*shownUnit // sorted by pipeline, component and repository
 	byKey    map[string]*shownUnit
 	troubles []api.Trouble
-	newest   int64     // the newest event's number
-	version  string    // the same: nothing that is shown has changed; also on another replica that is as well
-	begun    time.Time // when its reading began, by this machine's clock
+	newest   int64  // the newest event's number
+	version  string // the same: nothing that is shown has changed; also on another replica that is as well
 }
 
 // findUnit finds a unit by its key; nil where there is none.
@@ -51,28 +50,16 @@ func (r *reader) newSnapshot(ctx context.Context) (*snapshot, error) {
 	return r.sharedSnapshot(ctx)
 }
 
-type snapshotKey struct{}
-
-// withSnapshot has what is rendered in a context be of a snapshot that has been read already.
-func withSnapshot(ctx context.Context, s *snapshot) context.Context {
-	return context.WithValue(ctx, snapshotKey{}, s)
-}
-
-// sharedSnapshot is what may be read of the context's snapshot; without one it reads everything anew, or joins a
-// read that is under way.
+// sharedSnapshot reads everything that may be read anew, or joins a read that is under way.
 func (r *reader) sharedSnapshot(ctx context.Context) (*snapshot, error) {
-	s, ok := ctx.Value(snapshotKey{}).(*snapshot)
-	if !ok {
-		var err error
-		if s, err = r.shared.do(ctx, "", r.readSnapshot); err != nil {
-			return nil, err
-		}
+	s, err := r.shared.do(ctx, "", r.readSnapshot)
+	if err != nil {
+		return nil, err
 	}
 	return s.readable(ctx, r.store.access), nil
 }
 
 func (r *reader) readSnapshot(ctx context.Context) (*snapshot, error) {
-	begun := time.Now()
 	ctx = withReading(ctx, r.store.access.allReading()) // it is read for all that wait for it
 	// First, so that what is read with the version is never older than it says.
 	events, err := r.store.all.Events(ctx, store.EventFilter{Newest: true, Limit: 1})
@@ -86,8 +73,7 @@ func (r *reader) readSnapshot(ctx context.Context) (*snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &snapshot{units: make([]*shownUnit, 0, len(rows)), byKey: make(map[string]*shownUnit, len(rows)), troubles: r.health(ctx),
-		begun: begun}
+	s := &snapshot{units: make([]*shownUnit, 0, len(rows)), byKey: make(map[string]*shownUnit, len(rows)), troubles: r.health(ctx)}
 	sum := sha256.New()
 	for i := range rows {
 		row := &rows[i]
@@ -171,7 +157,7 @@ func (r *reader) rememberUnits(s *snapshot) {
 func (r *reader) newShownUnit(old *shownUnit, learnedURLs int) *shownUnit {
 	u := &shownUnit{digest: old.digest, at: old.at, record: old.record, learnedURLs: learnedURLs, component: r.buildComponent(old.record)}
 	c := &u.component
-	u.attention, u.moving, u.waiting = c.Attention(), c.Moving(), c.Waiting()
+	u.urgency = c.Urgency()
 	u.labels = labelsOf(c)
 	u.names = strings.ToLower(c.Component + "\n" + c.Pipeline + "\n" + c.Repository)
 	for i := range c.Environments {

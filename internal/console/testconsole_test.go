@@ -58,14 +58,18 @@ func newTestConsole(t testing.TB, change func(*Options)) *testConsole {
 	if change != nil {
 		change(&w.options)
 	}
-	h, err := New(w.options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := httptest.NewServer(WithSecurityHeaders(h))
-	t.Cleanup(srv.Close)
-	w.url = srv.URL
+	w.serve(func(h http.Handler) http.Handler { return h })
 	return w
+}
+
+// serve serves it behind what wrap makes of it.
+func (tc *testConsole) serve(wrap func(http.Handler) http.Handler) {
+	tc.t.Helper()
+	h, err := New(tc.options)
+	tc.must(err)
+	srv := httptest.NewServer(wrap(WithSecurityHeaders(h)))
+	tc.t.Cleanup(srv.Close)
+	tc.url = srv.URL
 }
 
 // openTestConsole is one that isn't served yet.
@@ -83,7 +87,7 @@ func openTestConsole(t testing.TB) *testConsole {
 	w := &testConsole{t: t, store: s}
 	w.options = Options{
 		Store: s, Health: w.health, Command: w.command, Differences: w.differences, Diff: w.diff, Version: "1.2.3", Now: func() time.Time { return now }, Log: zaptest.NewLogger(t),
-		Tokens: []Token{{"reader", command.RoleViewer, "see"}, {"ci", command.RoleOperator, "do"}, {"oncall", command.RoleBreakGlass, "break"}},
+		Tokens: []Token{{Name: "reader", Role: command.RoleViewer, Secret: "see"}, {Name: "ci", Role: command.RoleOperator, Secret: "do"}, {Name: "oncall", Role: command.RoleBreakGlass, Secret: "break"}},
 	}
 	return w
 }
@@ -246,8 +250,8 @@ func withRuns(t promotion.TargetView, runs *promotion.Runs) promotion.TargetView
 	return t
 }
 
-// seed puts the story into the store: a promotion that waits for approvals, one
-// that degraded and is being reverted, a held one, a diverged prod, a first day.
+// seed puts the story into the store. It has a promotion that waits for approvals, one that
+// degraded and is being reverted, a held one, a diverged prod, and a first day.
 func (tc *testConsole) seed() {
 	tc.t.Helper()
 	ctx := tc.t.Context()
@@ -265,7 +269,7 @@ func (tc *testConsole) seed() {
 	web[1].Targets["qa-a"] = withRuns(web[1].Targets["qa-a"], webRuns())
 	p := &web[2]
 	p.Promotion, p.Candidate, p.CandidateName, p.Pull, p.ReadySince = promotion.Opened, releaseID("1.5.0"), "1.5.0", 14, before(70*time.Minute)
-	gates(p, `[{"gate":"approvals","outcome":"wait","reason":"1 of 2 approvals: grace","who":["ada","edsger"]}]`)
+	gates(p, `[{"gate":"approvals","outcome":"wait","reason":"1 of 2 approvals: grace","brief":"ada, edsger (1 of 2)","who":["ada","edsger"]}]`)
 	tc.unit(testRepo, "shop", "web", "", web...)
 
 	cart := []promotion.EnvState{env("dev", promotion.Verified, "2.3.0", 26*time.Minute, 1), env("qa", promotion.Degraded, "2.3.0", 12*time.Minute, 2), env("prod", promotion.Verified, "2.2.7", 30*24*time.Hour, 3)}
@@ -280,7 +284,7 @@ func (tc *testConsole) seed() {
 
 	mail := []promotion.EnvState{env("dev", promotion.Verified, "v9", 5*time.Hour, 1), env("qa", promotion.Verified, "v8", 40*24*time.Hour, 2), env("prod", promotion.Diverged, "v8-hotfix", 6*time.Hour, 3)}
 	mail[1].Promotion, mail[1].Candidate, mail[1].CandidateName, mail[1].Pull = promotion.Held, releaseID("v9"), "v9", 19
-	gates(&mail[1], `[{"gate":"hold","outcome":"wait","reason":"component mail is on hold by ada since 2026-03-02T08:10:00Z: waits for the new certificate; /liftlock unhold component lifts it"}]`)
+	gates(&mail[1], `[{"gate":"hold","outcome":"wait","brief":"by ada: waits for the new certificate","reason":"component mail is on hold by ada since 2026-03-02T08:10:00Z: waits for the new certificate; /liftlock unhold component lifts it"}]`)
 	mail[2].Reason = "grace changed it by hand in 0c1f5be91d02; Liftlock leaves it alone until /liftlock promote prod"
 	mail[2].Why = []promotion.Reason{{Code: "diverged", Text: mail[2].Reason}}
 	tc.unit(testRepo, "shop", "mail", "", mail...)

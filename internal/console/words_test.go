@@ -22,9 +22,9 @@ func TestForgesOwnWords(t *testing.T) {
 		Why:   []promotion.Reason{{Code: "turn", Text: "the pull request #5 comes before"}},
 	}
 	for repo, want := range map[string][2]string{
-		"hub:acme/fleet": {"qa carries 1.0: verified, since merge request !6\n1.1 is in !7\n- mergeable: !6 is merged first\n- the merge request !5 comes before", "Revert !7, web to qa\nA merge request is opened that takes web back to what it had in qa before !7."},
-		"hub:acme/web":   {"qa carries 1.0: verified, since pull request #6\n1.1 is in #7\n- mergeable: #6 is merged first\n- the pull request #5 comes before", "Revert #7, web to qa\nA pull request is opened that takes web back to what it had in qa before #7."},
-		"hub:acme/new":   {"qa carries 1.0: verified, since pull request #6\n1.1 is in #7\n- mergeable: #6 is merged first\n- the pull request #5 comes before", "Revert #7, web to qa\nA pull request is opened that takes web back to what it had in qa before #7."},
+		"hub:acme/fleet": {"qa carries 1.0: verified, since merge request !6\n1.1 is in !7: every gate passes; !6 is merged first\n- mergeable: !6 is merged first\n- the merge request !5 comes before", "Revert !7, web to qa\nA merge request is opened that takes web back to what it had in qa before !7."},
+		"hub:acme/web":   {"qa carries 1.0: verified, since pull request #6\n1.1 is in #7: every gate passes; #6 is merged first\n- mergeable: #6 is merged first\n- the pull request #5 comes before", "Revert #7, web to qa\nA pull request is opened that takes web back to what it had in qa before #7."},
+		"hub:acme/new":   {"qa carries 1.0: verified, since pull request #6\n1.1 is in #7: every gate passes; #6 is merged first\n- mergeable: #6 is merged first\n- the pull request #5 comes before", "Revert #7, web to qa\nA pull request is opened that takes web back to what it had in qa before #7."},
 	} {
 		e := r.buildEnvironment(repo, state, stored.Environment{})
 		if got := e.Explain(); got != want[0] {

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// announcementRetry is when a pull request that took no comment is looked at for it again.
+	// announcementRetry is when a comment is tried again on a pull request that took none.
 	announcementRetry = 15 * time.Second
 	// maxAnnouncementAge is for how long it is tried: later, the comment would only confuse.
 	maxAnnouncementAge = 24 * time.Hour
@@ -34,9 +34,9 @@ var announcements = record.Declare[record.InPull, announcement](record.Declarati
 	Doc: "A comment that the pull request has yet to get, by a digest of its source.",
 })
 
-// announce says in a pull request what was done about it, once for its source. Where the forge
-// takes no comment for the moment, it is said when the pull request is looked at again: what was
-// done is on record already, so nothing of it is undone for that.
+// announce writes a command's result into its pull request, once for its source. Where the forge
+// takes no comment for the moment, it is written at the pull request's next run. The change is on
+// record already, so it isn't undone for that.
 func (co *Controller) announce(ctx context.Context, r *Repository, number int, source, text string) {
 	sum := sha256.Sum256([]byte(source))
 	about := record.InPull{Pull: record.OfPull(r.ID, number), Name: hex.EncodeToString(sum[:16])}

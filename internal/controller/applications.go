@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/appset"
-	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
@@ -20,11 +20,11 @@ type applicationIndex struct {
 	last      map[applicationID]verification.App // what was last heard of each
 	unsettled map[string]map[applicationID]bool  // by Argo CD and name: those of them that haven't come to rest
 	units     map[string]map[wake.Key]bool       // by Argo CD and name: whose target it is
-	indexed   map[string]*facts.Snapshot         // by repository: of what units has its targets
+	indexed   map[string]*branch.Snapshot        // by repository: of what units has its targets
 	// by unit: the Applications, by Argo CD and name, of which even a mere reconciliation is news
 	awaiting map[wake.Key]map[string]bool
-	// by unit that is being looked at: the Applications, by Argo CD and name, that were merely reconciled
-	// meanwhile
+	// by unit that is being evaluated: the Applications, by Argo CD and name, that were merely
+	// reconciled meanwhile
 	passed      map[wake.Key]map[string]bool
 	recent      map[wake.Key]recentStates    // by unit: the states that were news for it of late
 	children    map[wake.Key]map[string]bool // by unit: the Applications, by Argo CD and name, below its targets
@@ -39,16 +39,15 @@ func applicationName(argocd, name string) string { return argocd + "/" + name }
 
 func newApplicationIndex() *applicationIndex {
 	return &applicationIndex{last: map[applicationID]verification.App{}, unsettled: map[string]map[applicationID]bool{},
-		units: map[string]map[wake.Key]bool{}, indexed: map[string]*facts.Snapshot{}, awaiting: map[wake.Key]map[string]bool{},
+		units: map[string]map[wake.Key]bool{}, indexed: map[string]*branch.Snapshot{}, awaiting: map[wake.Key]map[string]bool{},
 		passed: map[wake.Key]map[string]bool{}, recent: map[wake.Key]recentStates{}, children: map[wake.Key]map[string]bool{},
 		unreachable: map[string]map[wake.Key]bool{}}
 }
 
-// keysOfChange are the units that an Application's new state, heard of now, is news for. A
-// mere reconciliation, also one of a newer commit in which nothing changed for it, only
-// interests those that wait for this Application: after a push every one has one. That
-// somebody asked for one interests nobody. The state comes with its digest where there are
-// such units; there is none of a deletion.
+// keysOfChange are the units that an Application's new state, heard of now, is news for. A mere
+// reconciliation, also one of a newer commit without a change for the Application, only concerns
+// units that wait for it: after a push every one has one. That somebody asked for one interests
+// nobody. The state comes with its digest where there are such units; there is none of a deletion.
 func (ai *applicationIndex) keysOfChange(a verification.App, deleted bool, now time.Time) (keys []wake.Key, state string) {
 	id := applicationID{a.ArgoCD, a.Namespace, a.Name}
 	ai.mu.Lock()
@@ -152,9 +151,9 @@ func wasCompared(last, next *verification.App) bool {
 		!slices.Equal(last.Revisions, next.Revisions)
 }
 
-// setTargets notes whose the Applications of a repository's targets are, before anything of it is
-// looked at: another process may have run all that was woken of it so far.
-func (ai *applicationIndex) setTargets(s *facts.Snapshot, argocdOf func(*appset.Target) string) {
+// setTargets records which Applications belong to a repository's targets, before any of its units
+// is evaluated: another process may have run all of its woken keys so far.
+func (ai *applicationIndex) setTargets(s *branch.Snapshot, argocdOf func(*appset.Target) string) {
 	ai.mu.Lock()
 	defer ai.mu.Unlock()
 	if ai.indexed[s.Repo.ID] == s {
@@ -186,10 +185,10 @@ func (ai *applicationIndex) setTargets(s *facts.Snapshot, argocdOf func(*appset.
 	maps.DeleteFunc(ai.recent, func(k wake.Key, _ recentStates) bool { return k.Repository == s.Repo.ID && !known[k] })
 }
 
-// beginLook notes that a unit is about to be looked at: only then it is known for which
-// Applications it waits, of which one may be reconciled meanwhile. Another process may have
-// looked before, and this one knows nothing of that. It gives the digests of the states that
-// were heard of late, none of which is newer than what is looked at.
+// beginLook records that a unit is about to be evaluated. Only the evaluation tells for which
+// Applications it waits, and one of these may be reconciled meanwhile. Another process may have
+// evaluated it before, without this one's knowledge. It gives the digests of recent states, none of
+// which is newer than the evaluated state.
 func (ai *applicationIndex) beginLook(key wake.Key, now time.Time) (states []string) {
 	ai.mu.Lock()
 	defer ai.mu.Unlock()
@@ -204,9 +203,9 @@ func (ai *applicationIndex) endLook(key wake.Key) {
 	delete(ai.passed, key)
 }
 
-// setAwaiting notes for which Applications, by Argo CD and name, a unit waits, and which
-// Argo CDs could not be asked when it was evaluated. It has to be looked at again when one
-// of them was reconciled since the look began.
+// setAwaiting notes for which Applications, by Argo CD and name, a unit waits, and which Argo CDs
+// could not be asked when it was evaluated. The unit must be evaluated again when one of them was
+// reconciled since the look began.
 func (ai *applicationIndex) setAwaiting(key wake.Key, awaited map[string]bool, unreachable []string) (again bool) {
 	ai.mu.Lock()
 	defer ai.mu.Unlock()

@@ -10,9 +10,9 @@ import (
 	"github.com/liftlock/liftlock/policies"
 )
 
-// TestApprovalsByTeamAndOwners holds whose approval merges a promotion where a gate names
-// teams or owners, that leaving the team before the merge takes it back, and that a
-// review which asks for changes keeps it waiting until it is dismissed.
+// TestApprovalsByTeamAndOwners holds whose approval merges a promotion where a gate names teams or
+// owners. An approver who leaves the team before the merge loses it. A review that asks for changes
+// keeps it waiting until it is dismissed.
 func TestApprovalsByTeamAndOwners(t *testing.T) {
 	t.Parallel()
 	for name, from := range map[string]string{"a team": "teams: [acme/sre]", "owners": "codeowners: true"} {
@@ -31,7 +31,7 @@ func TestApprovalsByTeamAndOwners(t *testing.T) {
 				if w.pulls()[0].Merged {
 					t.Fatal("it is merged")
 				}
-				s, err := w.opts.Gatherer.Snapshot(t.Context(), w.repo.Repository)
+				s, err := w.opts.Gatherer.Targets.Snapshot(t.Context(), w.repo.Repository)
 				w.must(err)
 				_, d, err := w.opts.Gatherer.Evaluate(t.Context(), s, w.unit("web"), true)
 				w.must(err)

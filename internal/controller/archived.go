@@ -19,7 +19,7 @@ func (co *Controller) ArchivedRepositories() map[string]time.Time {
 	return co.archived.all()
 }
 
-// runUnlessArchived runs a key; those of a repository that is archived rest. What a run was refused
+// runUnlessArchived runs a key; those of a repository that is archived rest. A run that was refused
 // because of it is no failure.
 func (co *Controller) runUnlessArchived(ctx context.Context, r *Repository, k wake.Key) (time.Time, error) {
 	if co.archived.rests(r.ID) {
@@ -52,7 +52,8 @@ func (co *Controller) findArchived(ctx context.Context, r *Repository) (bool, er
 	return co.readArchived(ctx, r)
 }
 
-// readArchived reads whether a repository is archived. What can't be read now is as it was.
+// readArchived reads whether a repository is archived. Where that can't be read now it is as it
+// was.
 func (co *Controller) readArchived(ctx context.Context, r *Repository) (bool, error) {
 	archived := false // where nobody can say
 	if inspector, ok := r.Forge.(forge.Inspector); ok {

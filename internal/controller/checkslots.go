@@ -11,11 +11,11 @@ const (
 	// maxConcurrentChecks bounds how many strangers' pull requests are evaluated at the
 	// same time: most workers stay free for what Liftlock is there for.
 	maxConcurrentChecks = 2
-	// expectedCheck is what a check is taken to last until it is over, so that whoever
-	// has one under way is behind those who have none.
+	// expectedCheck is how long a check is taken to last until it is over, so that an author with
+	// one under way is behind those who have none.
 	expectedCheck = 30 * time.Second
-	// slowCheck is what a check takes at least that has its repository do with one place fewer than
-	// there are, for slowCheckMemory: another's quick one needn't wait until a slow one ends.
+	// slowCheck is the least time of a check that leaves its repository one place fewer than there
+	// are, for slowCheckMemory. So another's quick check needn't wait until a slow one ends.
 	slowCheck       = 5 * time.Second
 	slowCheckMemory = 10 * time.Minute
 	// maxWaitingChecks bounds the authors, by repository, whose waiting checks are remembered.
@@ -25,11 +25,11 @@ const (
 	slotPatience = 3
 )
 
-// checkSlots shares the places for evaluations of strangers' pull requests: first between
-// repositories and then between a repository's authors, each by the time that its checks
-// took (start-time fair queuing). Whoever opens a hundred slow ones delays another's by those that
-// are under way and no more, and no other repository's once they were seen to be slow. It is safe
-// for concurrent use.
+// checkSlots shares the places for evaluations of strangers' pull requests, first between
+// repositories and then between a repository's authors. Each gets them by the time that its checks
+// took (start-time fair queuing). An author who opens a hundred slow ones delays another's by those
+// that are under way and no more. Once they were seen to be slow, they delay no other repository's.
+// It is safe for concurrent use.
 type checkSlots struct {
 	now func() time.Time
 
@@ -191,8 +191,8 @@ func (c *checkSlots) next(now time.Time, n int) []*slotShare[*waitingCheck] {
 }
 
 // forgetIdle drops the shares of those who have nothing under way, don't wait, and would begin
-// where everybody new does: in a repository where nobody waits that is everybody, and all that
-// have nothing under way where too many are remembered. c.mu is held.
+// where every new one does. In a repository where none waits those are all, and where too many are
+// remembered those are all that have nothing under way. c.mu is held.
 func (c *checkSlots) forgetIdle(now time.Time) {
 	busy := false
 	for name, repo := range c.repositories.byName {

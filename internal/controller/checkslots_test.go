@@ -52,9 +52,9 @@ func runChecks(t *testing.T, all []*simulatedCheck) (remembered int) {
 	return remembered
 }
 
-// TestCheckSlotsAreFair holds that whoever has many checks, or slow ones, delays another's by at
-// most one of theirs where they share a repository, and else, once their repository is known for
-// slow ones, by none.
+// TestCheckSlotsAreFair holds that an author of many checks, or slow ones, delays another's by at
+// most one of them where they share a repository. Otherwise, once the repository is known for slow
+// ones, it delays none.
 func TestCheckSlotsAreFair(t *testing.T) {
 	const slow = 90 * time.Second
 	many := func(repository, author string, n int) (out []*simulatedCheck) {
@@ -126,9 +126,8 @@ func TestCheckSlotsByTime(t *testing.T) {
 	}
 }
 
-// TestCheckSlotsForget holds that no more is remembered than who waits or has something under
-// way, that one who has gone keeps nobody waiting for long, and that there is an end to how many
-// are remembered.
+// TestCheckSlotsForget holds that only authors who wait or have something under way are remembered,
+// and only so many. One who has gone keeps none waiting for long.
 func TestCheckSlotsForget(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	slots := newCheckSlots(func() time.Time { return now })

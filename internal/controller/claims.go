@@ -50,12 +50,12 @@ func (r *runningClaims) list() []string {
 	return slices.Sorted(maps.Keys(r.keys))
 }
 
-// oldestEvery is how many claims there are to one that goes to whoever has waited
-// longest, however little urgent: nobody waits for ever.
+// oldestEvery is how many claims there are to one that takes the key that has waited longest,
+// however little urgent: none waits for ever.
 const oldestEvery = 8
 
 // claimKeys claims at most n keys, the most urgent first; before is how many it claimed before.
-// What a claim that failed may have claimed all the same is free again before the next one.
+// Keys that a failed claim may have claimed all the same are free again before the next one.
 func (co *Controller) claimKeys(ctx context.Context, n, before int) ([]store.Claim, error) {
 	if co.claims.unanswered {
 		freed, err := co.opts.Store.FreeClaims(ctx, co.opts.Owner, co.claims.list())
@@ -85,16 +85,17 @@ func (co *Controller) claimKeys(ctx context.Context, n, before int) ([]store.Cla
 }
 
 const (
-	// urgentFor is how far ahead a key with something pressing may want to run again and is urgent then: a
-	// degradation that has to last for a while, a revert's next step, what was urgent and is still to be done.
+	// urgentFor is how far ahead a key with something pressing may want to run again and is urgent
+	// then. That is a degradation that has to last for a while, a revert's next step, or urgent
+	// work that is still to be done.
 	urgentFor = 5 * time.Minute
-	// urgentStep is likewise for a key that ran urgently: the next step of a command or a merge. What is
-	// further ahead waits for the world.
+	// urgentStep is likewise for a key that ran urgently: the next step of a command or a merge. A
+	// step further ahead waits for the world.
 	urgentStep = 10 * time.Second
 )
 
-// urgencyAfter is how urgent the next run of a key is that wants one by itself: whatever woke it this
-// time, where it has something pressing to see to.
+// urgencyAfter is how urgent the next run of a key is that wants one by itself. It doesn't depend
+// on the last wake where the key has something pressing.
 func urgencyAfter(c store.Claim, isPressing bool, now, next time.Time) store.Urgency {
 	k, _ := wake.Parse(c.Key)
 	switch {

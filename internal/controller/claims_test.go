@@ -40,7 +40,7 @@ func TestUrgencyAfterARun(t *testing.T) {
 	}
 }
 
-// TestEveryEighthClaim holds that one claim of eight goes to whoever has waited longest.
+// TestEveryEighthClaim holds that one claim of eight takes the key that has waited longest.
 func TestEveryEighthClaim(t *testing.T) {
 	w := newRunnerFixture(t)
 	urgent := func(n int) string { return wake.ForPull("hub:acme/fleet", n).String() }
@@ -78,8 +78,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestClaimsAreKept holds that keys which were claimed are run though the claim of whoever has
-// waited longest, which goes with them, fails.
+// TestClaimsAreKept holds that claimed keys run though the claim of the key that has waited
+// longest, which goes with them, fails.
 func TestClaimsAreKept(t *testing.T) {
 	w := newRunnerFixture(t)
 	for n := range 20 {
@@ -101,9 +101,9 @@ func TestClaimsAreKept(t *testing.T) {
 	}
 }
 
-// TestClaimsWithoutAnswer holds that keys whose claim was made, and its answer lost, are run as soon
-// as the store answers again, and not when the claim's lease ends; those that are being run are
-// left to their runs.
+// TestClaimsWithoutAnswer has keys claimed and the claim's answer lost. They run as soon as the
+// store answers again, and not when the claim's lease ends; keys that are being run are left to
+// their runs.
 func TestClaimsWithoutAnswer(t *testing.T) {
 	w := newRunnerFixture(t)
 	pull := func(n int) string { return wake.ForPull("hub:acme/fleet", n).String() }

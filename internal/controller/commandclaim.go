@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/promotion/command"
@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// commandTimeout bounds a command of a role's holder once it has begun, whoever waits for it.
+	// commandTimeout bounds a command of a role's holder once it has begun, even if the caller has
+	// gone.
 	commandTimeout = 2 * time.Minute
 	// recordTimeout bounds what follows it: recording what came of it, and saying who gave it.
 	recordTimeout = 15 * time.Second
@@ -29,7 +30,7 @@ const inProgressText = "this command is being carried out already; the audit tra
 // executeOnce carries out a command of a role's holder, once for its source, whichever replicas
 // it is sent to and how often. Its entry in the audit trail is there before anything is done, and
 // from then on it doesn't end with the request that brought it.
-func (co *Controller) executeOnce(ctx context.Context, r *Repository, s *facts.Snapshot, o Command) (string, error) {
+func (co *Controller) executeOnce(ctx context.Context, r *Repository, s *branch.Snapshot, o Command) (string, error) {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), commandTimeout)
 	defer cancel()
 	begun, answer, err := co.claimCommand(bounded, &o)
@@ -99,8 +100,8 @@ func (co *Controller) claimCommand(ctx context.Context, o *Command) (begun, answ
 	return begun, "", nil
 }
 
-// announceCommand says in the pull request that a command is about who gave it in the console:
-// nobody sees that there otherwise.
+// announceCommand says in the pull request that a command is about who gave it in the console,
+// which shows nowhere else there.
 func (co *Controller) announceCommand(ctx context.Context, r *Repository, o Command) {
 	if o.Via != ViaConsole || o.Pull == 0 || o.Command.Verb == command.Skip { // a skip is said there anyway
 		return

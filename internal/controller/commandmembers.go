@@ -11,6 +11,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/act"
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
@@ -28,9 +29,9 @@ type commandMembers struct {
 	members []promotion.Member
 }
 
-// evaluateMembers evaluates whom a command is about. facts.ErrNoUnit: there is no such
+// evaluateMembers evaluates whom a command is about. branch.ErrNoUnit: there is no such
 // component; a *RefusedError: nobody is there any more.
-func (co *Controller) evaluateMembers(ctx context.Context, s *facts.Snapshot, o Command) (m commandMembers, err error) {
+func (co *Controller) evaluateMembers(ctx context.Context, s *branch.Snapshot, o Command) (m commandMembers, err error) {
 	if m.ev, m.d, err = co.opts.Gatherer.Evaluate(ctx, s, o.Unit, false); err != nil {
 		return m, err
 	}
@@ -52,7 +53,7 @@ func (co *Controller) evaluateMembers(ctx context.Context, s *facts.Snapshot, o 
 
 // unitsOf are whom a command is about, without an evaluation where it is about one
 // component.
-func (co *Controller) unitsOf(ctx context.Context, s *facts.Snapshot, o Command,
+func (co *Controller) unitsOf(ctx context.Context, s *branch.Snapshot, o Command,
 	keep func(*facts.ComponentEvaluation) bool) ([]promotion.Unit, error) {
 	if !s.IsBatch(o.Unit) {
 		return []promotion.Unit{o.Unit}, nil
@@ -70,10 +71,9 @@ func (co *Controller) unitsOf(ctx context.Context, s *facts.Snapshot, o Command,
 	return out, nil
 }
 
-// recordCommand records a command for the decision and wakes it: for each component
-// that it is about, a revert only for those of which what the pull request brought is
-// still there.
-func (co *Controller) recordCommand(ctx context.Context, s *facts.Snapshot, o Command) error {
+// recordCommand records a command for the decision and wakes it, for each component that it is
+// about. A revert is recorded only for components that still have the pull request's release.
+func (co *Controller) recordCommand(ctx context.Context, s *branch.Snapshot, o Command) error {
 	units, err := co.unitsOf(ctx, s, o, func(c *facts.ComponentEvaluation) bool {
 		env := c.Env(o.Command.Environment)
 		return o.Command.Verb != command.Revert || env != nil && env.Landed.OK && env.Landed.Value.Pull == o.Pull
@@ -104,10 +104,9 @@ func (co *Controller) recordCommand(ctx context.Context, s *facts.Snapshot, o Co
 	})
 }
 
-// checkStillLanded refuses a revert that is about a promotion of one component, merged into the
-// environment, of which something else has taken the place there: what is there now isn't
-// what its author speaks of.
-func (co *Controller) checkStillLanded(ctx context.Context, s *facts.Snapshot, o Command) error {
+// checkStillLanded refuses a revert of a merged promotion of one component whose release another
+// one has replaced in the environment: its author doesn't speak of the present release.
+func (co *Controller) checkStillLanded(ctx context.Context, s *branch.Snapshot, o Command) error {
 	if o.Command.Verb != command.Revert || o.Pull == 0 || s.IsBatch(o.Unit) {
 		return nil
 	}
@@ -119,7 +118,7 @@ func (co *Controller) checkStillLanded(ctx context.Context, s *facts.Snapshot, o
 		return nil
 	}
 	ev, _, err := co.opts.Gatherer.Evaluate(ctx, s, o.Unit, false)
-	if errors.Is(err, facts.ErrNoUnit) {
+	if errors.Is(err, branch.ErrNoUnit) {
 		return newRefusal("%v", err)
 	}
 	if err != nil {
@@ -135,9 +134,9 @@ func (co *Controller) checkStillLanded(ctx context.Context, s *facts.Snapshot, o
 }
 
 // replyStatus answers /liftlock status and why from a fresh look.
-func (co *Controller) replyStatus(ctx context.Context, s *facts.Snapshot, o Command) (string, error) {
+func (co *Controller) replyStatus(ctx context.Context, s *branch.Snapshot, o Command) (string, error) {
 	m, err := co.evaluateMembers(ctx, s, o)
-	if errors.Is(err, facts.ErrNoUnit) {
+	if errors.Is(err, branch.ErrNoUnit) {
 		return "", newRefusal("%v", err)
 	}
 	if err != nil {
@@ -159,9 +158,9 @@ func (co *Controller) replyStatus(ctx context.Context, s *facts.Snapshot, o Comm
 }
 
 // replyDiff answers /liftlock diff about one of our open pull requests.
-func (co *Controller) replyDiff(ctx context.Context, s *facts.Snapshot, o Command) (string, error) {
+func (co *Controller) replyDiff(ctx context.Context, s *branch.Snapshot, o Command) (string, error) {
 	m, err := co.evaluateMembers(ctx, s, o)
-	if errors.Is(err, facts.ErrNoUnit) {
+	if errors.Is(err, branch.ErrNoUnit) {
 		return "", newRefusal("%v", err)
 	}
 	if err != nil {
@@ -176,7 +175,7 @@ func (co *Controller) replyDiff(ctx context.Context, s *facts.Snapshot, o Comman
 }
 
 // holdVia says in a hold's file whether its author is the name of one of the API's tokens, or a
-// user of the console; empty: somebody on the forge.
+// user of the console; empty: an account on the forge.
 func holdVia(o Command) string {
 	if o.Role != "" {
 		return o.Via
@@ -189,10 +188,10 @@ func (c Command) lift() promotion.Lift {
 	return promotion.Lift{OwnOnly: c.ownHoldsOnly, By: c.By, ByID: c.ByID, Via: holdVia(c), Subject: c.Subject, Given: c.At}
 }
 
-// setHoldsItself says that who lifts holds has set one of each of them: to lift those takes
-// no approver, nor where none stands any more, as where what lifted them is done again because its
-// answer was lost.
-func (co *Controller) setHoldsItself(ctx context.Context, r *Repository, s *facts.Snapshot, o Command) (bool, error) {
+// setHoldsItself says that the account that lifts holds has set one of each of them. Lifting those
+// takes no approver. It takes none either where none stands any more, as where a lift is done again
+// because its answer was lost.
+func (co *Controller) setHoldsItself(ctx context.Context, r *Repository, s *branch.Snapshot, o Command) (bool, error) {
 	isOwn := func(h promotion.Holding) bool { return h.IsOf(o.By, o.ByID, holdVia(o), o.Subject) }
 	scope := o.Command.Scope
 	if o.Command.Verb != command.Unhold {
@@ -206,14 +205,14 @@ func (co *Controller) setHoldsItself(ctx context.Context, r *Repository, s *fact
 		if own, err := co.isLabelling(ctx, r, o.Pull, o.Source); err != nil || own {
 			return own, err
 		}
-		pr, err := co.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, o.Pull)
+		pr, err := co.opts.Gatherer.PullCache.RefreshPullRequest(ctx, r.Repository, o.Pull)
 		return err == nil && !pr.HasLabel(promotion.LabelHold), err
 	}
 	units := []promotion.Unit{o.Unit}
 	if scope == command.ScopeComponent {
 		var err error
 		units, err = co.unitsOf(ctx, s, o, func(*facts.ComponentEvaluation) bool { return true })
-		if errors.Is(err, facts.ErrNoUnit) {
+		if errors.Is(err, branch.ErrNoUnit) {
 			return false, nil
 		}
 		if err != nil {
@@ -234,7 +233,7 @@ func (co *Controller) setHoldsItself(ctx context.Context, r *Repository, s *fact
 
 // setHolds sets or lifts a hold, on a component for each that the command is about. The
 // answer says when it ends, where that is what was said or isn't.
-func (co *Controller) setHolds(ctx context.Context, r *Repository, s *facts.Snapshot, p *facts.ResolvedPipeline,
+func (co *Controller) setHolds(ctx context.Context, r *Repository, s *branch.Snapshot, p *branch.ResolvedPipeline,
 	o Command) (string, error) {
 	now := co.opts.Clock.Now()
 	end, err := o.Command.End(cmp.Or(o.At, now))
@@ -270,7 +269,7 @@ func (co *Controller) setHolds(ctx context.Context, r *Repository, s *facts.Snap
 
 // setHold sets or lifts a hold: on the pull request as its label, on anything larger
 // as a file on the state branch. It gives what stands then.
-func (co *Controller) setHold(ctx context.Context, r *Repository, p *facts.ResolvedPipeline, o Command,
+func (co *Controller) setHold(ctx context.Context, r *Repository, p *branch.ResolvedPipeline, o Command,
 	end time.Time) (active promotion.Hold, err error) {
 	c := o.Command
 	set := c.Verb == command.Hold
@@ -286,7 +285,7 @@ func (co *Controller) setHold(ctx context.Context, r *Repository, p *facts.Resol
 		if err != nil {
 			return active, err
 		}
-		if _, err := co.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, o.Pull); err != nil {
+		if _, err := co.opts.Gatherer.PullCache.RefreshPullRequest(ctx, r.Repository, o.Pull); err != nil {
 			return active, err
 		}
 		if !active.Until.IsZero() { // when it is lifted

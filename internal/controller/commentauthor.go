@@ -25,8 +25,8 @@ const (
 // errUnconfirmed says that a command waits for its author's own word.
 var errUnconfirmed = errors.New("it isn't known yet whether the comment is its author's")
 
-// wordCheck finds out whether a comment is its author's own word, once for all of its commands and only
-// when one that its author may give would loosen something.
+// wordCheck finds out whether a comment is its author's own word. It does so once for all of its
+// commands, and only when one that its author may give would loosen something.
 type wordCheck struct {
 	find      func(ctx context.Context) (forge.Authorship, string, error)
 	mayWait   bool
@@ -65,8 +65,8 @@ func (w *wordCheck) check(ctx context.Context) (err error) {
 	return newRefusal("its author didn't confirm the comment within %s: write it anew, or give the command in the console", confirmWithin)
 }
 
-// checkWord has the forge asked whether a command that loosens something is its author's own word, where it
-// came by a comment. What restrains is taken from anybody who may write.
+// checkWord has the forge asked whether a command that loosens something is its author's own word,
+// where it came by a comment. A command that restrains is taken from anybody who may write.
 func (c *Command) checkWord(ctx context.Context) error {
 	if c.word == nil || !command.Loosens(c.Command.Verb) {
 		return nil
@@ -113,8 +113,8 @@ func (co *Controller) waitForWord(ctx context.Context, r *Repository, number int
 	return co.opts.Clock.Now().Add(confirmationEvery), nil
 }
 
-// forgetUnconfirmed forgets the comments of a repository that waited for their authors' word and were never looked
-// at again, as they were deleted.
+// forgetUnconfirmed forgets the comments of a repository that waited for their authors' word and
+// were never read again, as they were deleted.
 func (co *Controller) forgetUnconfirmed(ctx context.Context, tx *store.Tx, r *Repository) error {
 	all, err := facts.Unconfirmed.List(ctx, tx, record.Within{Repo: r.ID})
 	if err != nil {

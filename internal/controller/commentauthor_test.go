@@ -9,10 +9,10 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/controller/wake"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // soakedByGrace is an environment whose releases wait for an hour, and whose gates grace may skip.
@@ -73,9 +73,10 @@ func (f *fixture) outcomesOf(verb string) (out []string) {
 	return out
 }
 
-// TestWhoEditedAComment holds that a command that loosens counts as its author's only where nobody has edited the
-// comment, also within the second in which it was written; one that restrains counts in any case.
-func TestWhoEditedAComment(t *testing.T) {
+// TestEditedCommentDoesNotLoosen holds that a command that loosens counts as its author's only
+// where no other account has edited the comment. That includes edits within the second in which it
+// was written. One that restrains counts in any case.
+func TestEditedCommentDoesNotLoosen(t *testing.T) {
 	w := newFixture(t, soakedByGrace, soakedQA, "web")
 	p := w.openOne("web", "1.1.0", "web")
 	id := w.commentEdited("grace", p.Number, "looks good", "linus", skipSoak)
@@ -100,8 +101,9 @@ func TestWhoEditedAComment(t *testing.T) {
 	}
 }
 
-// TestAnAuthorConfirmsAComment holds that where the forge doesn't tell who edits comments, a command that loosens
-// waits for its author's own 👍 on it, while the others are done at once and once, and that the audit trail says so.
+// TestAnAuthorConfirmsAComment has a forge that doesn't tell who edits comments. There a command
+// that loosens waits for its author's own 👍 on it, while the others are done at once and once, and
+// the audit trail says so.
 func TestAnAuthorConfirmsAComment(t *testing.T) {
 	w := newFixture(t, soakedByGrace, soakedQA, "web")
 	hub := w.forge.(*memoryForge)
@@ -180,9 +182,9 @@ func TestAnUnconfirmedCommentIsRefused(t *testing.T) {
 	}
 }
 
-// TestWhoseCommentsCount holds that neither what a bot writes nor what somebody edited later is a command, whatever
+// TestCommentsOfBotsAndEditors holds that neither what a bot writes nor what somebody edited later is a command, whatever
 // their rights.
-func TestWhoseCommentsCount(t *testing.T) {
+func TestCommentsOfBotsAndEditors(t *testing.T) {
 	w := newFixture(t, soakedByGrace, soakedQA, "web")
 	hub := w.forge.(*memoryForge)
 	hub.forge.AddUser("helper-bot", 77, true)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/act"
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
+	"github.com/liftlock/liftlock/internal/controller/facts/people"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
@@ -28,10 +30,10 @@ const (
 	reactionRefused = "confused"
 )
 
-// handleComments takes the commands in a pull request's new comments. A comment that
-// has our reaction was taken before; the reaction is set after the effect, so a
-// command is taken at least once, and taking it twice changes nothing. Where the forge counts
-// as many comments as were read before, and no event told of one since, none is read. again is when to look at one that has to
+// handleComments takes the commands in a pull request's new comments. A comment that has our
+// reaction was taken before. The reaction is set after the effect, so a command is taken at least
+// once, and taking it twice changes nothing. Where the forge counts as many comments as were read
+// before, and no event told of one since, none is read. again is when to look at one that has to
 // wait; zero: none has.
 func (co *Controller) handleComments(ctx context.Context, r *Repository, pr *forge.PullRequest, ref promotion.BranchRef) (again time.Time,
 	err error) {
@@ -64,7 +66,7 @@ func (co *Controller) handleComments(ctx context.Context, r *Repository, pr *for
 		if err != nil {
 			return time.Time{}, err
 		}
-		again = facts.Earliest(again, until)
+		again = branch.Earliest(again, until)
 	}
 	if newest.After(since) {
 		read.Until = newest
@@ -80,14 +82,14 @@ func (co *Controller) handleComments(ctx context.Context, r *Repository, pr *for
 	})
 }
 
-// handleComment takes the commands in one comment. again is when it may be looked at,
-// where it has to wait; zero: it needn't.
+// handleComment takes the commands in one comment. again is when it may be served, where it has to
+// wait; zero: it needn't.
 func (co *Controller) handleComment(ctx context.Context, r *Repository, pr *forge.PullRequest, ref promotion.BranchRef,
 	k *forge.Comment) (again time.Time, err error) {
 	if ref == (promotion.BranchRef{}) && co.opts.Clock.Now().Sub(k.CreatedAt) > maxUserCommandAge {
 		return time.Time{}, nil
 	}
-	s, err := co.opts.Gatherer.Snapshot(ctx, r.Repository)
+	s, err := co.opts.Gatherer.Targets.Snapshot(ctx, r.Repository)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -110,7 +112,7 @@ func (co *Controller) handleComment(ctx context.Context, r *Repository, pr *forg
 	}
 	// The pull request was read before the comment, and what the comment is about,
 	// such as a close, may have come between the two.
-	if pr, err = co.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, pr.Number); err != nil {
+	if pr, err = co.opts.Gatherer.PullCache.RefreshPullRequest(ctx, r.Repository, pr.Number); err != nil {
 		return time.Time{}, err
 	}
 	again, err = co.executeComment(ctx, r, pr, ref, p, k, cmds, errs)
@@ -120,8 +122,8 @@ func (co *Controller) handleComment(ctx context.Context, r *Repository, pr *forg
 	return again, err
 }
 
-// rememberRequester keeps that a comment which was served before asked for a pull request's
-// own promotion: where the store was lost nothing else says so, and who asks for a promotion
+// rememberRequester records that a comment that was served before asked for a pull request's own
+// promotion. Where the store was lost nothing else says so, and a person who asks for a promotion
 // doesn't approve it.
 func (co *Controller) rememberRequester(ctx context.Context, r *Repository, pr *forge.PullRequest, ref promotion.BranchRef,
 	k *forge.Comment, cmds []command.Command) error {
@@ -131,18 +133,19 @@ func (co *Controller) rememberRequester(ctx context.Context, r *Repository, pr *
 	if !requests || ref.Revert || pr.State != forge.Open {
 		return nil
 	}
-	known, err := facts.ReadRequesters(ctx, co.opts.Store, r.ID, pr.Number)
+	known, err := people.ReadRequesters(ctx, co.opts.Store, r.ID, pr.Number)
 	by := policies.Account{ID: k.UserID, Login: k.User}
 	if err != nil || slices.Contains(known, by) {
 		return err
 	}
-	return facts.PutRequesters(ctx, co.opts.Store, r.ID, pr.Number, append(known, by))
+	return people.PutRequesters(ctx, co.opts.Store, r.ID, pr.Number, append(known, by))
 }
 
-// executeComment does what the commands of a comment say, answers them and acknowledges
-// them by a reaction. again is when those are looked at that wait for their author's word; zero: none does.
+// executeComment does what the commands of a comment say, answers them and acknowledges them by a
+// reaction. again is when commands that wait for their author's word are read again; zero: none
+// does.
 func (co *Controller) executeComment(ctx context.Context, r *Repository, pr *forge.PullRequest, ref promotion.BranchRef,
-	p *facts.ResolvedPipeline, k *forge.Comment, cmds []command.Command, errs []error) (again time.Time, err error) {
+	p *branch.ResolvedPipeline, k *forge.Comment, cmds []command.Command, errs []error) (again time.Time, err error) {
 	u := promotion.Unit{Repo: r.ID, Pipeline: ref.Pipeline, Component: ref.Component}
 	reaction := reactionDone
 	var answers []string
@@ -229,10 +232,9 @@ func describeCommands(cmds []command.Command) string {
 	return strings.Join(words, "; ")
 }
 
-// defaultEnvironment is what a command without an environment is about: the pull
-// request's own, but for a promote on a promotion that was merged, the one
-// environment after it.
-func defaultEnvironment(p *facts.ResolvedPipeline, c command.Command, pr *forge.PullRequest, ref promotion.BranchRef) string {
+// defaultEnvironment is the environment of a command that names none. It is the pull request's own,
+// but for a promote on a promotion that was merged: then it is the one environment after it.
+func defaultEnvironment(p *branch.ResolvedPipeline, c command.Command, pr *forge.PullRequest, ref promotion.BranchRef) string {
 	if p == nil || c.Verb != command.Promote || pr.State != forge.Merged {
 		return ref.Environment
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/liftlock/liftlock/internal/store/record"
 )
 
-// TestACommentIsReadWhateverTheirCount holds that a command is read of which an event told, although
+// TestCommentsAreReadAtAnyCount holds that a command is read of which an event told, although
 // the forge counts as many comments as were read before: another one was deleted meanwhile.
-func TestACommentIsReadWhateverTheirCount(t *testing.T) {
+func TestCommentsAreReadAtAnyCount(t *testing.T) {
 	w := newFixture(t, "", manualQA, "web")
 	p := w.openOne("web", "1.1.0", "web")
 	w.comment("ada", p.Number, "what will be deleted")
@@ -45,7 +45,7 @@ func TestACommentOnAPersonsPullRequestIsRead(t *testing.T) {
 	id, err := w.forge.Comment(repoName, number, "ada", "/liftlock help")
 	w.must(err)
 	w.clock.Step(time.Minute)
-	pr, err := w.opts.Gatherer.RefreshPullRequest(t.Context(), w.repo.Repository, number)
+	pr, err := w.opts.Gatherer.PullCache.RefreshPullRequest(t.Context(), w.repo.Repository, number)
 	w.must(err)
 	w.must(userComments.Put(t.Context(), w.opts.Store, record.OfPull(w.repo.ID, number), pr.UpdatedAt.UTC()))
 	for _, c := range []struct {

@@ -17,8 +17,9 @@ func (f *fixture) accountCommand(by, account, role string, pull int, key string,
 	return err
 }
 
-// Whose account on the forge is known may in the console what a comment of theirs may, and no
-// more: an approver's word counts, an author's and a stranger's don't.
+// TestConsoleUsersAreTheirAccounts holds that a user whose account on the forge is known may do in
+// the console what a comment of theirs may, and no more. An approver's word counts, an author's and
+// a stranger's don't.
 func TestConsoleUsersAreTheirAccounts(t *testing.T) {
 	gated := strings.Replace(manualQA, "merge: manual", "merge: manual, gates: [{approvals: {count: 1, from: {users: [grace, linus, rita]}}}]", 1)
 	w := newFixture(t, "", gated, "web")
@@ -29,7 +30,7 @@ func TestConsoleUsersAreTheirAccounts(t *testing.T) {
 		want          string // empty: it is carried out
 	}{
 		{"", command.RoleOperator, command.Promote, "approvals gate"},
-		{"ada", command.RoleOperator, command.Promote, "approvals gate"},    // nobody's approver
+		{"ada", command.RoleOperator, command.Promote, "approvals gate"},    // not an approver
 		{"linus", command.RoleOperator, command.Promote, "approvals gate"},  // an author
 		{"rita", command.RoleOperator, command.Promote, "approvals gate"},   // may only read
 		{"nobody", command.RoleOperator, command.Promote, "approvals gate"}, // no account
@@ -42,7 +43,8 @@ func TestConsoleUsersAreTheirAccounts(t *testing.T) {
 			t.Errorf("%s with the account %q, %s: %v, want %q", c.verb, c.account, c.role, err, c.want)
 		}
 	}
-	// Who asked for the promotion is known by their account: their approval doesn't count.
+	// The person who asked for the promotion is known by their account: their approval doesn't
+	// count.
 	given, err := w.opts.Store.PendingCommands(t.Context(), "hub:acme/fleet|shop|web")
 	w.must(err)
 	if len(given) != 1 || given[0].By != "grace" {

@@ -36,8 +36,8 @@ func (f *fixture) commentsWith(text string) (n int) {
 	return n
 }
 
-// What somebody does in the console is on record, and the pull request says who it was; sent
-// again, it is neither done nor said a second time.
+// TestConsoleCommandsAreOnRecord holds that a user's command in the console is on record, and that
+// the pull request says who it was. Sent again, it is neither done nor said a second time.
 func TestConsoleCommandsAreOnRecord(t *testing.T) {
 	w := newFixture(t, "", manualQA, "web")
 	p := w.openOne("web", "2.0.0", "web")
@@ -171,8 +171,8 @@ func (c countedLabels) AddLabels(ctx context.Context, r forge.Repo, number int, 
 	return c.Forge.AddLabels(ctx, r, number, labels...)
 }
 
-// Of a command that is sent twice at the same time one is carried out; one that failed, or whose
-// process died, may be sent again, and is of when it came first.
+// TestConsoleCommandsRunOnce sends a command twice at the same time, and one is carried out. One
+// that failed, or whose process died, may be sent again, and has the time of its first coming.
 func TestConsoleCommandsRunOnce(t *testing.T) {
 	w := newFixture(t, "", manualQA, "web")
 	p := w.openOne("web", "2.0.0", "web")
@@ -236,7 +236,7 @@ func TestConsoleCommandsAreRefusedAgain(t *testing.T) {
 }
 
 // An unhold from the console spares what somebody set after it came.
-func TestConsoleUnholdSparesWhatCameLater(t *testing.T) {
+func TestConsoleUnholdKeepsLaterHolds(t *testing.T) {
 	w := newFixture(t, "", manualQA, "web")
 	p := w.openOne("web", "2.0.0", "web")
 	w.must(w.consoleCommand("ada", command.RoleOperator, p.Number, "1", command.Command{Verb: command.Hold, Scope: command.ScopePR, Environment: "qa"}))
@@ -296,8 +296,9 @@ func TestASkipWithoutItsLabelIsSaid(t *testing.T) {
 	}
 }
 
-// Who gave a command in the console is said in the pull request once the forge is back, and
-// once, also where the forge had taken the comment that it didn't answer for.
+// TestConsoleCommandsAreSaidLater holds that the pull request names the author of a console's
+// command once the forge is back. It does so once, also where the forge had taken the comment
+// without answering.
 func TestConsoleCommandsAreSaidLater(t *testing.T) {
 	for name, takes := range map[string]bool{"the forge was away": false, "its answer was lost": true} {
 		t.Run(name, func(t *testing.T) {
@@ -324,7 +325,7 @@ func TestConsoleCommandsAreSaidLater(t *testing.T) {
 			}
 		})
 	}
-	// The pull request is looked at for it by itself, and after a day not any more.
+	// The pull request's own key runs for it, and after a day no more.
 	w := newFixture(t, "", manualQA, "web")
 	p := w.openOne("web", "2.0.0", "web")
 	away := 1

@@ -13,11 +13,12 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/liftlock/liftlock/internal/cache"
+	"github.com/liftlock/liftlock/internal/cache/lock"
 	"github.com/liftlock/liftlock/internal/controller/act"
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/lock"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
@@ -26,13 +27,17 @@ import (
 
 // Repository is a tracked repository with how it is looked after.
 type Repository struct {
-	*facts.Repository
+	*branch.Repository
 	PollInterval  time.Duration
 	SweepInterval time.Duration
 	Hook          *forge.Hook // nil: hooks aren't managed
+	Onboard       bool        // it is proposed a pipeline file while it has none
+	// DiscoverInterval is how often new tags and versions are looked for.
+	DiscoverInterval time.Duration
 }
 
-// Options are the controller's parts. All are required but Metrics and Caches, and those whose zero value is explained.
+// Options are the controller's parts. All are required but Metrics, Caches, Propose and Versions, and those whose zero
+// value is explained.
 type Options struct {
 	Store     *store.Store
 	Gatherer  *facts.Gatherer
@@ -47,6 +52,8 @@ type Options struct {
 	Lease     time.Duration // of the store's claims; 0: store.DefaultLease
 	Retention time.Duration // how long history is kept
 	Caches    *cache.Group  // for metrics; nil: nobody asks
+	Propose   Propose       // nil: no repository is proposed a pipeline file
+	Versions  Versions      // nil: nothing is discovered
 }
 
 // Metrics is told how runs, and the checks of people's pull requests, end, and which gates
@@ -80,9 +87,10 @@ type Controller struct {
 	archived      *restingRepos
 	replaced      *restingRepos
 
-	mu              sync.Mutex
-	reposByID       map[string]*Repository    // nil: not reached yet
-	seenGenerations map[string]uint64         // repositories whose units this process has looked at, and their snapshot's turn then
+	mu        sync.Mutex
+	reposByID map[string]*Repository // nil: not reached yet
+	// repositories whose units this process has evaluated, and their snapshot's turn then
+	seenGenerations map[string]uint64
 	lastLooks       map[string]repositoryLook // by repository
 	staleMerges     map[string]int            // by unit: how often in a row a merge came too early
 	pipelineErrs    map[string]string         // why pipeline files can't be used, by repository
@@ -129,6 +137,9 @@ func (co *Controller) Start(ctx context.Context) error {
 	for _, r := range co.repositories() {
 		keys.add(store.Normal, wake.ForRepository(r.ID))
 		keys.add(store.Background, wake.ForSweep(r.ID))
+		if co.opts.Versions != nil {
+			keys.add(store.Background, wake.ForDiscovery(r.ID))
+		}
 		if r.Hook != nil {
 			keys.add(store.Background, wake.ForHook(r.ID))
 		}
@@ -142,7 +153,7 @@ func (co *Controller) Start(ctx context.Context) error {
 // AddRepository takes up a repository that has been reached only now, and looks again at
 // all others: their targets may be generated from it.
 func (co *Controller) AddRepository(ctx context.Context, r *Repository) error {
-	co.opts.Gatherer.AddRepository(r.Repository)
+	co.opts.Gatherer.Targets.AddRepository(r.Repository)
 	co.mu.Lock()
 	co.reposByID[r.ID] = r
 	co.mu.Unlock()
@@ -217,6 +228,10 @@ func (co *Controller) runOf(ctx context.Context, r *Repository, k wake.Key) (tim
 		return time.Time{}, co.runSource(ctx, r, k.Source)
 	case wake.Merge:
 		return co.runMergeQueue(ctx, r)
+	case wake.Onboarding:
+		return co.runOnboarding(ctx, r)
+	case wake.Discovery:
+		return co.runDiscovery(ctx, r)
 	case wake.PullRequest:
 		return co.runPull(ctx, r, k.Number)
 	default:
@@ -224,11 +239,11 @@ func (co *Controller) runOf(ctx context.Context, r *Repository, k wake.Key) (tim
 	}
 }
 
-// AppChanged is told of every change that the watch reports, and wakes the units
-// that the Application belongs to: at once those that waited for it, where the last of what they
-// wait for has come to rest. A mere reconciliation only interests a unit that waits for it.
+// AppChanged is told of every change that the watch reports, and wakes the units that the
+// Application belongs to. Units that waited for it run at once, where the last Application that
+// they wait for has come to rest. A mere reconciliation only concerns a unit that waits for it.
 func (co *Controller) AppChanged(a verification.App, deleted bool) {
-	co.opts.Gatherer.RecordApp(a, deleted)
+	co.opts.Gatherer.Health.RecordApp(a, deleted)
 	id, name := applicationID{a.ArgoCD, a.Namespace, a.Name}, applicationName(a.ArgoCD, a.Name)
 	keys, state := co.apps.keysOfChange(a, deleted, co.opts.Clock.Now())
 	for _, k := range keys {
@@ -323,13 +338,13 @@ func (co *Controller) wakePending(ctx context.Context, wakes wakesByKind) error 
 	})
 }
 
-// storePending writes what is pending. What can't be written is kept: nobody else says it
-// again.
+// storePending writes what is pending. Keys that can't be written are kept: nothing else reports
+// them again.
 func (co *Controller) storePending(ctx context.Context, write func(context.Context, wakesByKind) error) bool {
 	inputsChanged, keys := co.pending.take()
 	wakes, err := co.withoutJudged(ctx, keys)
 	if inputsChanged {
-		for _, repo := range co.opts.Gatherer.Outdated(ctx) {
+		for _, repo := range co.opts.Gatherer.Targets.Outdated(ctx) {
 			wakes.add(wakeAfterBurst, wake.ForRepository(repo))
 		}
 	}
@@ -353,8 +368,8 @@ func (co *Controller) storePending(ctx context.Context, write func(context.Conte
 	return false
 }
 
-// withoutJudged are the keys, by how they are to be woken, but for those that were only to be run
-// for states of Applications that some process has judged.
+// withoutJudged are the keys, by how they are to be woken, without those that were only to run for
+// states of Applications that some process has judged.
 func (co *Controller) withoutJudged(ctx context.Context, keys map[wake.Key]pendingKey) (wakesByKind, error) {
 	out := wakesByKind{}
 	for k, pending := range keys {
@@ -398,7 +413,7 @@ func (co *Controller) NotificationRoutes(ctx context.Context, repo, name string)
 	if r == nil {
 		return nil, !awaited
 	}
-	s, err := co.opts.Gatherer.Snapshot(ctx, r.Repository)
+	s, err := co.opts.Gatherer.Targets.Snapshot(ctx, r.Repository)
 	if err != nil {
 		return nil, false
 	}
@@ -414,7 +429,7 @@ func (co *Controller) NotificationRoutes(ctx context.Context, repo, name string)
 // PullURL is a pull request's address on the forge, as far as it was read before; else
 // empty.
 func (co *Controller) PullURL(ctx context.Context, repo string, number int) string {
-	pr, err := co.opts.Gatherer.KnownPull(ctx, repo, number)
+	pr, err := co.opts.Gatherer.PullCache.KnownPull(ctx, repo, number)
 	if err != nil || pr == nil {
 		return ""
 	}
@@ -423,7 +438,7 @@ func (co *Controller) PullURL(ctx context.Context, repo string, number int) stri
 
 // ClusterFileProblems says, by a clusters file's path, why it can't be used.
 func (co *Controller) ClusterFileProblems() map[string]string {
-	return co.opts.Gatherer.ClusterFileProblems()
+	return co.opts.Gatherer.Targets.ClusterFileProblems()
 }
 
 // FailingRuns are the runs that failed last time, by key: what a person may have to

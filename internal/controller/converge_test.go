@@ -2,9 +2,9 @@ package controller
 
 import "testing"
 
-// TestWhatDiffersIsAdopted holds that with adopt: converge what dev had before the pipeline
+// TestDifferingReleaseIsAdopted holds that with adopt: converge what dev had before the pipeline
 // comes to qa, verified and by a pull request, once.
-func TestWhatDiffersIsAdopted(t *testing.T) {
+func TestDifferingReleaseIsAdopted(t *testing.T) {
 	t.Parallel()
 	for name, c := range listKindsOfUnit() {
 		t.Run(name, func(t *testing.T) {

@@ -11,10 +11,10 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/wake"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store/record"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 const (
@@ -58,8 +58,8 @@ func (f *fixture) shows(key, what string, want ...string) {
 	}
 }
 
-// TestDeploymentsOfAnEnvironment holds what the forge's page of an environment shows while
-// releases come, degrade and go back, for one component and for several together, also when the
+// TestDeploymentsOfAnEnvironment holds what the forge's page of an environment shows while releases
+// come, degrade and go back, for one component and for several together. It shows the same when the
 // process dies after a deployment was created, and when the database is lost.
 func TestDeploymentsOfAnEnvironment(t *testing.T) {
 	for name, c := range listKindsOfUnit() {
@@ -114,12 +114,12 @@ func (f *fixture) setHealth(health string, components ...string) {
 	}
 }
 
-// TestADeploymentNeedsNoLook holds that a unit isn't looked at again because the forge was told of its
-// deployment, unless the forge refused it, takes it again, or turned out to have others.
+// TestADeploymentNeedsNoLook holds that a unit isn't evaluated again because the forge was told of
+// its deployment. It is where the forge refused it, takes it again, or turned out to have others.
 func TestADeploymentNeedsNoLook(t *testing.T) {
 	show := func(w *fixture, state promotion.DeploymentState) bool {
 		t.Helper()
-		s, err := w.opts.Gatherer.Snapshot(t.Context(), w.repo.Repository)
+		s, err := w.opts.Gatherer.Targets.Snapshot(t.Context(), w.repo.Repository)
 		w.must(err)
 		ev, d, err := w.opts.Gatherer.Evaluate(t.Context(), s, w.unit("web"), false)
 		w.must(err)
@@ -158,8 +158,8 @@ func TestADeploymentNeedsNoLook(t *testing.T) {
 	}
 }
 
-// TestDeploymentsRefused holds that a forge that may not be told of deployments, or is down for
-// them, keeps nothing from being merged, verified and taken back, and is said where people look.
+// TestDeploymentsRefused holds that a forge that refuses deployments, or is down for them, keeps
+// nothing from being merged, verified and reverted. It is reported where people look.
 func TestDeploymentsRefused(t *testing.T) {
 	w := newEmulatedFixture(t, "  deployments: true\n", revertingQA, "web")
 	w.must(w.emulated.InjectFault(emulator.Fault{Method: "POST", Path: "/deployments$", Times: -1, Status: 403}))

@@ -10,8 +10,8 @@ import (
 	"github.com/liftlock/liftlock/internal/store"
 )
 
-// driftInterval is the time in which a target's drift is reported once: a controller of its own
-// that undoes what Argo CD syncs begins it anew all the time.
+// driftInterval is the time in which a target's drift is reported once. A controller that undoes
+// Argo CD's syncs begins it anew all the time.
 const driftInterval = time.Hour
 
 // driftEvents tells of targets that this look is the first to find drifted.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
@@ -15,9 +16,9 @@ func TestDriftEvents(t *testing.T) {
 	start := time.Date(2026, 3, 2, 9, 10, 0, 0, time.UTC)
 	look := func(now, since time.Time) []string {
 		drifted := verification.Verdict{Drift: &verification.Drift{Since: since, Total: 1, Resources: []verification.Difference{{Kind: "Deployment", Name: "web", How: verification.IsMissing}}}}
-		c := &facts.ComponentEvaluation{Facts: promotion.ComponentFacts{Unit: promotion.Unit{Repo: testRepo, Pipeline: "shop", Component: "web"}, Now: now, Envs: []promotion.Env{
+		c := &facts.ComponentEvaluation{ComponentBasis: branch.ComponentBasis{Facts: promotion.ComponentFacts{Unit: promotion.Unit{Repo: testRepo, Pipeline: "shop", Component: "web"}, Now: now, Envs: []promotion.Env{
 			{Name: "qa", Targets: []promotion.Target{{Name: "web-qa-eu", ID: "hub/argocd/web-qa-eu"}, {Name: "web-qa-us", ID: "hub/argocd/web-qa-us", Verdict: drifted}}},
-		}}}
+		}}}}
 		var keys []string
 		for _, e := range driftEvents(c) {
 			if e.Kind != "drifted" || e.Environment != "qa" || e.Message != "web-qa-us was changed in the cluster: it differs from Git in 1 resource: Deployment web (missing)" ||

@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/liftlock/liftlock/internal/controller/faulttest"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/world/faulttest"
 )
 
 // swallowed are the calls whose failure is no run's, by how they begin and a file that they
@@ -26,8 +26,8 @@ var swallowed = []struct{ call, from, because string }{
 	{"git: push", "act/leftovers.go", "a branch that can't be deleted is left over, and the sweep deletes it"},
 }
 
-// failCalls does something again and again while one call of it fails that no run of the
-// test had fail before. What fails is what it ends with, but for what is swallowed.
+// failCalls does something again and again while one of its calls fails that no run of the test had
+// fail before. It ends with the failing call's error, except where that is swallowed.
 func (f *fixture) failCalls(what string, do func() error) error {
 	f.t.Helper()
 	if f.injected.Once == nil {
@@ -137,8 +137,8 @@ func (f *fixture) sweepAll(component string) {
 	}
 }
 
-// TestEachCallFails has whatever calls the store, the forge or Git fail once, before its
-// effect and after it: the run ends with that, and in the end all is as if none had failed.
+// TestEachCallFails has each call of the store, the forge or Git fail once, before its effect and
+// after it. The run ends with that, and in the end all is as if none had failed.
 func TestEachCallFails(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/liftlock/liftlock/internal/controller/act"
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/promotion/stored"
@@ -14,20 +15,19 @@ import (
 	"github.com/liftlock/liftlock/webhooks"
 )
 
-// EventStore is what is asked of the store about an event: pull requests by their heads, and
-// whose releases arrived by a commit, with what was last decided of them.
+// EventStore is the part of the store that an event needs: pull requests by their heads, and the
+// units whose releases arrived by a commit, with their last decisions.
 type EventStore interface {
 	PullsAt(ctx context.Context, repo, head string) ([]store.Pull, error)
 	UnitsArrivedBy(ctx context.Context, commit string, limit int) ([]string, error)
 	Unit(ctx context.Context, key string) (store.Unit, bool, error)
 }
 
-// KeysOfEvent says where a verified event about a repository of ours makes us look
-// again. It only ever widens: an event that says too little wakes the whole
-// repository. botLogin is our own account, empty while it isn't known: what it did
-// was looked at when it was done.
+// KeysOfEvent says where a verified event about a repository of ours makes us look again. It only
+// ever widens: an event that says too little wakes the whole repository. botLogin is our own
+// account, empty while it isn't known.
 func KeysOfEvent(ctx context.Context, st EventStore, repo, botLogin string, ev *webhooks.Event) []wake.Key {
-	if ev.Kind != webhooks.Push && botLogin != "" && ev.Sender == botLogin {
+	if isOwnAction(botLogin, ev) {
 		return nil
 	}
 	switch ev.Kind {
@@ -54,10 +54,26 @@ func KeysOfEvent(ctx context.Context, st EventStore, repo, botLogin string, ev *
 	return nil
 }
 
-// RecordsOfEvent are what the store keeps of an event about a repository of ours until its keys run;
-// none: nothing. That somebody wrote or deleted a comment has the comments
-// read however many the forge counts then, and that GitHub says of a pull request that it joined or
-// left a merge queue has each read with how it stands to one.
+// isOwnAction says that an event is about an action of ours, which was evaluated when it was done.
+// Pushes are evaluated again. Of statuses only the one of our name is ours: a build job may have
+// our account, and the forge names us for the checks of what we pushed.
+func isOwnAction(botLogin string, ev *webhooks.Event) bool {
+	if botLogin == "" || ev.Sender != botLogin {
+		return false
+	}
+	switch ev.Kind {
+	case webhooks.Push:
+		return false
+	case webhooks.Status:
+		return ev.Context == act.StatusContext
+	}
+	return true
+}
+
+// RecordsOfEvent are the store's records of an event about a repository of ours until its keys run;
+// none: nothing. After a comment was written or deleted the comments are read, however many the
+// forge counts then. After GitHub reports that a pull request joined or left a merge queue, each is
+// read with its place in one.
 func RecordsOfEvent(repo, botLogin string, ev *webhooks.Event) ([]store.Record, error) {
 	var r store.Record
 	var err error
@@ -81,8 +97,8 @@ func UrgencyOfEvent(ev *webhooks.Event) store.Urgency {
 	return store.Urgent
 }
 
-// keysOfStatus finds our open pull requests that a status may concern: those whose head it is
-// about, and those that wait for the checks on the commit by which their release landed before.
+// keysOfStatus finds our open pull requests that a status may concern. They have that head, or wait
+// for the checks on the commit by which their release landed before.
 func keysOfStatus(ctx context.Context, st EventStore, repo, commit string) []wake.Key {
 	if commit == "" {
 		return nil
@@ -116,8 +132,8 @@ func keysOfStatus(ctx context.Context, st EventStore, repo, commit string) []wak
 	return keys
 }
 
-// maxUnitsOfStatus is of how many units it is read before a status's delivery is answered what
-// waits for checks; of more, which came by one push, a run reads it.
+// maxUnitsOfStatus bounds the units that are read for waiting checks before a status's delivery is
+// answered. For more, which came by one push, a run reads them.
 const maxUnitsOfStatus = 8
 
 // keysOfChecked are the open promotions of units that have a gate of checks.
@@ -154,8 +170,8 @@ func (co *Controller) runChecks(ctx context.Context, r *Repository, commit strin
 	return co.opts.Store.WakeAs(ctx, store.Urgent, wake.Strings(keys...)...)
 }
 
-// listCheckedPulls lists the open promotions of a unit, as it was last decided, that have a
-// gate of checks: whether it passes or not, a check may change that.
+// listCheckedPulls lists the open promotions of a unit, by its last decision, that have a gate of
+// checks. Whether it passes or not, a check may change that.
 func listCheckedPulls(view []byte) []int {
 	var v stored.Unit
 	if json.Unmarshal(view, &v) != nil {

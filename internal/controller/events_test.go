@@ -12,9 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/liftlock/liftlock/internal/controller/wake"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 	"github.com/liftlock/liftlock/webhooks"
 )
 
@@ -78,6 +78,10 @@ func TestKeysOfEvent(t *testing.T) {
 		{name: "our own comment", ev: webhooks.Event{Kind: webhooks.Comment, Number: 7, Sender: "bot"}},
 		{name: "a comment that doesn't say where", ev: webhooks.Event{Kind: webhooks.Comment}, want: sweep},
 		{name: "a status of a head", ev: webhooks.Event{Kind: webhooks.Status, Commit: "c1"}, want: []wake.Key{wake.ForPull(testRepo, 1), wake.ForPull(testRepo, 4)}},
+		{name: "our own status", ev: webhooks.Event{Kind: webhooks.Status, Commit: "c2", Context: "liftlock", Sender: "bot"}},
+		{name: "a build job's status with our account", ev: webhooks.Event{Kind: webhooks.Status, Commit: "c2", Context: "ci/test", Sender: "bot"}, want: []wake.Key{wake.ForPull(testRepo, 3)}},
+		{name: "checks that name us because we pushed", ev: webhooks.Event{Kind: webhooks.Status, Commit: "c2", Sender: "bot"}, want: []wake.Key{wake.ForPull(testRepo, 3)}},
+		{name: "somebody's status of our name", ev: webhooks.Event{Kind: webhooks.Status, Commit: "c2", Context: "liftlock", Sender: "ada"}, want: []wake.Key{wake.ForPull(testRepo, 3)}},
 		{name: "a status of a commit that is no head", ev: webhooks.Event{Kind: webhooks.Status, Commit: "c3"}},
 		{name: "a status of no commit", ev: webhooks.Event{Kind: webhooks.Status}},
 		{name: "a status while the store can't be read", ev: webhooks.Event{Kind: webhooks.Status, Commit: "c1"}, pulls: storedPulls{err: errors.New("locked")}, want: sweep},

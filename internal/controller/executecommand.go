@@ -10,18 +10,20 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
+	"github.com/liftlock/liftlock/internal/controller/facts/people"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
 )
 
-// Command is a command with whom it is about and who gave it, however it came:
-// one authorisation and one audit trail for comments, the API, the CLI and the console.
+// Command is a command with its subject and its author, however it came. There is one authorisation
+// and one audit trail for comments, the API, the CLI and the console.
 type Command struct {
 	Unit    promotion.Unit
 	Pull    int // the pull request that it was given on or is about; 0: none
@@ -73,8 +75,8 @@ const (
 	ViaConsole = promotion.ViaConsole
 )
 
-// What came of a command, as the audit trail has it, or how that begins: with the reason why it
-// was not carried out, why it isn't known whether it was, or when it began to be.
+// The outcome of a command, as the audit trail has it, or its beginning. The reason follows why it
+// was not carried out or why that isn't known, or when it began to be.
 const (
 	outcomeDone    = "taken"
 	outcomeRefused = "refused: "
@@ -99,7 +101,7 @@ func (co *Controller) ExecuteCommand(ctx context.Context, o Command) (string, er
 	if r == nil {
 		return "", newRefusal("no repository %s is looked after", o.Unit.Repo)
 	}
-	s, err := co.opts.Gatherer.Snapshot(ctx, r.Repository)
+	s, err := co.opts.Gatherer.Targets.Snapshot(ctx, r.Repository)
 	if err != nil {
 		return "", err
 	}
@@ -138,7 +140,8 @@ func (co *Controller) buildAudit(ctx context.Context, o Command, about, outcome 
 	env, err := co.auditedEnvironment(ctx, o)
 	data, werr := o.auditedWord()
 	err = cmp.Or(err, werr)
-	return store.Audit{Data: data, At: co.opts.Clock.Now(), Actor: o.By, Via: o.Via, Verb: string(o.Command.Verb), Subject: subjectOf(o, about),
+	return store.Audit{Data: data, At: co.opts.Clock.Now(), Actor: o.By, Via: o.Via, Verb: string(o.Command.Verb),
+		Subject:     subjectOf(o, about),
 		Environment: env, Reason: o.Command.Reason, Outcome: outcome, Source: o.Source}, err
 }
 
@@ -179,7 +182,7 @@ func (co *Controller) auditedEnvironment(ctx context.Context, o Command) (string
 	return pr.Environment, err
 }
 
-func (co *Controller) authoriseAndRun(ctx context.Context, r *Repository, s *facts.Snapshot, o Command) (string, error) {
+func (co *Controller) authoriseAndRun(ctx context.Context, r *Repository, s *branch.Snapshot, o Command) (string, error) {
 	p := s.Pipeline(o.Unit.Pipeline)
 	_, unit := s.Unit(o.Unit)
 	if err := o.Command.Check(); err != nil {
@@ -206,10 +209,10 @@ type gatedEnv struct {
 	gates []*policies.Approvals
 }
 
-// listGatedEnvs lists the environments with an approvals gate, the server's floor
-// included, that a command is about: its own, or, when it lifts a hold on more
-// than that, every one of the pipeline.
-func (co *Controller) listGatedEnvs(p *facts.ResolvedPipeline, c command.Command) []gatedEnv {
+// listGatedEnvs lists the environments with an approvals gate, the server's floor included, that a
+// command is about. That is its own or, when it lifts a hold on more than that, every one of the
+// pipeline.
+func (co *Controller) listGatedEnvs(p *branch.ResolvedPipeline, c command.Command) []gatedEnv {
 	if p == nil {
 		return nil
 	}
@@ -233,10 +236,10 @@ func (co *Controller) listGatedEnvs(p *facts.ResolvedPipeline, c command.Command
 	return out
 }
 
-// resolvePerson is who gave a command, as far as the forge tells now. An approver is
-// one whose review every gate in question would count, and for lifting holds, whoever
-// set them, whatever is known of the release.
-func (co *Controller) resolvePerson(ctx context.Context, r *Repository, s *facts.Snapshot, p *facts.ResolvedPipeline, envs []gatedEnv,
+// resolvePerson is who gave a command, as far as the forge tells now. An approver is one whose
+// review every gate in question would count. For lifting holds they are one whatever is known of
+// the release, whoever set the holds.
+func (co *Controller) resolvePerson(ctx context.Context, r *Repository, s *branch.Snapshot, p *branch.ResolvedPipeline, envs []gatedEnv,
 	o Command) (command.Person, error) {
 	who := command.Person{Login: o.By, Role: o.Role}
 	if o.Role == "" {
@@ -254,13 +257,17 @@ func (co *Controller) resolvePerson(ctx context.Context, r *Repository, s *facts
 		if o.Role != "" || p == nil {
 			return who, nil
 		}
+		if b := p.Spec.BreakGlass; b != nil {
+			who.Others = wording.JoinFew(slices.Concat(b.Teams, b.Users), maxNamedOthers)
+		}
 		var err error
-		if who.BreakGlass, err = co.opts.Gatherer.MaySkip(ctx, r.Repository, p.Spec.BreakGlass, o.By, true); err != nil &&
+		if who.BreakGlass, err = co.opts.Gatherer.Teams.MaySkip(ctx, r.Repository, p.Spec.BreakGlass, o.By, true); err != nil &&
 			!forge.IsRetryable(err) && ctx.Err() == nil {
 			err = newRefusal("whether %s may skip gates can't be told: %v", o.By, err)
 		}
 		return who, err
 	case command.NeedApprover:
+		who.Others = listApprovers(envs)
 	default:
 		return who, nil
 	}
@@ -293,6 +300,22 @@ func (co *Controller) resolvePerson(ctx context.Context, r *Repository, s *facts
 	return who, nil
 }
 
+// maxNamedOthers bounds whom a refusal names.
+const maxNamedOthers = 10
+
+// listApprovers names those whose approval counts in environments, each gate's once.
+func listApprovers(envs []gatedEnv) string {
+	var all []string
+	for _, e := range envs {
+		for _, g := range e.gates {
+			if who := g.From.String(); !slices.Contains(all, who) {
+				all = append(all, who)
+			}
+		}
+	}
+	return wording.JoinFew(all, maxNamedOthers)
+}
+
 func wrapPermission(err error, login string) error {
 	if err == nil {
 		return nil
@@ -302,10 +325,10 @@ func wrapPermission(err error, login string) error {
 
 // isApprover says whether every gate of an environment would count the review of
 // who gave the command, who may write.
-func (co *Controller) isApprover(ctx context.Context, s *facts.Snapshot, g gatedEnv, o Command, giver policies.Account) (bool, error) {
+func (co *Controller) isApprover(ctx context.Context, s *branch.Snapshot, g gatedEnv, o Command, giver policies.Account) (bool, error) {
 	r, _ := co.repository(o.Unit.Repo)
 	for _, gate := range g.gates {
-		may, err := co.opts.Gatherer.MayApprove(ctx, r.Repository, &gate.From, s.Commit, giver.Login)
+		may, err := co.opts.Gatherer.Teams.MayApprove(ctx, r.Repository, &gate.From, s.Commit, giver.Login)
 		if err != nil && !forge.IsRetryable(err) && ctx.Err() == nil {
 			err = newRefusal("whether the approval of %s would count can't be told: %v", giver.Login, err)
 		}
@@ -320,13 +343,13 @@ func (co *Controller) isApprover(ctx context.Context, s *facts.Snapshot, g gated
 	return !slices.ContainsFunc(authors, giver.Matches), err
 }
 
-// releaseAuthors are the accounts that made the release that comes to an environment, or,
-// when none does, the one that is there; of a pull request of several, what it moves
-// there. unknown says why not all who made what comes are known.
-func (co *Controller) releaseAuthors(ctx context.Context, s *facts.Snapshot, o Command, env string) (authors []policies.Account, unknown,
+// releaseAuthors are the accounts that made the release that comes to an environment, or, when none
+// does, the one that is there. For a pull request of several they made the releases that it moves
+// there. unknown says why some of these authors aren't known.
+func (co *Controller) releaseAuthors(ctx context.Context, s *branch.Snapshot, o Command, env string) (authors []policies.Account, unknown,
 	err error) {
 	m, err := co.evaluateMembers(ctx, s, o)
-	if errors.Is(err, facts.ErrNoUnit) {
+	if errors.Is(err, branch.ErrNoUnit) {
 		return nil, nil, nil
 	}
 	if err != nil {
@@ -341,7 +364,7 @@ func (co *Controller) releaseAuthors(ctx context.Context, s *facts.Snapshot, o C
 		if release == "" {
 			continue
 		}
-		accounts, err := co.opts.Gatherer.ReleaseAuthors(ctx, c, env, release)
+		accounts, err := co.opts.Gatherer.Authors.ReleaseAuthors(ctx, &c.ComponentBasis, env, release)
 		if forge.IsRetryable(err) || ctx.Err() != nil {
 			return nil, nil, err
 		}
@@ -353,10 +376,10 @@ func (co *Controller) releaseAuthors(ctx context.Context, s *facts.Snapshot, o C
 	return authors, unknown, nil
 }
 
-// runCommand carries a command out. What needs judging is recorded as an ask, for
-// promotion.Decide; what restrains is written where it outlives the store.
-func (co *Controller) runCommand(ctx context.Context, r *Repository, s *facts.Snapshot, p *facts.ResolvedPipeline, unit *facts.ResolvedUnit,
-	o Command) (string, error) {
+// runCommand carries a command out. A command that needs judging is recorded as a pending one, for
+// promotion.Decide; one that restrains is written where it outlives the store.
+func (co *Controller) runCommand(ctx context.Context, r *Repository, s *branch.Snapshot, p *branch.ResolvedPipeline,
+	unit *branch.ResolvedUnit, o Command) (string, error) {
 	c := o.Command
 	if command.Needs(c.Verb) == command.NeedRead && o.Role == "" && !co.queryLimit.Allow(o.By) {
 		return "", newRefusal(rateLimitedText)
@@ -380,7 +403,7 @@ func (co *Controller) runCommand(ctx context.Context, r *Repository, s *facts.Sn
 			return "", newRefusal("the pipeline %s has no environment %q", o.Unit.Pipeline, c.Environment)
 		}
 		if c.Verb == command.Retry && o.Pull != 0 {
-			if err := facts.ForgetRefusedReviewers(ctx, co.opts.Store, o.Unit.Repo, o.Pull); err != nil {
+			if err := people.ForgetRefusedReviewers(ctx, co.opts.Store, o.Unit.Repo, o.Pull); err != nil {
 				return "", err
 			}
 		}

@@ -28,9 +28,9 @@ func (f *fixture) outcomes() []string {
 	return out
 }
 
-// TestCommandsAreRecorded holds what a command leaves behind: an entry in the audit trail,
-// whether it is taken or refused, once for each place in which it was given, and what the
-// decision is to see of it.
+// TestCommandsAreRecorded holds the records of a command. It has an entry in the audit trail,
+// whether it is taken or refused, once for each place in which it was given, and the record for the
+// decision.
 func TestCommandsAreRecorded(t *testing.T) {
 	for name, c := range listKindsOfUnit() {
 		t.Run(name, func(t *testing.T) {
@@ -81,8 +81,8 @@ func TestCommandsAreRecorded(t *testing.T) {
 	}
 }
 
-// TestCommandsAreOfWhenTheyWereWritten holds that a command that is read late is about what was
-// there when it was written, and that a clock that is ahead makes none of later.
+// TestCommandsAreOfWhenTheyWereWritten holds that a command that is read late is about the release
+// at its writing. A clock that is ahead makes none of later.
 func TestCommandsAreOfWhenTheyWereWritten(t *testing.T) {
 	w := newFixture(t, "", manualQA, "web")
 	p := w.openOne("web", "2.0.0", "web")
@@ -158,8 +158,8 @@ func TestHoldsComeAndGo(t *testing.T) {
 	}
 }
 
-// TestAuditSaysTheEnvironment holds that the audit trail has the one environment that a command was
-// about, also where only its pull request tells, and none where it was about several.
+// TestAuditSaysTheEnvironment holds that the audit trail has the one environment of a command, also
+// where only its pull request tells. It has none where the command was about several.
 func TestAuditSaysTheEnvironment(t *testing.T) {
 	for name, c := range listKindsOfUnit() {
 		t.Run(name, func(t *testing.T) {
@@ -194,9 +194,9 @@ func TestAuditSaysTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestRevertIsOfWhatItsPullRequestBrought holds that a revert in the thread of a promotion of
-// which a newer one has taken the place takes nothing back, and that one in the newer's does.
-func TestRevertIsOfWhatItsPullRequestBrought(t *testing.T) {
+// TestRevertIsForItsPullRequest holds that a revert in the thread of a promotion that a newer one
+// has replaced reverts nothing. One in the newer's thread does.
+func TestRevertIsForItsPullRequest(t *testing.T) {
 	w := newFixture(t, "", autoQA, "web")
 	merge := func(tag string) int {
 		p := w.openOne("web", tag, "web")
@@ -224,8 +224,8 @@ func TestRevertIsOfWhatItsPullRequestBrought(t *testing.T) {
 	})
 }
 
-// TestTeamsThatCannotBeRead holds that a command is refused with the reason where the forge doesn't say
-// whether its author is in a team, and fails, to be tried again, where the forge is only away.
+// TestTeamsThatCannotBeRead holds that a command is refused with the reason where the forge doesn't
+// say whether its author is in a team. It fails, to be tried again, where the forge is only away.
 func TestTeamsThatCannotBeRead(t *testing.T) {
 	env := strings.Replace(soakedQA, "gates: [", "gates: [{approvals: {count: 1, from: {teams: [acme/sre]}}}, ", 1)
 	w := newFixture(t, "  breakGlass: {teams: [acme/sre]}\n", env, "web")

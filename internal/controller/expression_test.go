@@ -66,9 +66,9 @@ func TestExpressionKnowsThePromotion(t *testing.T) {
 	}
 }
 
-// TestExpressionWaitsForWhatIsUnknown holds that manifests that can't be rendered keep an
+// TestExpressionWaitsForUnknownFacts holds that manifests that can't be rendered keep an
 // expression about them waiting, with the target's name.
-func TestExpressionWaitsForWhatIsUnknown(t *testing.T) {
+func TestExpressionWaitsForUnknownFacts(t *testing.T) {
 	w := newFixture(t, "", "    - {name: qa, after: [dev], merge: auto, gates: [{expression: 'diff.removed == []'}], verify: "+quickly+"}\n", "web")
 	_, err := w.forge.CommitAs(repoName, "linus", "main", "Break the overlay", map[string]string{kustomizationOf("web", "qa"): "resources: [missing.yaml]\n" + kustomization("web", "1.0.0")})
 	w.must(err)

@@ -67,10 +67,9 @@ func (f *fetchRequests) fetchedSince(repo string, count int) bool {
 	return f.newest[repo] > count
 }
 
-// fetchUnknown fetches where Argo CD is ahead of what this process had fetched when it
-// looked: the push's own event may be lost or late, and may be served by another process,
-// with a mirror of its own. again is true where there is something new to look at;
-// fetches is how many there were before the look.
+// fetchUnknown fetches where Argo CD is ahead of this process's mirror at the look. The push's own
+// event may be lost or late, and another process, with a mirror of its own, may serve it. again is
+// true where there are new commits; fetches is how many fetches there were before the look.
 func (co *Controller) fetchUnknown(ctx context.Context, ev *facts.Evaluation, fetches int) (again bool, err error) {
 	unknown := map[string][]string{}
 	for _, c := range ev.Components {
@@ -89,8 +88,8 @@ func (co *Controller) fetchUnknown(ctx context.Context, ev *facts.Evaluation, fe
 	return again, nil
 }
 
-// fetchFor fetches a repository for some revisions, and has it looked at: what else the
-// fetch brought is news for others.
+// fetchFor fetches a repository for some revisions, and wakes it: the other fetched commits are
+// news for others.
 func (co *Controller) fetchFor(ctx context.Context, repo string, revisions []string) error {
 	if r, _ := co.repository(repo); r != nil {
 		if _, err := co.fetch(ctx, r); err != nil {

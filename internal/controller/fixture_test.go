@@ -17,23 +17,24 @@ import (
 	"github.com/liftlock/liftlock/internal/appset/evaluate"
 	"github.com/liftlock/liftlock/internal/controller/act"
 	"github.com/liftlock/liftlock/internal/controller/facts"
-	"github.com/liftlock/liftlock/internal/controller/faulttest"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/controller/wake"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/forge/github"
 	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/proc/sandbox"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
-	"github.com/liftlock/liftlock/internal/sandbox"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/world/emulator"
+	"github.com/liftlock/liftlock/internal/world/faulttest"
 	"github.com/liftlock/liftlock/policies"
 )
 
-// fixture is a controller over a repository on a forge, a real store
-// and an Argo CD where every Application is what a test says, healthy unless told
-// otherwise. Nothing runs by itself: a test runs one key after the other.
+// fixture is a controller over a repository on a forge, a real store and an Argo CD. Every
+// Application there is as the test says, healthy unless told otherwise. Nothing runs by itself: a
+// test runs one key after the other.
 type fixture struct {
 	*Controller
 	t     *testing.T
@@ -48,8 +49,8 @@ type fixture struct {
 	calls  atomic.Int64 // to the forge
 	mu     sync.Mutex
 	health map[string]string // by Application
-	// Of the driver's calls of a forge in memory, by what they are for: how many there were,
-	// and how those end whose purpose has the words.
+	// These are by the purposes of the driver's calls of a forge in memory: how many calls there
+	// were, and how those end whose purpose has the words.
 	callsOf map[string]int
 	faults  map[string]error
 	// injected has one call after the other fail while a test says so.
@@ -136,7 +137,7 @@ func (f *fixture) begin(components []string) {
 	f.t.Cleanup(func() { _ = st.Close() })
 	f.addProcess(st, "me")
 	f.runRepository()
-	if s, err := f.opts.Gatherer.Snapshot(f.t.Context(), f.repo.Repository); err != nil || len(s.Pipelines) != 1 || len(s.Pipelines[0].Problems) > 0 || len(s.AllUnits()) != len(components) {
+	if s, err := f.opts.Gatherer.Targets.Snapshot(f.t.Context(), f.repo.Repository); err != nil || len(s.Pipelines) != 1 || len(s.Pipelines[0].Problems) > 0 || len(s.AllUnits()) != len(components) {
 		f.t.Fatalf("the pipeline is not in force: %q %v %d, %v", s.PipelineErr, s.Pipelines[0].Problems, len(s.AllUnits()), err)
 	}
 }
@@ -191,16 +192,16 @@ func (f *fixture) addProcess(st *store.Store, owner string) {
 	driver, m := f.newProcess()
 	_, err := m.Fetch(f.t.Context())
 	f.must(err)
-	var marks facts.MarkSigner
+	var marks branch.MarkSigner
 	if f.repo != nil {
 		marks = f.repo.Marks
 	}
-	f.repo = &Repository{PollInterval: time.Hour, SweepInterval: time.Hour, Repository: &facts.Repository{ID: "hub:" + repoName, Name: forge.Repo{Owner: "acme", Name: "fleet"},
+	f.repo = &Repository{PollInterval: time.Hour, SweepInterval: time.Hour, Repository: &branch.Repository{ID: "hub:" + repoName, Name: forge.Repo{Owner: "acme", Name: "fleet"},
 		Forge: driver, ForgeRef: "hub", Branch: "main", Mirror: m, URLs: []string{f.forge.CloneURL(repoName)}, BotLogin: bot, Marks: marks}}
 	strangers, err := evaluate.NewRunner(sandbox.Limits{}, zap.NewNop())
 	f.must(err)
-	gatherer := facts.New(facts.Options{Store: st, Resolver: appset.New(appset.Options{}), Sandbox: strangers, MainArgoCD: "hub", Repos: []*facts.Repository{f.repo.Repository},
-		ArgoCDs: map[string]facts.ArgoCD{"hub": {Apps: (*worldApps)(f), Namespace: "argocd", NoRefresh: true}}, Metrics: f.metrics, Endpoints: f.endpoints, Now: f.clock.Now, MaxAge: time.Hour,
+	gatherer := facts.New(facts.Options{Store: st, Resolver: appset.New(appset.Options{}), Sandbox: strangers, MainArgoCD: "hub", Repos: []*branch.Repository{f.repo.Repository},
+		ArgoCDs: map[string]branch.ArgoCD{"hub": {Apps: (*worldApps)(f), Namespace: "argocd", NoRefresh: true}}, Metrics: f.metrics, Endpoints: f.endpoints, Now: f.clock.Now, MaxAge: time.Hour,
 		Floor: func(_ string, gates []policies.Gate) []policies.Gate { return policies.ApplyFloor(gates, f.floor) }})
 	actor := act.New(act.Options{Store: st, Gatherer: gatherer, Now: f.clock.Now, Log: zap.NewNop(), Owner: owner, Console: "https://liftlock.example"})
 	f.Controller = New(Options{Store: st, Gatherer: gatherer, Actor: actor, Repos: []*Repository{f.repo}, Clock: f.clock, Log: zap.NewNop(), Owner: owner})
@@ -392,7 +393,7 @@ func gitCredentials(driver forge.Forge) git.Credentials {
 
 // signMarks has the server know its pull requests again by a secret of its own, as every server does.
 func (f *fixture) signMarks() {
-	marks, err := facts.NewMarkSigner([]byte("a secret of the server's, long enough"))
+	marks, err := branch.NewMarkSigner([]byte("a secret of the server's, long enough"))
 	f.must(err)
 	f.repo.Marks = marks
 }

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/forge/memory"
 	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/world/emulator"
+	"github.com/liftlock/liftlock/internal/world/memoryforge"
 )
 
 // userForge is a forge as its people use it: the emulated one, or the one in memory, which
@@ -41,7 +41,7 @@ type userForge interface {
 // memoryForge has one repository.
 type memoryForge struct {
 	t      testing.TB
-	forge  *memory.Forge
+	forge  *memoryforge.Forge
 	remote *git.MemoryRemote
 	repo   forge.Repo
 	now    func() time.Time
@@ -54,7 +54,7 @@ var permissionsOf = map[emulator.Permission]forge.Permission{emulator.NoPermissi
 func newMemoryForge(t *testing.T, now func() time.Time, access map[string]emulator.Permission, beforeCall func(op string) error) *memoryForge {
 	t.Helper()
 	m := &memoryForge{t: t, remote: git.NewMemoryRemote(), repo: forge.Repo{Owner: "acme", Name: "fleet"}, now: now}
-	m.forge = memory.New(memory.Options{Now: now, Bot: bot, SlowMergeable: true, Public: true, BeforeCall: func(login, op string) error {
+	m.forge = memoryforge.New(memoryforge.Options{Now: now, Bot: bot, SlowMergeable: true, Public: true, BeforeCall: func(login, op string) error {
 		if login != bot {
 			return nil
 		}
@@ -171,11 +171,11 @@ func (m *memoryForge) MergePull(_ string, number int, login, method string) (str
 }
 
 func (m *memoryForge) Approve(_ string, number int, login string) error {
-	return m.forge.Review(m.repo, number, login, memory.Approve, "")
+	return m.forge.Review(m.repo, number, login, memoryforge.Approve, "")
 }
 
 func (m *memoryForge) RequestChanges(_ string, number int, login, _ string) error {
-	return m.forge.Review(m.repo, number, login, memory.RequestChanges, "")
+	return m.forge.Review(m.repo, number, login, memoryforge.RequestChanges, "")
 }
 
 func (m *memoryForge) RemoveReviewRequest(_ string, number int, login, reviewer string) error {

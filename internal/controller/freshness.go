@@ -10,10 +10,9 @@ import (
 	"github.com/liftlock/liftlock/internal/store/record"
 )
 
-// freshness keeps a process from judging on a mirror that is older than what another
-// process on the same database has seen: whoever sees that branches moved leaves a new
-// mark in the store, together with the wakes, and whoever finds a mark that its own
-// mirror doesn't know fetches before it judges.
+// freshness keeps a process from judging on a mirror that is older than another process's on the
+// same database. A process that sees that branches moved leaves a new mark in the store, together
+// with the wakes. One that finds a mark that its own mirror doesn't know fetches before it judges.
 type freshness struct {
 	owner string
 	count atomic.Int64
@@ -46,7 +45,7 @@ func (f *freshness) leaveMark(ctx context.Context, tx *store.Tx, r *Repository, 
 	return mark, nil
 }
 
-// remember notes that a mirror was fetched after a mark was read, or by whoever left it.
+// remember records that a mirror was fetched after a mark was read, or by the process that left it.
 func (f *freshness) remember(r *Repository, mark string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -9,9 +9,9 @@ import (
 	"github.com/liftlock/liftlock/internal/store/record"
 )
 
-// TestTwoProcessesJudgeTheSame holds that a process judges on what another one fetched:
+// TestTwoProcessesJudgeAlike holds that a process judges on what another one fetched:
 // the push's event woke the repository's key there, and the unit's key here.
-func TestTwoProcessesJudgeTheSame(t *testing.T) {
+func TestTwoProcessesJudgeAlike(t *testing.T) {
 	one := newFixture(t, "", manualQA, "web")
 	one.must(one.run(wake.ForUnit(one.unit("web"))))
 	two := &fixture{t: t, forge: one.forge, newProcess: one.newProcess, clock: one.clock, health: map[string]string{}}
@@ -36,9 +36,9 @@ func TestTwoProcessesJudgeTheSame(t *testing.T) {
 	}
 }
 
-// TestNobodyJudgesOnAnOldMirror holds that a process which can't fetch what another one has seen
+// TestOldMirrorIsFetchedFirst holds that a process which can't fetch what another one has seen
 // judges nothing, and says why.
-func TestNobodyJudgesOnAnOldMirror(t *testing.T) {
+func TestOldMirrorIsFetchedFirst(t *testing.T) {
 	w := newFixture(t, "", manualQA, "web")
 	p := w.openOne("web", "2.0.0", "web")
 	for _, k := range []wake.Key{wake.ForUnit(w.unit("web")), wake.ForPull(w.repo.ID, p.Number)} {
@@ -51,10 +51,10 @@ func TestNobodyJudgesOnAnOldMirror(t *testing.T) {
 	}
 }
 
-// TestAProcessFetchesWhatItLooksFor holds that a process whose mirror doesn't have what Argo
-// CD compares with fetches itself, and looks again at once: the repository's own key may be
-// served by another process, which brings nothing here.
-func TestAProcessFetchesWhatItLooksFor(t *testing.T) {
+// TestProcessFetchesUnknownCommits has a process whose mirror lacks the commit with which Argo CD
+// compares. It fetches itself, and looks again at once: another process may serve the repository's
+// own key, which brings nothing here.
+func TestProcessFetchesUnknownCommits(t *testing.T) {
 	w := newFixture(t, "", manualQA, "web")
 	w.must(w.run(wake.ForUnit(w.unit("web"))))
 	look := func(want bool, what string) {
@@ -78,8 +78,8 @@ func TestAProcessFetchesWhatItLooksFor(t *testing.T) {
 	look(false, "no fetch brings it")
 }
 
-// TestMarksOfTwoProcesses holds that a mark that was left over another's is nobody's: what
-// the other saw meanwhile isn't in this mirror.
+// TestMarksOfTwoProcesses holds that a mark that was left over another's counts as no process's:
+// this mirror lacks what the other saw meanwhile.
 func TestMarksOfTwoProcesses(t *testing.T) {
 	w := newFixture(t, "", manualQA, "web")
 	leave := func(f *freshness, before string) (mark string) {

@@ -75,9 +75,9 @@ var deliveryCursors = record.Declare[record.Repository, string](record.Declarati
 	Doc: "How far the forge's list of missed deliveries was read.",
 })
 
-// wakeMissed wakes what the deliveries were about that the forge couldn't make since the last
-// look. Each is written down as one that came, so it wakes once, whether it is listed or
-// delivered again. How far was read is written down last: whoever ends before reads again.
+// wakeMissed wakes what the deliveries were about that the forge couldn't make since the last look.
+// Each is written down as one that came, so it wakes once, whether it is listed or delivered again.
+// The cursor is recorded last: a process that ends before reads again.
 func (co *Controller) wakeMissed(ctx context.Context, r *Repository) error {
 	cursor, _, err := deliveryCursors.Get(ctx, co.opts.Store, record.Repository(r.ID))
 	if err != nil {
@@ -113,8 +113,8 @@ func (co *Controller) wakeMissed(ctx context.Context, r *Repository) error {
 	return deliveryCursors.Put(ctx, co.opts.Store, record.Repository(r.ID), list.Cursor)
 }
 
-// acceptMissed takes a delivery up as if it had come. What it says is only where to look; where
-// that can't be read, or is said of another repository, the whole repository is looked at.
+// acceptMissed takes a delivery up as if it had come. Its content only says where to look. Where
+// that can't be read, or names another repository, the whole repository is evaluated.
 func (co *Controller) acceptMissed(ctx context.Context, r *Repository, missed *forge.MissedDelivery) error {
 	d := store.Delivery{Forge: r.ForgeRef, ID: missed.ID, Event: missed.Event, Repo: r.Name.String(), ReceivedAt: co.opts.Clock.Now(),
 		Urgency: store.Normal}
@@ -128,8 +128,8 @@ func (co *Controller) acceptMissed(ctx context.Context, r *Repository, missed *f
 	return err
 }
 
-// readMissed says whom a missed delivery wakes. What panics on it does so each time, and must not keep
-// those after it from being read.
+// readMissed says whom a missed delivery wakes. A delivery on which it panics does so each time,
+// and must not keep those after it from being read.
 func (co *Controller) readMissed(ctx context.Context, r *Repository, missed *forge.MissedDelivery, d *store.Delivery) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -76,9 +76,9 @@ func commentPayload(repo, login string, number int) string {
 	return fmt.Sprintf(`{"action":"created","issue":{"number":%d,"pull_request":{}},"repository":{"full_name":%q},"sender":{"login":%q}}`, number, repo, login)
 }
 
-// TestWhatWasMissedIsLookedAt holds what a missed delivery wakes: what it is about where it says
+// TestMissedDeliveryWakesItsKeys holds what a missed delivery wakes: what it is about where it says
 // so, else the whole repository, and never another one.
-func TestWhatWasMissedIsLookedAt(t *testing.T) {
+func TestMissedDeliveryWakesItsKeys(t *testing.T) {
 	w := newHookFixture(t)
 	push := `{"ref":"refs/heads/main","after":"` + strings.Repeat("a", 40) + `","repository":{"full_name":"acme/fleet"},"sender":{"login":"ada"}}`
 	for i, c := range []struct{ name, event, payload, want string }{
@@ -144,8 +144,8 @@ func TestMissedDeliveriesWakeOnce(t *testing.T) {
 	}
 }
 
-// TestMissedDeliveryThatPanics holds that one which can't be read without a panic has the whole
-// repository looked at, once, and keeps none of those after it from being read.
+// TestMissedDeliveryThatPanics holds that a delivery that can't be read without a panic wakes the
+// whole repository, once, and keeps none of those after it from being read.
 func TestMissedDeliveryThatPanics(t *testing.T) {
 	w := newHookFixture(t)
 	st, err := store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), store.Options{Now: w.clock.Now, Intercept: func(context.Context, string, bool) error {
@@ -224,9 +224,9 @@ func (hf *hookForge) MissedDeliveries(ctx context.Context, r forge.Repo, q forge
 	return hf.Forge.MissedDeliveries(ctx, r, q)
 }
 
-// TestHookIsLookedAfterInTime holds when the hook's key comes again, and that its calls are the
+// TestHookRunsInTime holds when the hook's key comes again, and that its calls are the
 // least urgent ones.
-func TestHookIsLookedAfterInTime(t *testing.T) {
+func TestHookRunsInTime(t *testing.T) {
 	w := newHookFixture(t)
 	f := &hookForge{Forge: w.repo.Forge, priorities: map[forge.Priority]bool{}}
 	w.repo.Forge = f
@@ -277,8 +277,8 @@ func TestRefusedDelivery(t *testing.T) {
 	}
 }
 
-// TestStartLooksAfterHooks holds that a fresh process looks at what was missed while none ran.
-func TestStartLooksAfterHooks(t *testing.T) {
+// TestStartEnsuresHooks holds that a fresh process looks at what was missed while none ran.
+func TestStartEnsuresHooks(t *testing.T) {
 	w := newHookFixture(t)
 	w.dropDue()
 	w.must(w.Start(t.Context()))

@@ -8,7 +8,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/liftlock/liftlock/internal/controller/act"
-	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
+	"github.com/liftlock/liftlock/internal/controller/facts/effects"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -21,14 +22,14 @@ const (
 	checkRetryDelay = 2 * time.Second
 )
 
-// checkPull says on a pull request that isn't ours what it does to the targets, and
-// whether the pipeline files that it brings are valid. What was judged once is
-// not judged again while nothing that it depends on has changed.
+// checkPull says on a pull request that isn't ours what it does to the targets, and whether the
+// pipeline files that it brings are valid. A judged pull request is not judged again while nothing
+// that it depends on has changed.
 func (co *Controller) checkPull(ctx context.Context, r *Repository, pr *forge.PullRequest) (time.Time, error) {
 	if pr.State != forge.Open {
 		return time.Time{}, co.forgetChecked(ctx, r, pr.Number)
 	}
-	s, err := co.opts.Gatherer.Snapshot(ctx, r.Repository)
+	s, err := co.opts.Gatherer.Targets.Snapshot(ctx, r.Repository)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -41,7 +42,7 @@ func (co *Controller) checkPull(ctx context.Context, r *Repository, pr *forge.Pu
 		return time.Time{}, err
 	}
 	change, v, again, err := co.evaluatePull(ctx, r, pr, s, line, was)
-	var refused *facts.RefusedHeadError
+	var refused *effects.RefusedHeadError
 	switch {
 	case errors.As(err, &refused):
 		return co.reportRefused(ctx, r, pr, s, line, refused)
@@ -57,14 +58,14 @@ func (co *Controller) checkPull(ctx context.Context, r *Repository, pr *forge.Pu
 	return time.Time{}, checkedHeads.Put(ctx, co.opts.Store, record.OfPull(r.ID, pr.Number), checkedState{Key: change.Key, Head: pr.Head})
 }
 
-// evaluatePull finds out what a pull request does; nil: nothing that its answer depends on has changed
-// since the last look, which was so. The time is when to ask again where there is no room now. A
-// head that was never looked at takes a place from the start: to fetch it and to compare it is
-// what its author makes it.
-func (co *Controller) evaluatePull(ctx context.Context, r *Repository, pr *forge.PullRequest, s *facts.Snapshot, into facts.BranchHead,
-	was checkedState) (change *facts.ProposedChange, v *facts.ChangeReport, again time.Time, err error) {
+// evaluatePull finds out what a pull request does. It is nil where nothing that its answer depends
+// on has changed since the last look, which was so. The time is when to ask again where there is no
+// room now. A head that was never evaluated takes a place from the start: its author decides how
+// long fetching and comparing it takes.
+func (co *Controller) evaluatePull(ctx context.Context, r *Repository, pr *forge.PullRequest, s *branch.Snapshot, into branch.Head,
+	was checkedState) (change *effects.ProposedChange, v *effects.ChangeReport, again time.Time, err error) {
 	if was.Head == pr.Head {
-		if change, err = co.opts.Gatherer.ReadChange(ctx, s, into, pr); err != nil || change.Key == was.Key {
+		if change, err = co.opts.Gatherer.Changes.ReadChange(ctx, s, into, pr); err != nil || change.Key == was.Key {
 			return change, nil, time.Time{}, err
 		}
 	}
@@ -76,11 +77,11 @@ func (co *Controller) evaluatePull(ctx context.Context, r *Repository, pr *forge
 	start := co.opts.Clock.Now()
 	err = co.lookAt(ctx, r, pr, func() (err error) {
 		if change == nil {
-			if change, err = co.opts.Gatherer.ReadChange(ctx, s, into, pr); err != nil || change.Key == was.Key {
+			if change, err = co.opts.Gatherer.Changes.ReadChange(ctx, s, into, pr); err != nil || change.Key == was.Key {
 				return err
 			}
 		}
-		v, err = co.opts.Gatherer.EvaluateChange(ctx, s, change, act.RenderLimit)
+		v, err = co.opts.Gatherer.Changes.EvaluateChange(ctx, s, change, act.RenderLimit)
 		return err
 	})
 	if err != nil || v == nil {
@@ -96,16 +97,16 @@ func (co *Controller) evaluatePull(ctx context.Context, r *Repository, pr *forge
 	return change, v, time.Time{}, nil
 }
 
-// reportImpact writes a verdict: the commit status where the forge keeps one of that commit
-// (GitLab doesn't of a fork's), a comment where there is
-// something to say or something was said before. The time is when to look again because
-// the comment's edit was put off; zero: it wasn't.
-func (co *Controller) reportImpact(ctx context.Context, r *Repository, pr *forge.PullRequest, s *facts.Snapshot, c *facts.ProposedChange,
-	v *facts.ChangeReport) (time.Time, error) {
+// reportImpact writes a verdict. It sets the commit status where the forge keeps one of that commit
+// (GitLab doesn't of a fork's). It writes a comment where there is something to say or there was
+// one before. The time is when to look again because the comment's edit was put off; zero: it
+// wasn't.
+func (co *Controller) reportImpact(ctx context.Context, r *Repository, pr *forge.PullRequest, s *branch.Snapshot, c *effects.ProposedChange,
+	v *effects.ChangeReport) (time.Time, error) {
 	text := impactText(c, v)
 	status := text.Status()
 	if s.NoPipelines && v.PipelineErr == "" {
-		status = prtext.OtherStatus("", false)
+		status = prtext.OtherStatus("", c.TouchesPipeline())
 	}
 	shared, err := co.sharesStatus(ctx, r, pr, status)
 	if err != nil {
@@ -120,10 +121,10 @@ func (co *Controller) reportImpact(ctx context.Context, r *Repository, pr *forge
 	return co.opts.Actor.UpdateComment(ctx, r.Repository, pr.Number, pr.Head, text.Comment(), text.NeedsComment())
 }
 
-// sharesStatus says that a person's pull request has for its head a commit of which our status says
-// something else, and has said it: a promotion's or a revert's, whose gates it stands for, or
-// that of a merge group, which nobody's change lets pass. A commit has one status of a
-// name, and whoever reads a repository can propose again what it has.
+// sharesStatus says that a person's pull request has for its head a commit on which our status says
+// something else, and has said it. That is a promotion's or a revert's, whose gates the status
+// stands for, or a merge group's, which no person's change lets pass. A commit has one status of a
+// name, and anybody who reads a repository can propose its commits again.
 func (co *Controller) sharesStatus(ctx context.Context, r *Repository, pr *forge.PullRequest, st prtext.Status) (bool, error) {
 	rows, err := co.opts.Store.PullsAt(ctx, r.ID, pr.Head)
 	if err != nil {
@@ -154,7 +155,7 @@ func (co *Controller) sharesStatus(ctx context.Context, r *Repository, pr *forge
 }
 
 // impactText is what the texts about a change are made from.
-func impactText(c *facts.ProposedChange, v *facts.ChangeReport) prtext.Impact {
+func impactText(c *effects.ProposedChange, v *effects.ChangeReport) prtext.Impact {
 	return prtext.Impact{
 		Rendered: describeRendered(v), RenderedErr: v.RenderedErr, NotRendered: v.NotRendered,
 		Branch: c.Into.Branch, Base: c.Base, Report: v.Report, Failed: v.Failed, PipelineErr: v.PipelineErr, ChangedOnBranch: c.AlsoChanged,
@@ -163,7 +164,7 @@ func impactText(c *facts.ProposedChange, v *facts.ChangeReport) prtext.Impact {
 }
 
 // describeRendered is what a change does to manifests, as texts show it.
-func describeRendered(v *facts.ChangeReport) []prtext.Rendered {
+func describeRendered(v *effects.ChangeReport) []prtext.Rendered {
 	out := make([]prtext.Rendered, 0, len(v.Rendered))
 	for _, r := range v.Rendered {
 		out = append(out, prtext.Rendered{Target: r.Target, Spec: r.Spec, Summary: r.Summary, Diff: r.Diff, Why: r.Why})

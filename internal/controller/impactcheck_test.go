@@ -7,7 +7,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset/impact"
 	"github.com/liftlock/liftlock/internal/controller/act"
-	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/effects"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/forge/github"
@@ -15,8 +15,8 @@ import (
 	"github.com/liftlock/liftlock/webhooks"
 )
 
-// TestALargeHeadIsRefused holds that a head which brings too much is not kept, that the
-// pull request says so, and that it isn't fetched again only to be refused again.
+// TestALargeHeadIsRefused holds that a head that brings too much is not kept, and that the pull
+// request says so. It isn't fetched again only to be refused again.
 func TestALargeHeadIsRefused(t *testing.T) {
 	w := newEmulatedFixture(t, "", manualQA, "web")
 	fork, err := w.emulated.Fork(repoName, "rita")
@@ -42,7 +42,7 @@ func TestALargeHeadIsRefused(t *testing.T) {
 	if ok, err := w.repo.Mirror.Has(t.Context(), now.Head); ok || err != nil {
 		t.Errorf("the head is in the mirror: %t, %v", ok, err)
 	}
-	w.must(w.forge.SetBranch(fork, "rita", "theirs", "")) // whoever fetched it again would fail
+	w.must(w.forge.SetBranch(fork, "rita", "theirs", "")) // another fetch of it would fail
 	calls := w.calls.Load()
 	w.must(w.run(wake.ForPull(w.repo.ID, p.Number)))
 	if n := w.calls.Load() - calls; n > 2 { // the pull request, and its comments, as one is new
@@ -51,8 +51,8 @@ func TestALargeHeadIsRefused(t *testing.T) {
 }
 
 // TestAPromotionsStatusIsItsOwn holds that a person's pull request at the head of a promotion
-// doesn't turn the promotion's commit status into its own: a commit has one, and anybody who reads
-// a repository can propose what somebody else has pushed.
+// doesn't turn the promotion's commit status into its own. A commit has one, and anybody who reads
+// a repository can propose another's commits.
 func TestAPromotionsStatusIsItsOwn(t *testing.T) {
 	w := newFixture(t, "", manualQA, "web")
 	p := w.openOne("web", "1.1.0", "web")
@@ -86,7 +86,7 @@ func TestAPromotionsStatusIsItsOwn(t *testing.T) {
 }
 
 // TestAMergeGroupsStatusIsItsOwn holds that a person's pull request at the head of a merge group
-// doesn't let the group pass, and that on other forges a branch of that name is one like any other.
+// doesn't let the group pass. On other forges a branch of that name is one like any other.
 func TestAMergeGroupsStatusIsItsOwn(t *testing.T) {
 	for forgeType, want := range map[string]forge.StatusState{webhooks.GitHub: forge.StatusPending, webhooks.GitLab: forge.StatusSuccess} {
 		t.Run(forgeType, func(t *testing.T) {
@@ -119,10 +119,10 @@ func (f *fixture) reportImpactOf(number int) *forge.PullRequest {
 }
 
 func (f *fixture) reportImpactOn(pr *forge.PullRequest) error {
-	snapshot, err := f.opts.Gatherer.Snapshot(f.t.Context(), f.repo.Repository)
+	snapshot, err := f.opts.Gatherer.Targets.Snapshot(f.t.Context(), f.repo.Repository)
 	if err != nil {
 		return err
 	}
-	_, err = f.reportImpact(f.t.Context(), f.repo, pr, snapshot, &facts.ProposedChange{Head: pr.Head}, &facts.ChangeReport{Report: &impact.Report{}})
+	_, err = f.reportImpact(f.t.Context(), f.repo, pr, snapshot, &effects.ProposedChange{Head: pr.Head}, &effects.ChangeReport{Report: &impact.Report{}})
 	return err
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/liftlock/liftlock/internal/appset"
-	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -24,15 +24,15 @@ const testRepo = "hub:acme/fleet"
 
 // targetSnapshot is a snapshot in which components, each with one target in dev,
 // belong to the pipeline shop.
-func targetSnapshot(repo string, batch string, components ...string) *facts.Snapshot {
-	p := &facts.ResolvedPipeline{Pipeline: &pipeline.Pipeline{}, Units: map[string]*facts.ResolvedUnit{}}
+func targetSnapshot(repo string, batch string, components ...string) *branch.Snapshot {
+	p := &branch.ResolvedPipeline{Pipeline: &pipeline.Pipeline{}, Units: map[string]*branch.ResolvedUnit{}}
 	p.Metadata.Name = "shop"
 	p.Spec.Batch = batch
 	for _, c := range components {
-		p.Units[c] = &facts.ResolvedUnit{Unit: promotion.Unit{Repo: repo, Pipeline: "shop", Component: c},
-			Envs: map[string]*facts.ResolvedEnv{"dev": {Targets: []appset.Target{{Name: c + "-dev"}}}}}
+		p.Units[c] = &branch.ResolvedUnit{Unit: promotion.Unit{Repo: repo, Pipeline: "shop", Component: c},
+			Envs: map[string]*branch.ResolvedEnv{"dev": {Targets: []appset.Target{{Name: c + "-dev"}}}}}
 	}
-	return &facts.Snapshot{Repo: &facts.Repository{ID: repo}, Pipelines: []*facts.ResolvedPipeline{p}}
+	return &branch.Snapshot{Repo: &branch.Repository{ID: repo}, Pipelines: []*branch.ResolvedPipeline{p}}
 }
 
 func mainArgoCD(*appset.Target) string { return "main" }
@@ -41,9 +41,9 @@ func unitKey(component string) wake.Key {
 	return wake.ForUnit(promotion.Unit{Repo: testRepo, Pipeline: "shop", Component: component})
 }
 
-// TestWhatAnApplicationsChangeWakes holds that a unit is woken by what is news for
+// TestApplicationChangeWakesItsUnits holds that a unit is woken by what is news for
 // it, by nothing else, and that applications are compared by what they say.
-func TestWhatAnApplicationsChangeWakes(t *testing.T) {
+func TestApplicationChangeWakesItsUnits(t *testing.T) {
 	t.Parallel()
 	web := unitKey("web")
 	app := func(change func(*verification.App)) verification.App {
@@ -98,9 +98,9 @@ func TestWhatAnApplicationsChangeWakes(t *testing.T) {
 	}
 }
 
-// TestNothingIsMissedDuringALook holds that an Application that is reconciled while a unit
-// is looked at, which only then turns out to wait for it, isn't forgotten: another process may
-// have looked before.
+// TestNothingIsMissedDuringALook has an Application reconciled while a unit is evaluated, which
+// only then turns out to wait for it. It isn't forgotten: another process may have evaluated the
+// unit before.
 func TestNothingIsMissedDuringALook(t *testing.T) {
 	t.Parallel()
 	reconciled := func(minutes int) verification.App {
@@ -179,8 +179,8 @@ func TestTheIndexForgets(t *testing.T) {
 	}
 }
 
-// TestAnArgoCDThatIsBackWakesWhoNeededIt holds that they are woken once.
-func TestAnArgoCDThatIsBackWakesWhoNeededIt(t *testing.T) {
+// TestReturningArgoCDWakesItsUnits holds that they are woken once.
+func TestReturningArgoCDWakesItsUnits(t *testing.T) {
 	t.Parallel()
 	x := newApplicationIndex()
 	x.setAwaiting(unitKey("web"), nil, []string{"main", "edge"})
@@ -226,10 +226,10 @@ func TestABurstIsOneWake(t *testing.T) {
 	<-p.notified
 }
 
-// TestWhatWasWaitedForWakesAtOnce holds that a unit is looked at as soon as the last Application that
-// it waits for has come to rest, and that the steps before it, and what is news of others, wait
-// for what comes with them.
-func TestWhatWasWaitedForWakesAtOnce(t *testing.T) {
+// TestAwaitedApplicationWakesAtOnce holds that a unit runs as soon as the last Application that it
+// waits for has come to rest. The steps before it, and news of other Applications, wait for more to
+// come.
+func TestAwaitedApplicationWakesAtOnce(t *testing.T) {
 	const web, api = "web-dev", "api-dev"
 	synced := verification.App{SyncStatus: "Synced", Health: "Healthy", Operation: &verification.Operation{Phase: "Succeeded"}}
 	with := func(change func(*verification.App)) verification.App {
@@ -277,9 +277,9 @@ func TestWhatWasWaitedForWakesAtOnce(t *testing.T) {
 	}
 }
 
-// TestAWakeComesAtItsTime holds when keys that are pending are due: the sooner and the more urgently
+// TestWakeRunsAtItsTime holds when keys that are pending are due: the sooner and the more urgently
 // of all that woke them.
-func TestAWakeComesAtItsTime(t *testing.T) {
+func TestWakeRunsAtItsTime(t *testing.T) {
 	w := newFixture(t, "", manualQA, "web")
 	w.dropDue()
 	due := func() string {

@@ -15,18 +15,18 @@ import (
 	"github.com/liftlock/liftlock/internal/store/record"
 )
 
-// Every process hears of every change in an Argo CD, some of them later than others, and each
-// would have the unit looked at again. So whoever has judged a unit leaves the digests of the
-// states that it had heard of: who hears of one of them afterwards has no news. A state that was
-// judged, and is not the last that was, is in nobody's record: an Application that comes back to
-// it is news.
+// Every process hears of every change in an Argo CD, some of them later than others, and each would
+// have the unit evaluated again. So the process that has judged a unit leaves the digests of the
+// states that it had heard of. A process that hears of one of them afterwards has no news. A state
+// that was judged, and is not the last judged one, is in no record: an Application that comes back
+// to it is news.
 
 const (
 	// recentFor is how long a process may hear of a state after the first one did, and have no
 	// run for it.
 	recentFor = time.Minute
-	// maxJudgedStates bounds what is left about a unit. Of one with more the states are news to
-	// every process.
+	// maxJudgedStates bounds the digests that are left about a unit. The states of a unit with more
+	// are news to every process.
 	maxJudgedStates = 256
 )
 

@@ -11,8 +11,8 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
-// TestAStateIsJudgedOnce has two processes hear of the same states: who hears of one after it was
-// judged, by whomever, has no run for it, and for anything else has one.
+// TestAStateIsJudgedOnce has two processes hear of the same states. A process that hears of one
+// after any has judged it has no run for it, and for another state has one.
 func TestAStateIsJudgedOnce(t *testing.T) {
 	w := newFixture(t, "", manualQA, "web")
 	one := w.Controller
@@ -113,9 +113,9 @@ func TestJudgedStatesAreBounded(t *testing.T) {
 	}
 }
 
-// TestWhatWasJudgedIsKnownOnlyFromTheStore holds that where the store can't say what was judged,
+// TestJudgedStatesComeFromTheStore holds that where the store can't say what was judged,
 // a state stays pending.
-func TestWhatWasJudgedIsKnownOnlyFromTheStore(t *testing.T) {
+func TestJudgedStatesComeFromTheStore(t *testing.T) {
 	w := newFixture(t, "", manualQA, "web")
 	w.dropDue()
 	w.AppChanged(verification.App{ArgoCD: "hub", Namespace: "argocd", Name: "web-dev", Health: "Degraded"}, false)
@@ -129,9 +129,10 @@ func TestWhatWasJudgedIsKnownOnlyFromTheStore(t *testing.T) {
 	}
 }
 
-// TestWhoLooksIsNotifiedOfWhatItMissed holds that a process which has only looked at a unit, as another one
-// ran all that was woken of the repository, hears of a degradation that its look came too early for.
-func TestWhoLooksIsNotifiedOfWhatItMissed(t *testing.T) {
+// TestProcessGetsMissedChanges has a process that has only evaluated a unit, as another one
+// ran all of the repository's woken keys. It hears of a degradation for which its look came too
+// early.
+func TestProcessGetsMissedChanges(t *testing.T) {
 	for name, look := range map[string]func(w *fixture) error{
 		"a look":          func(w *fixture) error { return w.run(wake.ForUnit(w.unit("web"))) },
 		"one for a merge": func(w *fixture) error { return w.mergeUnit(t.Context(), w.repo, w.unit("web"), false) },

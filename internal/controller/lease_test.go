@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/cache/lock"
 	"github.com/liftlock/liftlock/internal/controller/wake"
-	"github.com/liftlock/liftlock/internal/lock"
 	"github.com/liftlock/liftlock/internal/store"
 )
 
@@ -39,8 +39,8 @@ func (f *fixture) runStopped(k wake.Key, before string, long bool) (reached bool
 	return reached
 }
 
-// TestNothingIsChangedPastTheLease holds that a process which stood still between its last look and a merge, or
-// a push, changes nothing where its lease is over by then; where it isn't, it does.
+// TestNothingIsChangedPastTheLease has a process stand still between its last look and a merge, or
+// a push. It changes nothing where its lease is over by then; where it isn't, it does.
 func TestNothingIsChangedPastTheLease(t *testing.T) {
 	t.Parallel()
 	t.Run("a merge", func(t *testing.T) {

@@ -54,8 +54,8 @@ func TestAReleaseIsPromoted(t *testing.T) {
 	}
 }
 
-// TestMergesAreServed holds that the merge key merges what was queued, evaluated again,
-// and that what can't be read stays in nobody's way.
+// TestMergesAreServed holds that the merge key merges the queued promotions, evaluated again, and
+// that one that can't be read holds up no other.
 func TestMergesAreServed(t *testing.T) {
 	t.Parallel()
 	for name, c := range listKindsOfUnit() {
@@ -142,9 +142,9 @@ func TestABranchOfSomebodyElseStaysItsOwn(t *testing.T) {
 	}
 }
 
-// TestAComponentThatIsGoneIsForgotten holds that a component that the tracked branch
-// no longer has is forgotten, and a command about it refused, also where the others of
-// its pipeline are one unit: nothing is evaluated in its name.
+// TestAComponentThatIsGoneIsForgotten holds that a component that the tracked branch no longer has
+// is forgotten, and a command about it refused. Where the others of its pipeline are one unit,
+// nothing is evaluated in its name.
 func TestAComponentThatIsGoneIsForgotten(t *testing.T) {
 	t.Parallel()
 	for name, c := range listKindsOfUnit() {

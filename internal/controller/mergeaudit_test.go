@@ -26,9 +26,9 @@ func (f *fixture) mergeEntries(component string) (entries []store.Audit, records
 }
 
 // TestMergesAreAudited holds that every merge is on record in the audit trail, once for each
-// component that it moves, with what each gate answered for the head that was merged: as it
-// was judged where we merged, also where the process died before it said so, and as it was
-// last seen where a person did.
+// component that it moves, with each gate's answer for the merged head. For our merges these are
+// the judged ones, also where the process died before it reported the merge. For a person's merge
+// they are the last seen ones.
 func TestMergesAreAudited(t *testing.T) {
 	t.Parallel()
 	const after = "    - {name: qa, after: [dev], merge: "

@@ -11,6 +11,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/act"
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -35,8 +36,8 @@ func baseOfMergeGroup(branch string) (base string, ok bool) {
 	return rest[:i], true
 }
 
-// groupRecheckDelay is how soon a merge group is looked at again that waits for one of ours: what
-// may not be merged leaves the queue by then, and the group is built anew.
+// groupRecheckDelay is how soon a merge group that waits for one of ours is evaluated again. A pull
+// request that may not be merged leaves the queue by then, and the group is built anew.
 const groupRecheckDelay = time.Minute
 
 // groupMember is an open pull request of ours that a merge group may bring.
@@ -46,8 +47,8 @@ type groupMember struct {
 }
 
 // runMergeGroup sets our commit status on the head of a merge group, which waits for it where the
-// base requires it: that every promotion of ours in it may be merged, or that none is in it. What
-// the forge shows on the heads of those isn't believed: anybody who may push can set a status.
+// base requires it. It succeeds where every promotion of ours in it may be merged, or none is in
+// it. The statuses on the heads of those aren't believed: anybody who may push can set a status.
 func (co *Controller) runMergeGroup(ctx context.Context, r *Repository, branch string) (time.Time, error) {
 	base, ok := baseOfMergeGroup(branch)
 	heads, err := r.Mirror.RemoteHeads(ctx, branch)
@@ -102,15 +103,14 @@ func (co *Controller) runMergeGroup(ctx context.Context, r *Repository, branch s
 	return time.Time{}, nil
 }
 
-// servedGroups are the heads at which merge groups were looked at last.
+// servedGroups are the heads at which merge groups were evaluated last.
 var servedGroups = record.Declare[record.InRepository, string](record.Declaration{
 	Name: "served-merge-group", Owner: "controller", Lifetime: record.UntilDropped,
 	Doc: "The head at which the merge group of a branch got its status.",
 })
 
-// unservedGroups are the keys of the merge groups that nobody has looked at where they are now, as
-// of the last fetch: where the event of one was lost. What is kept of those that are over is
-// forgotten.
+// unservedGroups are the keys of the merge groups that weren't evaluated at their present heads, as
+// of the last fetch: where the event of one was lost. Records of those that are over are forgotten.
 func (co *Controller) unservedGroups(ctx context.Context, r *Repository) ([]wake.Key, error) {
 	if r.ForgeType != webhooks.GitHub {
 		return nil, nil // to others such a branch is one like any
@@ -160,18 +160,18 @@ func (co *Controller) fetchGroup(ctx context.Context, r *Repository, branch, hea
 	return err
 }
 
-// readGroup reads, as the forge has them now, our open pull requests that a merge group may bring:
-// those whose head is in the group, and those in the queue, wherever in it they are: where a queue
-// squashes or rebases, no head is in its group. headOf is one of ours whose own head the
-// group is at, 0 where none is: a real group has a commit of the forge's making.
+// readGroup reads from the forge our open pull requests that a merge group may bring: those whose
+// head is in the group, and those in the queue. Where a queue squashes or rebases, no head is in
+// its group. headOf is one of ours whose own head the group is at, 0 where none is: a real group
+// has a commit of the forge's making.
 func (co *Controller) readGroup(ctx context.Context, r *Repository, base, head string) (members []groupMember, headOf int, err error) {
 	if err := facts.MergesByQueue.Put(ctx, co.opts.Store, record.Repository(r.ID), true); err != nil {
 		return nil, 0, err
 	}
-	if err := co.opts.Gatherer.RefreshPullRequests(ctx, r.Repository); err != nil {
+	if err := co.opts.Gatherer.PullCache.RefreshPullRequests(ctx, r.Repository); err != nil {
 		return nil, 0, err
 	}
-	open, err := co.opts.Gatherer.OpenPulls(ctx, r.Repository)
+	open, err := co.opts.Gatherer.PullCache.OpenPulls(ctx, r.Repository)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -185,7 +185,7 @@ func (co *Controller) readGroup(ctx context.Context, r *Repository, base, head s
 		if open[i].Base != base {
 			continue
 		}
-		now, err := co.opts.Gatherer.RefreshPullRequest(forge.WithMergeQueue(ctx), r.Repository, open[i].Number)
+		now, err := co.opts.Gatherer.PullCache.RefreshPullRequest(forge.WithMergeQueue(ctx), r.Repository, open[i].Number)
 		switch {
 		case isGone(err):
 			continue
@@ -215,7 +215,7 @@ func (co *Controller) judgeQueued(ctx context.Context, r *Repository, pr *forge.
 	if !ours {
 		return false, nil
 	}
-	s, err := co.opts.Gatherer.Snapshot(ctx, r.Repository)
+	s, err := co.opts.Gatherer.Targets.Snapshot(ctx, r.Repository)
 	if err != nil {
 		return false, err
 	}
@@ -226,7 +226,7 @@ func (co *Controller) judgeQueued(ctx context.Context, r *Repository, pr *forge.
 	}
 	defer unlock()
 	_, d, err := co.opts.Gatherer.Evaluate(ctx, s, u, false)
-	if errors.Is(err, facts.ErrNoUnit) {
+	if errors.Is(err, branch.ErrNoUnit) {
 		return false, nil // nothing looks after it
 	}
 	if err != nil || d.KeepsInQueue(pr.Number) {

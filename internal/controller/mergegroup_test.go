@@ -7,9 +7,9 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/act"
 	"github.com/liftlock/liftlock/internal/controller/wake"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 	"github.com/liftlock/liftlock/webhooks"
 )
 
@@ -28,10 +28,10 @@ func (f *fixture) groupState(branch string) string {
 	return ""
 }
 
-// TestMergeGroupsFailClosed holds that a merge group has no success while a promotion of ours may be
-// in it that is on hold: one that a person queued where the queue squashes, whose head no group
-// contains, whatever status anybody sets on its head; one that isn't queued; and one whose own
-// head somebody pushed as a merge group.
+// TestMergeGroupsFailClosed holds that a merge group has no success while it may have a promotion
+// of ours that is on hold. One was queued by a person where the queue squashes: no group contains
+// its head, whatever status anybody sets on it. One isn't queued, and one's own head was pushed as
+// a merge group.
 func TestMergeGroupsFailClosed(t *testing.T) {
 	w := newEmulatedFixture(t, "", manualQA, "web")
 	w.must(w.run(wake.ForUnit(w.unit("web"))))
@@ -73,10 +73,10 @@ func TestMergeGroupsFailClosed(t *testing.T) {
 	}
 }
 
-// TestAHoldOnWhatAPersonQueued holds that a promotion which a person merges, and has queued, leaves
-// GitHub's merge queue when it is put on hold, also where nothing told of the queue before the
-// event of that.
-func TestAHoldOnWhatAPersonQueued(t *testing.T) {
+// TestHoldOnPullQueuedByPerson holds that a promotion that a person queued leaves GitHub's merge
+// queue when it is put on hold. It does so too where the hold's event was the first to tell of the
+// queue.
+func TestHoldOnPullQueuedByPerson(t *testing.T) {
 	w := newEmulatedFixture(t, "", manualQA, "web")
 	p := w.openOne("web", "1.1.0", "web")
 	w.must(w.emulated.Protect(repoName, "main", emulator.Protection{Queue: &emulator.MergeQueue{}, Ruleset: "queue"}))
@@ -101,8 +101,8 @@ func TestAHoldOnWhatAPersonQueued(t *testing.T) {
 	}
 }
 
-// TestAHoldAfterALostStore holds that a promotion in GitHub's merge queue leaves it when it is put on
-// hold also after the database was lost, and with it that there is a queue.
+// TestAHoldAfterALostStore holds that a promotion in GitHub's merge queue leaves it when it is put
+// on hold also after the database was lost. With the database the knowledge of the queue was lost.
 func TestAHoldAfterALostStore(t *testing.T) {
 	w := newEmulatedFixture(t, "", manualQA, "web")
 	p := w.openOne("web", "1.1.0", "web")

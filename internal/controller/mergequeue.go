@@ -11,6 +11,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/act"
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -41,9 +42,9 @@ func (co *Controller) enqueueMerge(ctx context.Context, u promotion.Unit, revert
 }
 
 // awaitTurn has a unit wait for its turn to merge that would merge now but for the forge, which is
-// still computing whether it can: where others are merged before it. Each of them moves the
-// branch, so that the forge computes anew, and hundreds that look again each time would use up
-// its limits with it.
+// still computing whether it can. It waits where others are merged before it. Each of them moves
+// the branch, so that the forge computes anew. Hundreds that look again each time would use up its
+// limits.
 func (co *Controller) awaitTurn(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision) error {
 	waits, revert := awaitsMergeability(ev, d)
 	if !waits {
@@ -102,7 +103,7 @@ func (co *Controller) runMergeQueue(ctx context.Context, r *Repository) (time.Ti
 			// Its wish stays; the others' don't wait for it.
 			failed = errors.Join(failed, fmt.Errorf("merge for %s: %w", w, err))
 			if ctx.Err() != nil || errors.Is(err, forge.ErrRateLimited) {
-				return time.Time{}, failed // nobody's would be served now
+				return time.Time{}, failed // no turn would be served now
 			}
 			continue
 		}
@@ -124,9 +125,9 @@ func (co *Controller) runMergeQueue(ctx context.Context, r *Repository) (time.Ti
 	}
 }
 
-// nextMerge is whose turn it is of those in a repository's queue that haven't been served: first who
-// wants to merge a revert, also where that came up after the queue was read, so that none waits behind
-// hundreds of promotions. Empty: all have been.
+// nextMerge is whose turn it is among the unserved units in a repository's queue. Units that want
+// to merge a revert come first, also where that came up after the queue was read, so that none
+// waits behind hundreds of promotions. Empty: all have been served.
 func (co *Controller) nextMerge(ctx context.Context, repo string, queued []string, served map[string]bool) (string, error) {
 	reverts, err := queuedReverts.List(ctx, co.opts.Store, record.Within{Repo: repo})
 	if err != nil {
@@ -148,8 +149,8 @@ func (co *Controller) nextMerge(ctx context.Context, repo string, queued []strin
 // after another one GitHub answers "Base branch was modified".
 const mergeRetryDelay = 250 * time.Millisecond
 
-// mergeDelay is how long a unit rests after its turn to merge: not at all, or, each time that
-// the world had moved or another merge wasn't over, twice as long.
+// mergeDelay is how long a unit rests after its turn to merge. It is zero, or twice as long each
+// time that the world had moved or another merge wasn't over.
 func (co *Controller) mergeDelay(unit string, stale bool) time.Duration {
 	co.mu.Lock()
 	defer co.mu.Unlock()
@@ -184,25 +185,25 @@ func (co *Controller) mergeUnit(ctx context.Context, r *Repository, u promotion.
 			return err
 		}
 	}
-	s, err := co.opts.Gatherer.Snapshot(ctx, r.Repository)
+	s, err := co.opts.Gatherer.Targets.Snapshot(ctx, r.Repository)
 	if err != nil {
 		return err
 	}
 	if s.RunsAs(u) != u {
 		return nil // it is merged for all of its pipeline by now
 	}
-	co.apps.setTargets(s, co.opts.Gatherer.ArgoCDOf)
+	co.apps.setTargets(s, co.opts.Gatherer.ArgoCDs.ArgoCDOf)
 	for delay := firstMergeableDelay; ; delay *= 2 {
 		clock := co.opts.Store.ReadClock()
 		ev, d, err := co.opts.Gatherer.Evaluate(ctx, s, u, true)
-		if errors.Is(err, facts.ErrNoUnit) {
+		if errors.Is(err, branch.ErrNoUnit) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		// What else is to be done than to merge is left to the unit's own run, for which every
-		// state that was heard of stays news.
+		// All but the merge is left to the unit's own run, for which every state that was heard of
+		// stays news.
 		if err := co.storeEvaluation(ctx, ev, d, nil, clock); err != nil {
 			return err
 		}
@@ -223,17 +224,17 @@ func (co *Controller) mergeUnit(ctx context.Context, r *Repository, u promotion.
 	}
 }
 
-// A merge moves the branch, and the forge computes anew, for a moment, whether the next
-// pull request can be merged: it is asked for that long again before another one's turn
-// comes. One that left the queue each time would wait for longer and longer.
+// A merge moves the branch, and the forge computes anew, for a moment, whether the next pull
+// request can be merged. That one is read again for so long before another one's turn comes. One
+// that left the queue each time would wait for longer and longer.
 const (
 	firstMergeableDelay = 250 * time.Millisecond
 	lastMergeableDelay  = time.Second
 )
 
-// awaitsMergeability says that a pull request would be merged but for the forge, which is
-// still computing whether it can be. Of one in the forge's own merge queue that is the queue's to find out.
-// revert says that a revert is among those.
+// awaitsMergeability says that a pull request would be merged but for the forge, which is still
+// computing whether it can be. The forge's own merge queue finds that out for its members. revert
+// says that one of them is a revert.
 func awaitsMergeability(ev *facts.Evaluation, d *promotion.Decision) (waits, revert bool) {
 	awaits := func(number int, gates []policies.Result) bool {
 		p := ev.OpenPulls[number]
@@ -258,9 +259,9 @@ func awaitsMergeability(ev *facts.Evaluation, d *promotion.Decision) (waits, rev
 // mergeEvaluated merges what was just evaluated.
 func (co *Controller) mergeEvaluated(ctx context.Context, r *Repository, ev *facts.Evaluation, d *promotion.Decision, step promotion.Step,
 	m promotion.Merge) error {
-	// What is merged shows that its gates passed, also when the run that queued the
-	// merge died before it said so: the forge may require it. A comment that is put off
-	// comes with the unit's next look, after this.
+	// A merged pull request shows that its gates passed, also when the run that queued it died before
+	// it said so: the forge may require it. A comment that is put off comes with the unit's next
+	// look, after this.
 	_, err := co.opts.Actor.Present(ctx, ev, d)
 	if err != nil {
 		return err
@@ -270,10 +271,10 @@ func (co *Controller) mergeEvaluated(ctx context.Context, r *Repository, ev *fac
 	case errors.Is(err, forge.ErrNotMergeable):
 		// The forge's own rules stand in the way: the next look says which.
 		co.opts.Log.Info("the forge refuses the merge", zap.Int("pull", m.Pull), zap.Error(err))
-		if _, terr := co.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, m.Pull); terr != nil {
+		if _, terr := co.opts.Gatherer.PullCache.RefreshPullRequest(ctx, r.Repository, m.Pull); terr != nil {
 			return terr
 		}
-		return co.opts.Gatherer.RecordRefusedMerge(ctx, r.Repository, m.Pull, m.Head, err)
+		return co.opts.Gatherer.PullCache.RecordRefusedMerge(ctx, r.Repository, m.Pull, m.Head, err)
 	case err != nil:
 		return err
 	}

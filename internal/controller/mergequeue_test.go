@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/pipeline"
@@ -19,10 +20,10 @@ import (
 	"github.com/liftlock/liftlock/policies"
 )
 
-// TestAMergeKeepsNobodyWaiting holds that pull requests which wait for their merge are
-// merged one after the other: each merge makes the forge compute anew whether the next one
-// can be merged, and who left the queue for that would be back after minutes.
-func TestAMergeKeepsNobodyWaiting(t *testing.T) {
+// TestMergesFollowAtOnce holds that pull requests that wait for their merge are merged one
+// after the other. Each merge makes the forge compute anew whether the next one can be merged, and
+// one that left the queue for that would be back after minutes.
+func TestMergesFollowAtOnce(t *testing.T) {
 	components := []string{"api", "web", "worker"}
 	w := newFixture(t, "", autoQA, components...)
 	for _, c := range components {
@@ -43,9 +44,9 @@ func TestAMergeKeepsNobodyWaiting(t *testing.T) {
 	}
 }
 
-// TestMergesWaitTheirTurn holds that of pull requests which wait for their merge while others are
-// merged the forge isn't asked again and again whether they can be: each merge has it compute anew,
-// and what hundreds ask would grow with the square of their number.
+// TestMergesWaitTheirTurn holds that the forge isn't asked again and again whether waiting pull
+// requests can be merged while others are. Each merge has it compute anew, and the calls for
+// hundreds would grow with the square of their number.
 func TestMergesWaitTheirTurn(t *testing.T) {
 	components := []string{"api", "jobs", "mail", "web", "worker"}
 	w := newEmulatedFixture(t, "", autoQA, components...)
@@ -78,14 +79,14 @@ func TestMergesWaitTheirTurn(t *testing.T) {
 	}
 }
 
-// TestRevertsMergeFirst holds that a revert is merged before all promotions of its repository that
-// wait for their turn, also one that comes up while those are merged one after the other.
+// TestRevertsMergeFirst holds that a revert is merged before all waiting promotions of its
+// repository, also one that comes up while those are merged one after the other.
 func TestRevertsMergeFirst(t *testing.T) {
 	w := newFixture(t, "", manualQA, "api", "jobs", "mail", "web")
 	enqueue := func(component string, revert bool) {
 		t.Helper()
 		d := &promotion.Decision{Actions: []promotion.Action{promotion.Merge{Environment: "qa", Revert: revert}}}
-		_, failed := w.performSteps(t.Context(), &facts.Evaluation{Unit: w.unit(component)}, d, false)
+		_, failed := w.performSteps(t.Context(), &facts.Evaluation{Basis: branch.Basis{Unit: w.unit(component)}}, d, false)
 		w.must(failed.joined())
 	}
 	enqueue("mail", false)
@@ -137,9 +138,9 @@ func TestMergesOfAnotherProcess(t *testing.T) {
 	}
 }
 
-// TestMergesEndWithTheForgesLimit holds that nobody else's merge is tried when the forge allows no
-// more calls, that one which fails for another reason keeps nobody's else from being tried, and that
-// what wasn't merged stays in the queue.
+// TestMergesEndWithTheForgesLimit holds that no other merge is tried when the forge allows no more
+// calls. One that fails for another reason keeps no other from being tried, and unmerged ones stay
+// in the queue.
 func TestMergesEndWithTheForgesLimit(t *testing.T) {
 	for kind, tries := range map[error]int{forge.ErrRateLimited: 1, forge.ErrForbidden: 2} {
 		t.Run(kind.Error(), func(t *testing.T) {
@@ -181,9 +182,9 @@ func TestMergesOfUnitsThatAreGone(t *testing.T) {
 	}
 }
 
-// TestWhoAwaitsMergeability holds which pull requests would be merged but for the forge, which has
+// TestAwaitsMergeability holds which pull requests would be merged but for the forge, which has
 // yet to say whether they can be.
-func TestWhoAwaitsMergeability(t *testing.T) {
+func TestAwaitsMergeability(t *testing.T) {
 	w := newFixture(t, "", strings.Replace(autoQA, "merge: auto", "merge: auto, onDegraded: {action: revert-and-merge}", 1), "web")
 	number := w.openOne("web", "2.0.0", "web").Number
 	for name, c := range map[string]struct {
@@ -243,10 +244,10 @@ func (f *fixture) open(component string) {
 	f.t.Fatalf("nothing was opened for %s", component)
 }
 
-// TestWhatWasSeenQueuedWasJoined holds that a promotion which Liftlock had join the forge's merge queue,
-// of which it never heard the answer, doesn't join it again when the queue drops it; and that one which
-// it takes out itself does, also where that couldn't be written down.
-func TestWhatWasSeenQueuedWasJoined(t *testing.T) {
+// TestSeenInTheQueueCountsAsJoined has Liftlock have a promotion join the forge's merge queue without
+// ever hearing the answer. It doesn't join again when the queue drops it. One that Liftlock itself
+// takes out does, also where that couldn't be recorded.
+func TestSeenInTheQueueCountsAsJoined(t *testing.T) {
 	w := newFixture(t, "", autoQA, "web")
 	hosted := w.forge.(*memoryForge).forge
 	w.must(hosted.QueueMerges(w.repo.Name))
@@ -302,8 +303,8 @@ func (s *slowMerges) Merge(ctx context.Context, r forge.Repo, m forge.MergeReque
 	return s.Forge.Merge(ctx, r, m)
 }
 
-// TestTheMergeSlotHolds holds that no other process begins to merge in a repository while one is in the
-// middle of a queue that takes longer than it keeps others away at once.
+// TestTheMergeSlotHolds holds that no other process begins to merge in a repository while one is in
+// the middle of a queue that takes longer than one slot lasts.
 func TestTheMergeSlotHolds(t *testing.T) {
 	components := []string{"web", "api", "pay", "ads"}
 	w := newFixture(t, "", autoQA, components...)

@@ -58,16 +58,16 @@ func (f *fixture) gateResult(component, kind string) policies.Result {
 // gateResults are what all gates of the pipeline say of a component's promotion into qa.
 func (f *fixture) gateResults(component string) []policies.Result {
 	f.t.Helper()
-	s, err := f.opts.Gatherer.Snapshot(f.t.Context(), f.repo.Repository)
+	s, err := f.opts.Gatherer.Targets.Snapshot(f.t.Context(), f.repo.Repository)
 	f.must(err)
 	_, d, err := f.opts.Gatherer.Evaluate(f.t.Context(), s, f.unit(component), false)
 	f.must(err)
 	return d.Components[0].Env("qa").Gates
 }
 
-// TestMetricIsWaitedFor holds that a promotion is merged once a metric was good for long
-// enough, that a bad sample, a server that is away, and another process without the
-// database begin it anew, and that what was measured goes with the pull request.
+// TestMetricIsWaitedFor holds that a promotion is merged once a metric was good for long enough. A
+// bad sample, a server that is away, and another process without the database begin it anew. The
+// measurements go with the pull request.
 func TestMetricIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	for name, c := range listKindsOfUnit() {
@@ -319,7 +319,7 @@ func TestManyMetricsAreReadRightBeforeTheMerge(t *testing.T) {
 		w.must(w.run(wake.ForUnit(w.unit("batch"))))
 	}
 	w.clock.Step(28 * time.Second)
-	s, err := w.opts.Gatherer.Snapshot(t.Context(), w.repo.Repository)
+	s, err := w.opts.Gatherer.Targets.Snapshot(t.Context(), w.repo.Repository)
 	w.must(err)
 	passes := func() (n int) {
 		t.Helper()

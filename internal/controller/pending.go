@@ -10,9 +10,9 @@ import (
 	"github.com/liftlock/liftlock/internal/store"
 )
 
-// pendingWakes are keys about which something was heard from Argo CD, or that a delivery was
-// refused, and that are not in the store yet: the watch doesn't wait for a commit, a burst of
-// changes is one, and a delivery is refused when the store can't be written.
+// pendingWakes are keys that are not in the store yet, because of news from Argo CD or a refused
+// delivery. The watch doesn't wait for a commit, a burst of changes is one, and a delivery is
+// refused when the store can't be written.
 type pendingWakes struct {
 	mu       sync.Mutex
 	keys     map[wake.Key]pendingKey
@@ -38,9 +38,9 @@ type pendingWake struct {
 	delay   time.Duration
 }
 
-// burstDelay is how long news of Argo CD waits for more that neither breaks anything nor is what a
-// unit waits for: it writes the Applications of one sync several times within a moment, and
-// every process hears of each.
+// burstDelay is how long news of Argo CD waits for more, unless something breaks or a unit waits
+// for it. Argo CD writes the Applications of one sync several times within a moment, and every
+// process hears of each.
 const burstDelay = 200 * time.Millisecond
 
 var (

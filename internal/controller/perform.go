@@ -13,12 +13,11 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion/cause"
 )
 
-// performSteps does a decision's steps but merges, which it leaves to the repository's
-// merge key. acted says that something was done that must be looked at. What fails in
-// an environment keeps from being done what comes after it there: of the component's
-// own, or, where it is about a pull request, of all that the unit does there. Where the repository was
-// fetched since the decision, releases are brought nowhere: the next look follows at once, and by what was
-// fetched they may have been taken back.
+// performSteps does a decision's steps but merges, which it leaves to the repository's merge key.
+// acted says that a step made a change after which the unit must be evaluated again. A step that
+// fails in an environment stops the later ones there: those of the component or, where it is about
+// a pull request, all of the unit's. Where the repository was fetched since the decision, no
+// release moves. The next look follows at once, and the fetched commits may have withdrawn them.
 func (co *Controller) performSteps(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision,
 	fetchedSince bool) (acted bool, failed stepFailures) {
 	failed = newStepFailures(len(ev.Components))
@@ -85,8 +84,8 @@ func (s stepFailures) blocks(component int, env string) bool {
 	return slices.ContainsFunc(s, func(f failures) bool { return f[env] != nil })
 }
 
-// report says in the decision what failed in which environment, where people look for
-// it; false when there is nothing to say. What only moved meanwhile is none of theirs.
+// report says in the decision what failed in which environment, where people look for it; false
+// when there is nothing to say. A step that only went stale is no failure.
 func (s stepFailures) report(d *promotion.Decision) bool {
 	said := false
 	for i := range d.Components {
@@ -126,8 +125,8 @@ func (s stepFailures) joined() error {
 	return stale
 }
 
-// failures are what failed, by environment: what came first there is what the
-// rest stands on, and what is elsewhere goes on.
+// failures are the failed steps, by environment: the rest depends on the first one there, and other
+// environments go on.
 type failures map[string]error
 
 // record adds a failure. One that only moved meanwhile doesn't hide, nor soften, a

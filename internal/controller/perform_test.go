@@ -6,15 +6,15 @@ import (
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/controller/act"
-	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 )
 
-// TestFailuresKeepWhatComesAfter holds which steps aren't done after which failed.
-func TestFailuresKeepWhatComesAfter(t *testing.T) {
+// TestFailureStopsLaterSteps holds which steps aren't done after which failed.
+func TestFailureStopsLaterSteps(t *testing.T) {
 	t.Parallel()
 	no := errors.New("no")
 	for _, c := range []struct {
@@ -64,14 +64,14 @@ func TestFailuresAreJoined(t *testing.T) {
 
 func TestDefaultEnvironment(t *testing.T) {
 	t.Parallel()
-	envs := func(e ...pipeline.Environment) *facts.ResolvedPipeline {
-		return &facts.ResolvedPipeline{Pipeline: &pipeline.Pipeline{Spec: pipeline.Spec{Environments: e}}}
+	envs := func(e ...pipeline.Environment) *branch.ResolvedPipeline {
+		return &branch.ResolvedPipeline{Pipeline: &pipeline.Pipeline{Spec: pipeline.Spec{Environments: e}}}
 	}
 	dev, qa, load, prod := pipeline.Environment{Name: "dev"}, pipeline.Environment{Name: "qa", After: []string{"dev"}}, pipeline.Environment{Name: "load", After: []string{"dev"}}, pipeline.Environment{Name: "prod", After: []string{"qa", "load"}}
 	for _, c := range []struct {
 		name     string
 		verb     command.Verb
-		p        *facts.ResolvedPipeline
+		p        *branch.ResolvedPipeline
 		state    forge.State
 		of, want string
 	}{
@@ -93,12 +93,12 @@ func TestDefaultEnvironment(t *testing.T) {
 	}
 }
 
-// TestStepsAreDone holds what becomes of each of a decision's steps: merges are left to
-// the merge key, what Argo CD refuses stops nothing, and what fails stops what comes
-// after it in its environment only.
+// TestStepsAreDone holds the outcome of each of a decision's steps. Merges are left to the merge
+// key, a refusal by Argo CD stops nothing, and a failing step stops only the later ones in its
+// environment.
 func TestStepsAreDone(t *testing.T) {
 	w := newFixture(t, "", autoQA, "web")
-	s, err := w.opts.Gatherer.Snapshot(t.Context(), w.repo.Repository)
+	s, err := w.opts.Gatherer.Targets.Snapshot(t.Context(), w.repo.Repository)
 	w.must(err)
 	ev, _, err := w.opts.Gatherer.Evaluate(t.Context(), s, w.unit("web"), false)
 	w.must(err)

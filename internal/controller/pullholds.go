@@ -15,10 +15,9 @@ import (
 	"github.com/liftlock/liftlock/internal/store/record"
 )
 
-// holdPull puts a pull request on hold and gives the strongest hold that stands then. Each
-// holder's own stands beside the others'; a label that somebody set by hand has no end. What
-// shows it comes first and goes last, so that nobody finds a label missing that is only on
-// its way.
+// holdPull puts a pull request on hold and gives the strongest hold that stands then. Each holder's
+// own stands beside the others'; a label that somebody set by hand has no end. The label comes
+// first and goes last, so that it is never missing where it is only on its way.
 func (co *Controller) holdPull(ctx context.Context, r *Repository, o Command, end time.Time) (promotion.Hold, error) {
 	now := co.opts.Clock.Now()
 	all, err := facts.ReadPullHolds(ctx, co.opts.Store, r.ID, o.Pull)
@@ -26,7 +25,7 @@ func (co *Controller) holdPull(ctx context.Context, r *Repository, o Command, en
 		return promotion.Hold{}, err
 	}
 	if !end.IsZero() && len(all) == 0 {
-		pr, err := co.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, o.Pull)
+		pr, err := co.opts.Gatherer.PullCache.RefreshPullRequest(ctx, r.Repository, o.Pull)
 		if err != nil {
 			return promotion.Hold{}, err
 		}
@@ -41,7 +40,7 @@ func (co *Controller) holdPull(ctx context.Context, r *Repository, o Command, en
 		}
 	}
 	active := promotion.AddHold(promotion.ListActive(all, now), promotion.Holding{ByID: o.ByID, Via: holdVia(o), Subject: o.Subject,
-		Hold: promotion.Hold{By: o.By, At: cmp.Or(o.At, now), Until: end}})
+		Hold: promotion.Hold{By: o.By, At: cmp.Or(o.At, now), Until: end, Reason: o.Command.Reason}})
 	if err := r.Forge.AddLabels(ctx, r.Name, o.Pull, promotion.LabelHold); err != nil {
 		return promotion.Hold{}, err
 	}
@@ -56,9 +55,9 @@ func (co *Controller) storePullHolds(ctx context.Context, r *Repository, number 
 	})
 }
 
-// labelling says, while it isn't finished, for which command (by its source) a pull request is given
-// the label of a hold that ends, or loses the label of one that is lifted: where that is done again,
-// the label isn't taken for one that somebody set by hand.
+// labelling names, while it isn't finished, a command (by its source). For it a pull request gets
+// the label of a hold, or loses that of a lifted one. Where that is done again, the label isn't
+// taken for one that a person set by hand.
 var labelling = record.Declare[record.Pull, string](record.Declaration{
 	Name: "labelling", Owner: "controller", Lifetime: record.UntilDropped,
 	Doc: "The command for which the label of a hold is being set or removed.",
@@ -120,7 +119,7 @@ func (co *Controller) liftPullHold(ctx context.Context, r *Repository, o Command
 
 // checkUnlabelled refuses what was written some time ago and would take off a label now.
 func (co *Controller) checkUnlabelled(ctx context.Context, r *Repository, number int, written time.Time) error {
-	pr, err := co.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, number)
+	pr, err := co.opts.Gatherer.PullCache.RefreshPullRequest(ctx, r.Repository, number)
 	if err != nil {
 		return err
 	}
@@ -132,17 +131,17 @@ func (co *Controller) checkUnlabelled(ctx context.Context, r *Repository, number
 	return nil
 }
 
-// keepPullHold sees to a hold that a command set on a pull request: it puts the label back
-// that somebody took off by hand, with a sentence, and takes it off at the hold's end. Who
-// closes a pull request lifts no hold with that: it may be opened again. It gives when the hold
-// ends; zero: there is no hold, or it has no end.
+// keepPullHold keeps a hold that a command set on a pull request. It restores the label that a
+// person removed by hand, with a sentence, and removes it at the hold's end. Closing a pull request
+// lifts no hold: it may be opened again. It gives when the hold ends; zero: there is no hold, or it
+// has no end.
 func (co *Controller) keepPullHold(ctx context.Context, r *Repository, number int) (time.Time, error) {
 	all, err := facts.ReadPullHolds(ctx, co.opts.Store, r.ID, number)
 	if err != nil || len(all) == 0 {
 		return time.Time{}, err
 	}
 	h, held := promotion.FindStrongest(promotion.ListActive(all, co.opts.Clock.Now()))
-	pr, err := co.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, number) // the hold may be newer than what was read
+	pr, err := co.opts.Gatherer.PullCache.RefreshPullRequest(ctx, r.Repository, number) // the hold may be newer than what was read
 	switch {
 	case err != nil:
 		return time.Time{}, err
@@ -157,17 +156,17 @@ func (co *Controller) keepPullHold(ctx context.Context, r *Repository, number in
 		return time.Time{}, err
 	}
 	co.announce(ctx, r, number, "the label is back at "+co.opts.Clock.Now().Format(time.RFC3339Nano), prtext.HoldIsBack(h.By))
-	_, err = co.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, number)
+	_, err = co.opts.Gatherer.PullCache.RefreshPullRequest(ctx, r.Repository, number)
 	return h.Until, err
 }
 
-// endPullHold takes off the label of a hold that has come to its end. Who held it is
-// forgotten last: after a crash in between the label isn't taken for somebody's own.
+// endPullHold takes off the label of a hold that has come to its end. The holder is forgotten last:
+// after a crash in between the label isn't taken for one that a person set.
 func (co *Controller) endPullHold(ctx context.Context, r *Repository, number int) error {
 	if err := r.Forge.RemoveLabel(ctx, r.Name, number, promotion.LabelHold); err != nil {
 		return err
 	}
-	if _, err := co.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, number); err != nil {
+	if _, err := co.opts.Gatherer.PullCache.RefreshPullRequest(ctx, r.Repository, number); err != nil {
 		return err
 	}
 	return co.forgetPullHold(ctx, r, number)

@@ -8,11 +8,11 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/wake"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // TestClosingLiftsNoHold holds that a hold that a command set outlives it that its pull request is
@@ -85,8 +85,9 @@ func TestHoldsOfClosedPullsAreForgotten(t *testing.T) {
 	check("closed for longer", closed.Number, false)
 }
 
-// TestARenamedHolderMayLiftTheHold holds that a hold is lifted, where an environment has an approvals
-// gate, by the account that set it, under another login too, and not by whoever has the former one.
+// TestARenamedHolderMayLiftTheHold holds who may lift a hold where an environment has an approvals
+// gate. The account that set it may, under another login too, and an account with the former login
+// may not.
 func TestARenamedHolderMayLiftTheHold(t *testing.T) {
 	gated := strings.Replace(manualQA, "merge: manual", "merge: manual, gates: [{approvals: {count: 1, from: {users: [grace]}}}]", 1)
 	for _, scope := range []string{command.ScopePR, command.ScopeComponent, command.ScopeEnvironment, command.ScopePipeline} {

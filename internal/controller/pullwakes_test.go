@@ -22,10 +22,10 @@ func (f *fixture) urgencyOfUnit(component string) (urgency store.Urgency, due bo
 	return urgency, due
 }
 
-// TestWhatAPullRequestWakes holds that whoever judges a pull request is woken by what is news of it: of an
-// open one whatever is heard, behind all others where only a sweep asks; of one that was merged, until that
-// is on record.
-func TestWhatAPullRequestWakes(t *testing.T) {
+// TestPullRequestWakesItsUnits holds that news of a pull request wakes the units that judge it. For an
+// open one any news does, behind all others where only a sweep asks; for a merged one, until the
+// merge is on record.
+func TestPullRequestWakesItsUnits(t *testing.T) {
 	t.Parallel()
 	for name, c := range listKindsOfUnit() {
 		t.Run(name, func(t *testing.T) {
@@ -77,8 +77,8 @@ func TestWhatAPullRequestWakes(t *testing.T) {
 	}
 }
 
-// TestASweepWakesBehindAllOthers holds that what a sweep wakes is woken behind all others, also by the pull
-// requests that it has looked at, unless there is news in them.
+// TestASweepWakesBehindAllOthers holds that a sweep's keys run behind all others, also those of the
+// pull requests that it has read, unless there is news in them.
 func TestASweepWakesBehindAllOthers(t *testing.T) {
 	w := newFixture(t, "", manualQA, "web")
 	number := w.openOne("web", "2.0.0", "web").Number

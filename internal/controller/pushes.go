@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/appset/history"
-	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
@@ -16,13 +16,13 @@ import (
 
 // repositoryLook is a repository as this process saw it last, and woke the units for.
 type repositoryLook struct {
-	snapshot *facts.Snapshot
+	snapshot *branch.Snapshot
 	heads    map[string]string // of the branches that matter
 }
 
 // relevantHeads are the heads of the branches that matter: those that are judged, as
 // they are judged, the one with holds, and our own.
-func relevantHeads(heads map[string]string, judged []facts.BranchHead) map[string]string {
+func relevantHeads(heads map[string]string, judged []branch.Head) map[string]string {
 	out := map[string]string{}
 	for name, head := range heads {
 		if name == history.StateBranch || strings.HasPrefix(name, promotion.BranchPrefix) ||
@@ -39,20 +39,20 @@ func relevantHeads(heads map[string]string, judged []facts.BranchHead) map[strin
 // missed says that a judged branch is where this process saw it, and was elsewhere when
 // another process looked: what happened between can't be told from here.
 func (r repositoryLook) missed(seen map[string]string, now repositoryLook) bool {
-	return slices.ContainsFunc(now.snapshot.BranchHeads(), func(b facts.BranchHead) bool {
+	return slices.ContainsFunc(now.snapshot.BranchHeads(), func(b branch.Head) bool {
 		return seen[b.Branch] != b.Commit && r.heads[b.Branch] == b.Commit
 	})
 }
 
-// keysOfChanges are the keys that what changed since the last look concerns: the units
-// that it touched, those with a branch of ours that moved, those that a hold is about,
-// and those that wait for a place that may be free now.
+// keysOfChanges are the keys that the changes since the last look concern. They are changed units,
+// units with a branch of ours that moved, and units that a hold is about. Units that wait for a
+// place that may be free now are among them, too.
 func (co *Controller) keysOfChanges(ctx context.Context, r *Repository, seen map[string]string, last,
 	now repositoryLook) (urgentKeys, error) {
 	keys := urgentKeys{}
 	s := now.snapshot
 	if !slices.Equal(last.snapshot.BranchHeads(), s.BranchHeads()) {
-		units, all, err := co.opts.Gatherer.ChangedUnits(ctx, last.snapshot, s)
+		units, all, err := co.opts.Gatherer.Targets.ChangedUnits(ctx, last.snapshot, s)
 		if err != nil {
 			return keys, err
 		}
@@ -64,7 +64,7 @@ func (co *Controller) keysOfChanges(ctx context.Context, r *Repository, seen map
 		for u := range units {
 			keys.add(store.Normal, wake.ForUnit(s.RunsAs(u)))
 		}
-		for _, other := range co.opts.Gatherer.Dependents(r.ID) {
+		for _, other := range co.opts.Gatherer.Targets.Dependents(r.ID) {
 			keys.add(store.Normal, wake.ForRepository(other))
 		}
 		readers, err := co.keysOfReaders(ctx, r)
@@ -87,7 +87,7 @@ func (co *Controller) keysOfChanges(ctx context.Context, r *Repository, seen map
 	for _, u := range held {
 		keys.add(store.Urgent, wake.ForUnit(s.RunsAs(u)))
 	}
-	queued, err := co.opts.Gatherer.NextQueued(ctx, s)
+	queued, err := co.opts.Gatherer.Records.NextQueued(ctx, s)
 	for _, u := range queued {
 		keys.add(store.Normal, wake.ForUnit(s.RunsAs(u)))
 	}
@@ -123,11 +123,11 @@ func (co *Controller) heldUnits(ctx context.Context, r *Repository, seen map[str
 
 // wakeQueued wakes those that wait for a place, of which one may be free now.
 func (co *Controller) wakeQueued(ctx context.Context, r *Repository) error {
-	s, err := co.opts.Gatherer.Snapshot(ctx, r.Repository)
+	s, err := co.opts.Gatherer.Targets.Snapshot(ctx, r.Repository)
 	if err != nil {
 		return err
 	}
-	queued, err := co.opts.Gatherer.NextQueued(ctx, s)
+	queued, err := co.opts.Gatherer.Records.NextQueued(ctx, s)
 	if err != nil {
 		return err
 	}

@@ -43,8 +43,8 @@ func (f *fixture) dropDue() []string {
 	}
 }
 
-// TestAPushWakesWhomItConcerns holds whom a push, a hold and our own branches wake.
-func TestAPushWakesWhomItConcerns(t *testing.T) {
+// TestPushWakesChangedUnits holds whom a push, a hold and our own branches wake.
+func TestPushWakesChangedUnits(t *testing.T) {
 	w := newFixture(t, "", manualQA, "api", "db", "web")
 	everybody := []string{"api", "db", "web"}
 	shared := "resources: [../../../shared]\n"
@@ -119,8 +119,8 @@ func (f *fixture) runDue(within time.Duration) map[wake.Kind]int {
 	return out
 }
 
-// TestAPushCostsWhatItChanged counts runs among a thousand components.
-func TestAPushCostsWhatItChanged(t *testing.T) {
+// TestPushCostGrowsWithItsChanges counts runs among a thousand components.
+func TestPushCostGrowsWithItsChanges(t *testing.T) {
 	var components []string
 	for i := range 1000 {
 		components = append(components, fmt.Sprintf("c%04d", i))

@@ -7,7 +7,8 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
+	"github.com/liftlock/liftlock/internal/controller/facts/effects"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion/command"
@@ -18,8 +19,8 @@ import (
 // checkedState is what is known of the last look at a person's pull request.
 type checkedState struct {
 	Key     string `json:"key,omitempty"`     // facts.ProposedChange.Key, of a look that came to its end
-	Head    string `json:"head"`              // that was looked at, or refused
-	Refused string `json:"refused,omitempty"` // why the head isn't looked at; empty: it is
+	Head    string `json:"head"`              // that was evaluated, or refused
+	Refused string `json:"refused,omitempty"` // why the head isn't evaluated; empty: it is
 }
 
 var checkedHeads = record.Declare[record.Pull, checkedState](record.Declaration{
@@ -27,7 +28,7 @@ var checkedHeads = record.Declare[record.Pull, checkedState](record.Declaration{
 	Doc: "The head of a person's pull request that was evaluated last, or isn't, and why.",
 })
 
-// evaluatedHead is a head that is being looked at.
+// evaluatedHead is a head that is being evaluated.
 type evaluatedHead struct {
 	Head  string `json:"head"`
 	Owner string `json:"owner"` // the process
@@ -43,15 +44,16 @@ func (co *Controller) readChecked(ctx context.Context, r *Repository, number int
 	return was, err
 }
 
-// diedText is why a head isn't looked at that a process died on.
+// diedText is why a head on which a process died isn't evaluated.
 const diedText = "Liftlock's process ended while it looked at this head, so it isn't looked at again; push another one, or have somebody " +
 	"who may write say `/liftlock retry`"
 
 var errDied = errors.New("the process that looked at it before didn't come to an end")
 
-// lookAt has something look at the head of a pull request, which is on record meanwhile: one that
-// kills the process, by what it makes it or the machine do, must not do so again after the next start. A
-// *facts.RefusedHeadError: it was on record already, from another process; a key is run by one at a time.
+// lookAt runs a look at the head of a pull request, which is on record meanwhile. A head that kills
+// the process, by what it makes it or the machine do, must not do so again after the next start.
+// The error is a *facts.RefusedHeadError where it was on record already, from another process; a
+// key is run by one at a time.
 func (co *Controller) lookAt(ctx context.Context, r *Repository, pr *forge.PullRequest, look func() error) error {
 	about, mine := record.OfPull(r.ID, pr.Number), evaluatedHead{pr.Head, co.opts.Owner}
 	was, found, err := evaluatedHeads.Get(ctx, co.opts.Store, about)
@@ -59,7 +61,7 @@ func (co *Controller) lookAt(ctx context.Context, r *Repository, pr *forge.PullR
 		return err
 	}
 	if found && was.Head == mine.Head && was.Owner != mine.Owner {
-		return &facts.RefusedHeadError{Why: diedText, Err: errDied}
+		return &effects.RefusedHeadError{Why: diedText, Err: errDied}
 	}
 	if err := evaluatedHeads.Put(ctx, co.opts.Store, about, mine); err != nil {
 		return err
@@ -76,13 +78,14 @@ func (co *Controller) lookAt(ctx context.Context, r *Repository, pr *forge.PullR
 	return look()
 }
 
-// reportRefused says on a pull request that its head isn't looked at; the time is
-// reportImpact's. It isn't fetched again only to be refused again.
-func (co *Controller) reportRefused(ctx context.Context, r *Repository, pr *forge.PullRequest, s *facts.Snapshot, into facts.BranchHead,
-	refused *facts.RefusedHeadError) (time.Time, error) {
+// reportRefused says on a pull request that its head isn't evaluated; the time is reportImpact's.
+// It isn't fetched again only to be refused again.
+func (co *Controller) reportRefused(ctx context.Context, r *Repository, pr *forge.PullRequest, s *branch.Snapshot, into branch.Head,
+	refused *effects.RefusedHeadError) (time.Time, error) {
 	co.opts.Log.Warn("the head of a pull request isn't looked at", zap.String("repository", r.ID), zap.Int("pull", pr.Number),
 		zap.String("author", pr.Author), zap.String("head", pr.Head), zap.Error(refused))
-	again, err := co.reportImpact(ctx, r, pr, s, &facts.ProposedChange{Into: into, Head: pr.Head}, &facts.ChangeReport{Failed: refused.Why})
+	again, err := co.reportImpact(ctx, r, pr, s, &effects.ProposedChange{Into: into, Head: pr.Head},
+		&effects.ChangeReport{Failed: refused.Why})
 	if err != nil || !again.IsZero() {
 		return again, err
 	}
@@ -101,7 +104,7 @@ func (co *Controller) forgetChecked(ctx context.Context, r *Repository, number i
 	})
 }
 
-// retriesHead says that a command is to have a head looked at again that isn't looked at any more.
+// retriesHead says that a command is to have a head evaluated again that is refused.
 func (co *Controller) retriesHead(ctx context.Context, r *Repository, pr *forge.PullRequest, o Command) (bool, error) {
 	if o.Command.Verb != command.Retry {
 		return false, nil
@@ -110,7 +113,7 @@ func (co *Controller) retriesHead(ctx context.Context, r *Repository, pr *forge.
 	return was.Refused != "" && was.Head == pr.Head, err
 }
 
-// retryHead has a head looked at again.
+// retryHead has a head evaluated again.
 func (co *Controller) retryHead(ctx context.Context, r *Repository, pr *forge.PullRequest) (string, error) {
 	if err := co.forgetChecked(ctx, r, pr.Number); err != nil {
 		return "", err

@@ -12,10 +12,10 @@ import (
 	"github.com/liftlock/liftlock/internal/store/record"
 )
 
-// TestAHeadThatAProcessDiedOn holds that a head is on record while it is looked at and not after, that
-// one which a process died on isn't looked at again, by a command neither, and that somebody who may
-// write, or another head, has it looked at again.
-func TestAHeadThatAProcessDiedOn(t *testing.T) {
+// TestHeadThatKillsTheProcess holds that a head is on record while it is evaluated and not after.
+// One that a process died on isn't evaluated again, not by a command either. A person with write
+// access, or another head, has it evaluated again.
+func TestHeadThatKillsTheProcess(t *testing.T) {
 	w := newFixture(t, "", manualQA, "web")
 	checks := &checkCounter{}
 	w.opts.Metrics = checks
@@ -81,8 +81,8 @@ func TestAHeadThatAProcessDiedOn(t *testing.T) {
 	}
 }
 
-// TestAShutdownIsNoDeath holds that a look which the end of the process ends isn't on record as one
-// that it died on, and that what this very process left on record isn't one.
+// TestAShutdownIsNoDeath holds that a look that the end of the process ends isn't on record as one
+// that it died on. Neither is one that this very process left on record.
 func TestAShutdownIsNoDeath(t *testing.T) {
 	w := newFixture(t, "", manualQA, "web")
 	number := w.openChange("theirs", map[string]string{"docs/x.md": "x\n"})

@@ -5,13 +5,13 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/wake"
-	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 	"github.com/liftlock/liftlock/policies"
 	"github.com/liftlock/liftlock/webhooks"
 )
 
-// TestChecksOnTheRelease holds that a gate that goes by the commit that brought the release
-// to the environment before waits for its checks without a wake-up, and doesn't merge once
+// TestChecksOnTheRelease has a gate that goes by the commit that brought the release to the
+// environment before. It waits for that commit's checks without a wake-up, and doesn't merge once
 // they have turned.
 func TestChecksOnTheRelease(t *testing.T) {
 	t.Parallel()
@@ -34,7 +34,7 @@ func TestChecksOnTheRelease(t *testing.T) {
 				w.must(w.forge.SetStatus(repoName, by, commit, emulator.Status{Context: "smoke", State: state}))
 			}
 			w.gateWaits(c.key, "checks", policies.Wait, short+" in dev: no check named smoke from linus has reported")
-			// What is said of the pull request's own head, or by somebody else, is nothing to it.
+			// A status of the pull request's own head, or by another account, is nothing to it.
 			w.must(w.forge.SetStatus(repoName, "linus", w.pulls()[0].Head, emulator.Status{Context: "smoke", State: "success"}))
 			says("grace", "success")
 			w.lookAfter(c.key, 2*time.Minute)

@@ -32,7 +32,8 @@ func (co *Controller) runUnlessReplaced(ctx context.Context, r *Repository, k wa
 	return co.runUnlessArchived(ctx, r, k)
 }
 
-// checkNumber reads whether a repository's name is still its own. What can't be read now is as it was.
+// checkNumber reads whether a repository's name is still its own. Where that can't be read now it
+// is as it was.
 func (co *Controller) checkNumber(ctx context.Context, r *Repository) error {
 	replaced, number := false, int64(0) // where nobody can say
 	if f, ok := r.Forge.(forge.RepositoryNumberer); ok && r.Number != 0 {

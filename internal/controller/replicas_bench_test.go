@@ -16,20 +16,21 @@ import (
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/controller/act"
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/forge/memory"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/store"
-	"github.com/liftlock/liftlock/internal/store/storetest"
+	"github.com/liftlock/liftlock/internal/world/memoryforge"
+	"github.com/liftlock/liftlock/internal/world/storetest"
 	"github.com/liftlock/liftlock/policies"
 	"github.com/liftlock/liftlock/webhooks"
 )
 
-// The benchmark's forge is far away, and takes none of the replicas' processors: it and its
-// Git are in memory, and every call of them takes a while. A repository's merges come one
-// after the other, whoever makes them, so there are many repositories.
+// The benchmark's forge is far away, and takes none of the replicas' processors: it and its Git are
+// in memory, and every call of them takes a while. A repository's merges come one after the other,
+// from any replica, so there are many repositories.
 const (
 	benchRepositories = 25
 	benchComponents   = 20 // of each
@@ -59,7 +60,7 @@ type benchWorld struct {
 	b          *testing.B
 	worlds     map[string]*memoryForge // by repository
 	worldOf    map[string]*memoryForge // by component
-	forge      *memory.Forge
+	forge      *memoryforge.Forge
 	slow       atomic.Bool
 	store      *store.Store // that takes what the forge tells
 	deliveries atomic.Int64
@@ -84,8 +85,8 @@ func (b *benchWorld) wait() {
 }
 
 // deliver takes an event as the server takes the forge's delivery.
-func (b *benchWorld) deliver(e memory.Event) {
-	if e.Kind == memory.PullRequestEvent && e.Action == "closed" && strings.HasPrefix(e.Branch, "liftlock/") {
+func (b *benchWorld) deliver(e memoryforge.Event) {
+	if e.Kind == memoryforge.PullRequestEvent && e.Action == "closed" && strings.HasPrefix(e.Branch, "liftlock/") {
 		b.merged.Add(1)
 	}
 	if b.store == nil {
@@ -147,7 +148,7 @@ func (b *benchWorld) newReplica(dsn, owner string) *Controller {
 	b.must(err)
 	b.b.Cleanup(func() { _ = st.Close() })
 	var repos []*Repository
-	var known []*facts.Repository
+	var known []*branch.Repository
 	for name, world := range b.worlds {
 		m := git.OpenMemory(world.remote, git.MemoryOptions{Author: liftlockIdent, BeforeRemote: func(context.Context, string) error {
 			b.wait()
@@ -155,12 +156,12 @@ func (b *benchWorld) newReplica(dsn, owner string) *Controller {
 		}})
 		_, err := m.Fetch(b.b.Context())
 		b.must(err)
-		r := &Repository{PollInterval: time.Hour, SweepInterval: time.Hour, Repository: &facts.Repository{ID: "hub:" + name, Name: world.repo,
+		r := &Repository{PollInterval: time.Hour, SweepInterval: time.Hour, Repository: &branch.Repository{ID: "hub:" + name, Name: world.repo,
 			Forge: b.forge.As(bot), ForgeRef: "hub", Branch: "main", Mirror: m, URLs: []string{world.CloneURL("")}, BotLogin: bot}}
 		repos, known = append(repos, r), append(known, r.Repository)
 	}
 	gatherer := facts.New(facts.Options{Store: st, Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: known, Now: time.Now, MaxAge: time.Hour,
-		ArgoCDs: map[string]facts.ArgoCD{"hub": {Apps: b, Namespace: "argocd", NoRefresh: true}}, Floor: func(_ string, gates []policies.Gate) []policies.Gate { return gates }})
+		ArgoCDs: map[string]branch.ArgoCD{"hub": {Apps: b, Namespace: "argocd", NoRefresh: true}}, Floor: func(_ string, gates []policies.Gate) []policies.Gate { return gates }})
 	actor := act.New(act.Options{Store: st, Gatherer: gatherer, Now: time.Now, Log: zap.NewNop(), Owner: owner, Console: "https://liftlock.example"})
 	c := New(Options{Store: st, Gatherer: gatherer, Actor: actor, Repos: repos, Clock: clock.RealClock{}, Log: zap.NewNop(), Owner: owner, Workers: benchWorkers, Retention: time.Hour})
 	b.must(c.Start(b.b.Context()))
@@ -169,7 +170,7 @@ func (b *benchWorld) newReplica(dsn, owner string) *Controller {
 
 func promoteWorlds(b *testing.B, replicas int) {
 	w := &benchWorld{b: b, worlds: map[string]*memoryForge{}, worldOf: map[string]*memoryForge{}}
-	w.forge = memory.New(memory.Options{Now: time.Now, Bot: bot, SlowMergeable: true, OnEvent: w.deliver, BeforeCall: func(login, _ string) error {
+	w.forge = memoryforge.New(memoryforge.Options{Now: time.Now, Bot: bot, SlowMergeable: true, OnEvent: w.deliver, BeforeCall: func(login, _ string) error {
 		if login == bot {
 			w.wait()
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
@@ -26,7 +27,7 @@ func (co *Controller) runRepo(ctx context.Context, r *Repository) (time.Time, er
 	if err != nil {
 		return time.Time{}, err
 	}
-	s, err := co.opts.Gatherer.Snapshot(ctx, r.Repository)
+	s, err := co.opts.Gatherer.Targets.Snapshot(ctx, r.Repository)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -38,7 +39,7 @@ func (co *Controller) runRepo(ctx context.Context, r *Repository) (time.Time, er
 	if err != nil {
 		return time.Time{}, err
 	}
-	seen, err := co.opts.Gatherer.SeenHeads(ctx, r.Repository)
+	seen, err := co.opts.Gatherer.History.SeenHeads(ctx, r.Repository)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -55,7 +56,7 @@ func (co *Controller) runRepo(ctx context.Context, r *Repository) (time.Time, er
 
 // recordUnusable remembers why the pipeline files can't be used, or are to no use, for who looks
 // after the server.
-func (co *Controller) recordUnusable(r *Repository, s *facts.Snapshot) {
+func (co *Controller) recordUnusable(r *Repository, s *branch.Snapshot) {
 	co.mu.Lock()
 	defer co.mu.Unlock()
 	if s.PipelineErr != "" {
@@ -72,10 +73,10 @@ func (co *Controller) recordUnusable(r *Repository, s *facts.Snapshot) {
 }
 
 // wakeMoved wakes the units that a look at a repository concerns, fetched after a mark; seen are
-// the heads that whoever looked last saw.
+// the heads that the last look saw.
 func (co *Controller) wakeMoved(ctx context.Context, r *Repository, mark string, seen map[string]string, now repositoryLook) error {
 	s := now.snapshot
-	co.apps.setTargets(s, co.opts.Gatherer.ArgoCDOf)
+	co.apps.setTargets(s, co.opts.Gatherer.ArgoCDs.ArgoCDOf)
 	changed := co.targetsChanged(r.ID, s.Generation)
 	if seen != nil && maps.Equal(seen, now.heads) && !changed {
 		return nil
@@ -93,6 +94,12 @@ func (co *Controller) wakeMoved(ctx context.Context, r *Repository, mark string,
 	if err != nil {
 		return err
 	}
+	if r.Onboard {
+		keys.add(store.Normal, wake.ForOnboarding(r.ID))
+	}
+	if co.opts.Versions != nil && discoveryRules(s) != discoveryRules(last.snapshot) {
+		keys.add(store.Normal, wake.ForDiscovery(r.ID))
+	}
 	left := ""
 	err = co.opts.Store.Tx(ctx, "fetched", func(tx *store.Tx) error {
 		if !maps.Equal(seen, now.heads) {
@@ -100,7 +107,7 @@ func (co *Controller) wakeMoved(ctx context.Context, r *Repository, mark string,
 				return err
 			}
 		}
-		if err := facts.SeenHeads.Put(ctx, tx, record.Repository(r.ID), now.heads); err != nil {
+		if err := branch.SeenHeads.Put(ctx, tx, record.Repository(r.ID), now.heads); err != nil {
 			return err
 		}
 		return keys.wake(ctx, tx)
@@ -130,7 +137,7 @@ func (co *Controller) restoreHolds(ctx context.Context, r *Repository, heads map
 
 // keysOfAll are the keys of every unit that there is or was, and of the repositories
 // whose targets depend on this one.
-func (co *Controller) keysOfAll(ctx context.Context, r *Repository, s *facts.Snapshot) ([]wake.Key, error) {
+func (co *Controller) keysOfAll(ctx context.Context, r *Repository, s *branch.Snapshot) ([]wake.Key, error) {
 	var keys []wake.Key
 	for _, u := range s.AllUnits() {
 		keys = append(keys, wake.ForUnit(s.RunsAs(u)))
@@ -145,15 +152,14 @@ func (co *Controller) keysOfAll(ctx context.Context, r *Repository, s *facts.Sna
 			keys = append(keys, wake.ForUnit(u)) // one that is gone is forgotten by its run
 		}
 	}
-	for _, other := range co.opts.Gatherer.Dependents(r.ID) {
+	for _, other := range co.opts.Gatherer.Targets.Dependents(r.ID) {
 		keys = append(keys, wake.ForRepository(other))
 	}
 	return keys, nil
 }
 
-// targetsChanged says that this process has not looked at a repository's units yet,
-// or not since its targets changed without a commit: what was known of them
-// before may be out of date.
+// targetsChanged says that this process has not evaluated a repository's units yet, or not since
+// its targets changed without a commit. Its knowledge of them may be out of date.
 func (co *Controller) targetsChanged(repo string, generation uint64) bool {
 	co.mu.Lock()
 	defer co.mu.Unlock()
@@ -170,7 +176,7 @@ var brokenPipelines = record.Declare[record.Repository, string](record.Declarati
 
 // setBranchStatus shows a broken pipeline file on the tracked branch's commit, and,
 // once it is mended, that it is.
-func (co *Controller) setBranchStatus(ctx context.Context, r *Repository, s *facts.Snapshot) error {
+func (co *Controller) setBranchStatus(ctx context.Context, r *Repository, s *branch.Snapshot) error {
 	about := record.Repository(r.ID)
 	was, err := brokenPipelines.Has(ctx, co.opts.Store, about)
 	if err != nil {
@@ -200,10 +206,10 @@ func (co *Controller) setBranchStatus(ctx context.Context, r *Repository, s *fac
 // same keys as an event would.
 func (co *Controller) runSweep(ctx context.Context, r *Repository) (time.Time, error) {
 	next := co.opts.Clock.Now().Add(r.SweepInterval)
-	if err := co.opts.Gatherer.RefreshPullRequests(ctx, r.Repository); err != nil {
+	if err := co.opts.Gatherer.PullCache.RefreshPullRequests(ctx, r.Repository); err != nil {
 		return time.Time{}, err
 	}
-	open, err := co.opts.Gatherer.OpenPulls(ctx, r.Repository)
+	open, err := co.opts.Gatherer.PullCache.OpenPulls(ctx, r.Repository)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -220,6 +226,9 @@ func (co *Controller) runSweep(ctx context.Context, r *Repository) (time.Time, e
 		return time.Time{}, err
 	}
 	keys = slices.Concat(keys, units, groups)
+	if r.Onboard {
+		keys = append(keys, wake.ForOnboarding(r.ID))
+	}
 	if err := co.maintainMirror(ctx, r); err != nil {
 		return time.Time{}, err
 	}
@@ -280,11 +289,14 @@ func (co *Controller) runPull(ctx context.Context, r *Repository, number int) (t
 	if err != nil {
 		return time.Time{}, err
 	}
-	pr, err := co.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, number)
+	pr, err := co.opts.Gatherer.PullCache.RefreshPullRequest(ctx, r.Repository, number)
 	if isGone(err) {
 		return time.Time{}, nil
 	}
 	if err != nil {
+		return time.Time{}, err
+	}
+	if err := co.noticeProposal(ctx, r, pr); err != nil {
 		return time.Time{}, err
 	}
 	ref, ours := promotion.ParseBranch(pr.Branch)
@@ -301,7 +313,7 @@ func (co *Controller) runPull(ctx context.Context, r *Repository, number int) (t
 			return time.Time{}, err
 		}
 		answerAgain, err := co.answerUserPull(ctx, r, pr)
-		return facts.Earliest(again, answerAgain), err
+		return branch.Earliest(again, answerAgain), err
 	}
 	again, err := co.handleComments(ctx, r, pr, ref)
 	if err == nil {
@@ -314,7 +326,7 @@ func (co *Controller) runPull(ctx context.Context, r *Repository, number int) (t
 	if err != nil {
 		return time.Time{}, err
 	}
-	again = facts.Earliest(again, ends)
+	again = branch.Earliest(again, ends)
 	u, urgency := promotion.Unit{Repo: r.ID, Pipeline: ref.Pipeline, Component: ref.Component}, store.Urgent
 	isSwept := urgencyOf(ctx) == store.Background && before.State == string(pr.State) && before.Head == pr.Head
 	if isSwept || facts.IsLate(pr, co.opts.Clock.Now()) {
@@ -337,8 +349,9 @@ func (co *Controller) runPull(ctx context.Context, r *Repository, number int) (t
 	return again, co.reportOrphan(ctx, r, pr, u, ref.Environment)
 }
 
-// isMergeOnRecord says that a pull request of ours is on record as merged: whoever wrote that has its
-// unit look, and nothing but its comments is news any more. before is what the store had of it.
+// isMergeOnRecord says that a pull request of ours is on record as merged. The process that
+// recorded it wakes its unit, and only its comments are news from then on. before is what the store
+// had of it.
 func (co *Controller) isMergeOnRecord(ctx context.Context, pr *forge.PullRequest, before *store.Pull) (bool, error) {
 	if pr.State != forge.Merged || before.State != string(forge.Merged) || before.MergeCommit != pr.MergeCommit {
 		return false, nil
@@ -353,7 +366,7 @@ func (co *Controller) reportOrphan(ctx context.Context, r *Repository, pr *forge
 	if pr.State != forge.Open {
 		return nil
 	}
-	s, err := co.opts.Gatherer.Snapshot(ctx, r.Repository)
+	s, err := co.opts.Gatherer.Targets.Snapshot(ctx, r.Repository)
 	if err != nil {
 		return err
 	}
@@ -361,8 +374,8 @@ func (co *Controller) reportOrphan(ctx context.Context, r *Repository, pr *forge
 	if s.PipelineErr != "" {
 		return nil
 	}
-	// In an environment that the pipeline doesn't have any more nothing is looked after, though its targets
-	// may be there still, which is a problem then, and no reason not to say so.
+	// An environment that the pipeline doesn't have any more isn't managed. Its targets may be
+	// there still, which is a problem then, and no reason not to say so.
 	if p != nil && p.Spec.EnvironmentByName(env) != nil {
 		// One of several components is looked after by them, or closed.
 		if len(p.Problems) > 0 || u.Component == promotion.BatchName || unit != nil && unit.Envs[env] != nil {

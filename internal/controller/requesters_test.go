@@ -13,9 +13,9 @@ import (
 	"github.com/liftlock/liftlock/policies"
 )
 
-// TestRequestersDontApprove holds that who asked for a promotion doesn't approve it, after
-// the database was lost too: by the commit that the command brought, or by the comment on
-// the pull request that bears our reaction.
+// TestRequestersDontApprove holds that a person who asked for a promotion doesn't approve it, after
+// the database was lost too. The commit that the command brought, or the comment on the pull
+// request that bears our reaction, tells who asked.
 func TestRequestersDontApprove(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -64,7 +64,7 @@ func TestRequestersDontApprove(t *testing.T) {
 				if merged() {
 					t.Fatal("who asked for it approved it")
 				}
-				s, err := w.opts.Gatherer.Snapshot(t.Context(), w.repo.Repository)
+				s, err := w.opts.Gatherer.Targets.Snapshot(t.Context(), w.repo.Repository)
 				w.must(err)
 				_, d, err := w.opts.Gatherer.Evaluate(t.Context(), s, w.unit("web"), true)
 				w.must(err)

@@ -21,7 +21,7 @@ const (
 )
 
 // restingRepos are the repositories in which nothing is done for one reason, as this process has
-// read it last: every run reads it in the store, where whichever process finds it writes it down.
+// read it last. Every run reads it in the store, where the process that finds it records it.
 type restingRepos struct {
 	mu      sync.Mutex
 	since   map[string]time.Time // by repository
@@ -129,7 +129,7 @@ func (co *Controller) setRest(ctx context.Context, r *Repository,
 
 // namesOfUnits are the keys of all units of a repository that rested.
 func (co *Controller) namesOfUnits(ctx context.Context, r *Repository) ([]string, error) {
-	s, err := co.opts.Gatherer.Snapshot(ctx, r.Repository)
+	s, err := co.opts.Gatherer.Targets.Snapshot(ctx, r.Repository)
 	if err != nil {
 		return nil, err
 	}

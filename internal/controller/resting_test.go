@@ -59,9 +59,9 @@ func (f *fixture) rests(k wake.Key) {
 	}
 }
 
-// TestAnArchivedRepositoryRests holds that nothing is done in a repository which is archived, nor
-// does a run of it fail, until a sweep or a push finds that it isn't any more: then all of its
-// units are looked at.
+// TestAnArchivedRepositoryRests holds that nothing is done in an archived repository, and no run of
+// it fails. That ends when a sweep or a push finds that it isn't archived any more. Then all of its
+// units are evaluated.
 func TestAnArchivedRepositoryRests(t *testing.T) {
 	w, f := newSettingsFixture(t)
 	sweep, unit := wake.ForSweep(w.repo.ID), wake.ForUnit(w.unit("web"))
@@ -108,9 +108,9 @@ func TestAnArchivedRepositoryRests(t *testing.T) {
 	}
 }
 
-// TestWhatIsRefusedElsewise holds that a run which was refused for another reason fails with that,
-// and that it is read once a minute at the most whether the repository is archived.
-func TestWhatIsRefusedElsewise(t *testing.T) {
+// TestOtherRefusalsFailTheRun holds that a run that was refused for another reason fails with that.
+// Whether the repository is archived is read once a minute at the most.
+func TestOtherRefusalsFailTheRun(t *testing.T) {
 	w, f := newSettingsFixture(t)
 	w.fail("", forge.ErrForbidden)
 	refused := func(after time.Duration, wantReads int) {
@@ -152,7 +152,7 @@ func TestWhatIsRefusedElsewise(t *testing.T) {
 }
 
 // TestAReplacedRepositoryRests holds that nothing is done while another repository has the name of
-// one that is looked after, that sweeps find that, and that then what there is is looked at again.
+// a managed one. Sweeps find the end of that, and then the repository is evaluated again.
 func TestAReplacedRepositoryRests(t *testing.T) {
 	w, f := newSettingsFixture(t)
 	sweep, repository, unit := wake.ForSweep(w.repo.ID), wake.ForRepository(w.repo.ID), wake.ForUnit(w.unit("web"))
@@ -210,9 +210,9 @@ func TestAReplacedRepositoryRests(t *testing.T) {
 	}
 }
 
-// TestAllProcessesRest holds that what one process finds of a repository holds for all: one that
-// is replaced is written into by none, and what is woken when one is no longer archived is looked at by
-// whichever process comes to it.
+// TestAllProcessesRest holds that one process's finding about a repository holds for all. None
+// writes into one that is replaced, and any process runs the keys that are woken when one is no
+// longer archived.
 func TestAllProcessesRest(t *testing.T) {
 	one, f := newSettingsFixture(t)
 	one.must(one.run(wake.ForUnit(one.unit("web"))))

@@ -11,13 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/controller/wake"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // history puts many closed pull requests of a component after what there is.
@@ -28,7 +28,7 @@ func (f *fixture) history(many int, change func(i int, pr *forge.PullRequest)) {
 		at := f.clock.Now().Add(-2*time.Hour + time.Duration(i)*time.Second)
 		pr := forge.PullRequest{Number: 1000 + i, Branch: promotion.Branch("shop", "qa", "web"), Base: "main", Head: fmt.Sprintf("%040x", i), Author: bot, State: forge.Closed,
 			CreatedAt: at, UpdatedAt: at, ClosedAt: at}
-		pr.Body = f.repo.Marks.Sign(f.repo.ID, pr.Branch, pr.Head, facts.Marker{Kind: promotion.KindPromotion, Release: fmt.Sprintf("%012x%052x", i, i)})
+		pr.Body = f.repo.Marks.Sign(f.repo.ID, pr.Branch, pr.Head, branch.Marker{Kind: promotion.KindPromotion, Release: fmt.Sprintf("%012x%052x", i, i)})
 		if change != nil {
 			change(i, &pr)
 		}
@@ -59,7 +59,7 @@ func (f *fixture) staysClosed() {
 func TestAVetoOutlivesAnyNumberOfOthers(t *testing.T) {
 	w := newFixture(t, "", manualQA, "web")
 	var err error
-	w.repo.Marks, err = facts.NewMarkSigner([]byte("a secret of the server's, long enough"))
+	w.repo.Marks, err = branch.NewMarkSigner([]byte("a secret of the server's, long enough"))
 	w.must(err)
 	p := w.openOne("web", "2.0.0", "web")
 	w.must(w.forge.ClosePull(repoName, p.Number, "ada"))
@@ -82,7 +82,7 @@ func TestAVetoOutlivesAnyNumberOfOthers(t *testing.T) {
 func TestAQuarantineOutlivesAnyNumberOfOthers(t *testing.T) {
 	w := newFixture(t, "", manualQA, "web")
 	var err error
-	w.repo.Marks, err = facts.NewMarkSigner([]byte("a secret of the server's, long enough"))
+	w.repo.Marks, err = branch.NewMarkSigner([]byte("a secret of the server's, long enough"))
 	w.must(err)
 	p := w.openOne("web", "2.0.0", "web")
 	release := regexp.MustCompile(`release=([0-9a-f]{64})`).FindStringSubmatch(p.Body)[1]
@@ -108,10 +108,10 @@ func TestAQuarantineOutlivesAnyNumberOfOthers(t *testing.T) {
 	w.staysClosed()
 }
 
-// TestWhoSetAHoldMayLiftIt holds that a hold on more than a pull request is lifted, where
-// an environment has an approvals gate, by an approver or by whoever set it, and by
-// nobody else; and that a token of the API is not somebody on the forge with its name.
-func TestWhoSetAHoldMayLiftIt(t *testing.T) {
+// TestHolderMayLiftTheHold holds who lifts a hold on more than a pull request, where an environment
+// has an approvals gate. An approver does, or the person who set it, and no other. A token of the
+// API is not the person on the forge with its name.
+func TestHolderMayLiftTheHold(t *testing.T) {
 	gated := strings.Replace(manualQA, "merge: manual", "merge: manual, gates: [{approvals: {count: 1, from: {users: [grace]}}}]", 1)
 	for _, scope := range []string{command.ScopeComponent, command.ScopeEnvironment, command.ScopePipeline} {
 		t.Run(scope, func(t *testing.T) {
@@ -209,9 +209,9 @@ func (authorless) PullRequestAuthors(context.Context, forge.Repo, *forge.PullReq
 	return nil, errAuthorless
 }
 
-// TestWhoSetAHoldMayLiftItWhoeverMadeTheRelease holds that a hold stays nobody's for ever
-// where who made the release can't be told: whoever set it may lift it, and nobody else.
-func TestWhoSetAHoldMayLiftItWhoeverMadeTheRelease(t *testing.T) {
+// TestHolderMayLiftWithUnknownAuthors holds that a hold doesn't stay for ever where the
+// release's authors can't be told. The person who set it may lift it, and no other.
+func TestHolderMayLiftWithUnknownAuthors(t *testing.T) {
 	gated := strings.Replace(manualQA, "merge: manual", "merge: manual, gates: [{approvals: {count: 1}}]", 1)
 	w := newFixture(t, "", gated, "web")
 	p := w.openOne("web", "2.0.0", "web")
@@ -226,10 +226,10 @@ func TestWhoSetAHoldMayLiftItWhoeverMadeTheRelease(t *testing.T) {
 	w.must(err)
 }
 
-// TestALabelRemovedByHandComesBack holds that a hold set by a command is lifted only as the
-// command would be: the label comes back with a sentence, and nothing takes the pull
-// request for free meanwhile; who set it may lift it, and a label that a person set by
-// hand a person takes off.
+// TestALabelRemovedByHandComesBack holds that a hold set by a command is lifted only as the command
+// would be. The label comes back with a sentence, and nothing takes the pull request for free
+// meanwhile. The person who set it may lift it, and a label that a person set by hand a person
+// takes off.
 func TestALabelRemovedByHandComesBack(t *testing.T) {
 	gated := strings.Replace(manualQA, "merge: manual", "merge: manual, gates: [{approvals: {count: 1, from: {users: [grace]}}}]", 1)
 	w := newFixture(t, "", gated, "web")
@@ -247,7 +247,7 @@ func TestALabelRemovedByHandComesBack(t *testing.T) {
 	}
 	isHeld := func() bool {
 		t.Helper()
-		s, err := w.opts.Gatherer.Snapshot(t.Context(), w.repo.Repository)
+		s, err := w.opts.Gatherer.Targets.Snapshot(t.Context(), w.repo.Repository)
 		w.must(err)
 		ev, _, err := w.opts.Gatherer.Evaluate(t.Context(), s, w.unit("web"), true)
 		w.must(err)
@@ -284,8 +284,8 @@ func TestALabelRemovedByHandComesBack(t *testing.T) {
 	check("set and taken off by hand", false, 1)
 }
 
-// TestEverybodysHoldIsKept holds that who sets the first hold can't lift what somebody else
-// set after it, nor the other way round: each lifts their own, and who may lift all does.
+// TestEverybodysHoldIsKept holds that the person who sets the first hold can't lift another's later
+// one, nor the other way round. Each lifts their own, and a person who may lift all does.
 func TestEverybodysHoldIsKept(t *testing.T) {
 	t.Parallel()
 	gated := strings.Replace(manualQA, "merge: manual", "merge: manual, gates: [{approvals: {count: 1, from: {users: [ada]}}}]", 1)
@@ -333,8 +333,8 @@ func TestEverybodysHoldIsKept(t *testing.T) {
 	}
 }
 
-// TestAnUnholdIsDoneAgain holds that who lifts a hold of their own, which takes no approver, may do so
-// again where it isn't known what came of it, and lifts nothing of anybody else's with that.
+// TestAnUnholdIsDoneAgain holds that a person who lifts a hold of their own, which takes no
+// approver, may do so again where the outcome isn't known. That lifts no other's hold.
 func TestAnUnholdIsDoneAgain(t *testing.T) {
 	t.Parallel()
 	gated := strings.Replace(manualQA, "merge: manual", "merge: manual, gates: [{approvals: {count: 1, from: {users: [ada]}}}]", 1)
@@ -456,10 +456,10 @@ func TestALateUnholdLeavesALabelSetByHand(t *testing.T) {
 	}
 }
 
-// TestAHoldThatIsCarriedOutLateIsLiftedByWhatWasWrittenAfterIt holds that what counts is when
-// a hold and its unhold were written: a hold that is only carried out when its unhold has
-// been written is lifted by that, and one that was written after it stays.
-func TestAHoldThatIsCarriedOutLateIsLiftedByWhatWasWrittenAfterIt(t *testing.T) {
+// TestLateHoldIsLiftedByLaterUnhold holds that the times at which a hold
+// and its unhold were written count. A hold that is only carried out when its unhold has been
+// written is lifted by that, and one that was written after it stays.
+func TestLateHoldIsLiftedByLaterUnhold(t *testing.T) {
 	t.Parallel()
 	for _, scope := range []string{"environment", "pr", "component", "pipeline"} {
 		t.Run(scope, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/act"
-	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/store"
@@ -28,29 +28,29 @@ func retryDelay(fails int) time.Duration {
 	return d
 }
 
-// retryTime is when a key runs again of which a part failed: after the delay, or when
-// the rest of it wants to (zero: never), but not at once.
+// retryTime is when a key of which a part failed runs again. That is after the delay, or when the
+// rest of it wants to (zero: never), but not at once.
 func retryTime(now time.Time, delay time.Duration, next time.Time) time.Time {
 	if !next.IsZero() && next.Before(now.Add(minRetryDelay)) {
 		next = now.Add(minRetryDelay)
 	}
-	return facts.Earliest(now.Add(delay), next)
+	return branch.Earliest(now.Add(delay), next)
 }
 
-// spread is up to a tenth of a wait, always the same for a key, so that those who wait for
-// the same time don't all come at once.
+// spread is up to a tenth of a wait, always the same for a key, so that keys that wait for the same
+// time don't all come at once.
 func spread(key string, wait time.Duration) time.Duration {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(key)) // never fails
 	return time.Duration(float64(wait) / 10 * float64(h.Sum32()) / math.MaxUint32).Truncate(time.Millisecond)
 }
 
-// retryTimes is when a key whose run failed runs again, and before when nothing that wakes it
-// brings that about; next is when the run wanted to run again. The turn that limits give is kept to
-// however often they have refused: who came later each time would leave it unused.
+// retryTimes is when a key whose run failed runs again, and until when its wakes don't bring that
+// about; next is when the run wanted to run again. The turn that limits give is kept to however
+// often they have refused: who came later each time would leave it unused.
 func retryTimes(now time.Time, c store.Claim, next time.Time, err error) (at, notBefore time.Time) {
 	at = retryTime(now, retryDelay(c.Fails), next)
-	notBefore = facts.Earliest(at, now.Add(maxHoldOff))
+	notBefore = branch.Earliest(at, now.Add(maxHoldOff))
 	after, limited := forge.RetryAfter(err), errors.Is(err, forge.ErrRateLimited)
 	if !after.After(at) && !(limited && after.After(now)) {
 		return at, notBefore
@@ -63,7 +63,7 @@ func retryTimes(now time.Time, c store.Claim, next time.Time, err error) (at, no
 	}
 	if forge.LeavesHigher(err) { // what wakes it, or what it wants to do by then, may be more urgent than what was refused
 		at = retryTime(now, after.Sub(now), next)
-		return at, facts.Earliest(at, notBefore)
+		return at, branch.Earliest(at, notBefore)
 	}
 	return after, after
 }
@@ -71,9 +71,9 @@ func retryTimes(now time.Time, c store.Claim, next time.Time, err error) (at, no
 const (
 	minRetryDelay = time.Second
 	maxRetryDelay = 5 * time.Minute
-	// maxHoldOff bounds how long a failed run keeps off what wakes its key: long
-	// enough that a busy cluster doesn't repeat a refused call all the time, short
-	// enough for a person who has mended the cause.
+	// maxHoldOff bounds how long a failed run keeps off its key's wakes. That is long enough that a
+	// busy cluster doesn't repeat a refused call all the time, and short enough for a person who
+	// has mended the cause.
 	maxHoldOff = 10 * time.Second
 )
 
@@ -113,8 +113,8 @@ func (f *failingRuns) record(key string, err error, retryAt time.Time) {
 	f.byKey[key] = failure
 }
 
-// maxFailureAge is how long after its next try a run is known as failing that hasn't been tried here
-// again: another process has by then, and knows how it ended.
+// maxFailureAge is how long after its next try a run counts as failing that hasn't been tried here
+// again. Another process has tried it by then, and knows how it ended.
 const maxFailureAge = 2 * runTimeout
 
 func (f *failingRuns) list() map[string]Failure {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/act"
-	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/store"
@@ -27,7 +27,7 @@ func TestDelays(t *testing.T) {
 	}
 	at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	for _, c := range []struct{ a, b, want time.Time }{{time.Time{}, time.Time{}, time.Time{}}, {at, time.Time{}, at}, {time.Time{}, at, at}, {at, at.Add(1), at}, {at.Add(1), at, at}} {
-		if got := facts.Earliest(c.a, c.b); !got.Equal(c.want) {
+		if got := branch.Earliest(c.a, c.b); !got.Equal(c.want) {
 			t.Errorf("the earlier of %s and %s is %s", c.a, c.b, got)
 		}
 	}

@@ -7,16 +7,16 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/wake"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion/command"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 const requestReviews = "request reviews of"
 
-// TestReviewersAreRequested holds that those whom an approvals gate names are requested on the
-// forge with one call and once, that nobody is fought who takes themselves off, and that who
-// reviewed a release is asked about the next.
+// TestReviewersAreRequested holds that the people whom an approvals gate names are requested on the
+// forge with one call and once. People who remove the request aren't asked again, and reviewers of
+// a release are asked about the next.
 func TestReviewersAreRequested(t *testing.T) {
 	for name, c := range listKindsOfUnit() {
 		t.Run(name, func(t *testing.T) {
@@ -90,9 +90,9 @@ func TestReviewersThatCannotBeRequested(t *testing.T) {
 	w.settle("web", "it is merged", func() bool { w.must(w.run(wake.ForPull(w.repo.ID, p.Number))); return w.pulls()[0].Merged })
 }
 
-// TestARevertDoesNotWaitForReviewRequests holds that requests for reviews which the forge fails, such
-// as those from a team that it chokes on, keep no revert of the same environment from being opened,
-// and are made when it doesn't fail any more.
+// TestARevertDoesNotWaitForReviewRequests has a forge fail requests for reviews, such as those from
+// a team that it chokes on. They keep no revert of the same environment from being opened, and are
+// made when the forge doesn't fail any more.
 func TestARevertDoesNotWaitForReviewRequests(t *testing.T) {
 	for name, c := range listKindsOfUnit() {
 		t.Run(name, func(t *testing.T) {

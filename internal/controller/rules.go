@@ -8,10 +8,10 @@ import (
 	"github.com/liftlock/liftlock/internal/store"
 )
 
-// runRules forgets what the forge demanded of merges into a repository's branches, and has all
-// open pull requests looked at again: it says of each anew whether it can be merged.
+// runRules forgets the forge's rules for merges into a repository's branches, and has all open pull
+// requests read again. The forge says anew of each whether it can be merged.
 func (co *Controller) runRules(ctx context.Context, r *Repository) error {
-	open, err := co.opts.Gatherer.OpenPulls(ctx, r.Repository)
+	open, err := co.opts.Gatherer.PullCache.OpenPulls(ctx, r.Repository)
 	if err != nil {
 		return err
 	}

@@ -9,15 +9,15 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/act"
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/wake"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 	"github.com/liftlock/liftlock/policies"
 )
 
-// TestAGateNamesTheForgesRules holds that a promotion which rules of the forge's own keep from
-// being merged says which, by name, and what is missing; that they are read once an hour, and
-// anew when the forge says that they changed.
+// TestAGateNamesTheForgesRules holds that a promotion that the forge's own rules keep from being
+// merged says which, by name, and what is missing. The rules are read once an hour, and anew when
+// the forge says that they changed.
 func TestAGateNamesTheForgesRules(t *testing.T) {
 	w := newEmulatedFixture(t, "", autoQA, "web")
 	w.must(w.emulated.Protect(repoName, "main", emulator.Protection{Approvals: 2, Contexts: []string{"ci/build"}, Ruleset: "main"}))
@@ -61,8 +61,8 @@ func TestRulesThatCannotBeRead(t *testing.T) {
 	})
 }
 
-// TestRulesThatCannotBeReadJustNow holds that a forge which can't tell its rules right now keeps
-// nothing else from going on, that no merge is tried meanwhile, and that they are read soon again.
+// TestRulesThatCannotBeReadJustNow holds that a forge that can't tell its rules right now holds up
+// nothing else. No merge is tried meanwhile, and the rules are read soon again.
 func TestRulesThatCannotBeReadJustNow(t *testing.T) {
 	w := newEmulatedFixture(t, "", autoQA, "web")
 	w.must(w.emulated.Protect(repoName, "main", emulator.Protection{CodeOwners: []string{"grace"}, Ruleset: "main"}))
@@ -129,9 +129,9 @@ func (f *fixture) buildHeads(seen map[string]bool) (n int) {
 	return n
 }
 
-// TestStrictMergesOneAfterTheOther holds that where the forge demands that a branch is up to
-// date, all promotions merge without a person: one is brought up to date and merged, then the
-// next, so that each is built twice at the most.
+// TestStrictMergesOneAfterTheOther holds that where the forge demands that a branch is up to date,
+// all promotions merge without a person. One is brought up to date and merged, then the next, so
+// that each is built twice at the most.
 func TestStrictMergesOneAfterTheOther(t *testing.T) {
 	components := []string{"api", "web", "worker"}
 	w := newEmulatedFixture(t, "", autoQA, components...)
@@ -199,9 +199,9 @@ func TestBringingUpToDateKeepsApprovals(t *testing.T) {
 	}
 }
 
-// TestTheForgeUpdatesLater holds that a forge which takes its time to bring a branch up to date is
-// sent that once a minute, three times, and that the branch is composed anew then; and that no
-// event says that it was before it is.
+// TestTheForgeUpdatesLater has a forge that takes its time to bring a branch up to date. It is
+// asked once a minute, three times, and then the branch is composed anew. No event says that the
+// branch is up to date before it is.
 func TestTheForgeUpdatesLater(t *testing.T) {
 	w := newEmulatedFixture(t, "", autoQA, "web")
 	w.must(w.emulated.Protect(repoName, "main", emulator.Protection{Strict: true, Approvals: 1, DismissStale: true, Ruleset: "main"}))
@@ -244,9 +244,9 @@ func TestTheForgeUpdatesLater(t *testing.T) {
 	}
 }
 
-// TestWhoCannotMergeLosesItsTurn holds that one that was brought up to date and whose check fails
+// TestUnmergeablePullLosesItsTurn holds that one that was brought up to date and whose check fails
 // keeps nobody else waiting.
-func TestWhoCannotMergeLosesItsTurn(t *testing.T) {
+func TestUnmergeablePullLosesItsTurn(t *testing.T) {
 	w := newEmulatedFixture(t, "", autoQA, "api", "web")
 	w.must(w.emulated.Protect(repoName, "main", strictly))
 	for _, c := range []string{"api", "web"} {
@@ -285,9 +285,9 @@ func TestWhoCannotMergeLosesItsTurn(t *testing.T) {
 	}
 }
 
-// TestAMergeThatNoRuleExplains holds that a promotion that the forge blocks by what can't be seen
-// is sent its merge, once, for the words; and again only after something was heard and ten
-// minutes have passed, and never by who may bypass the rule.
+// TestAMergeThatNoRuleExplains has a forge block a promotion for a reason that can't be seen. Its
+// merge is sent once, for the words, and again only after some news and ten minutes. An account
+// that may bypass the rule never sends it.
 func TestAMergeThatNoRuleExplains(t *testing.T) {
 	owned := emulator.Protection{CodeOwners: []string{"grace"}}
 	ruleset, bypassed, exempt := owned, owned, owned

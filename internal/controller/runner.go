@@ -10,9 +10,9 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/liftlock/liftlock/internal/cache/lock"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/lock"
 	"github.com/liftlock/liftlock/internal/store"
 )
 
@@ -20,9 +20,9 @@ import (
 // runs.
 const renewalsPerLease = 3
 
-// newLease is the lease of a run whose key was claimed at asOf or later, by the process's own clock. It is over so much earlier
-// than the store's as there is between two renewals: what was sent to the forge by then has that
-// long to arrive, before another process runs the key.
+// newLease is the lease of a run whose key was claimed at asOf or later, by the process's own
+// clock. It is over earlier than the store's by the time between two renewals. Calls that were sent
+// to the forge by then have that long to arrive, before another process runs the key.
 func (co *Controller) newLease(asOf time.Time) *lock.Lease {
 	return lock.NewLease(co.opts.Lease-co.opts.Lease/renewalsPerLease, co.opts.Store.OwnTime, asOf)
 }
@@ -89,15 +89,15 @@ func (co *Controller) Run(ctx context.Context) error {
 	}
 }
 
-// withinLease bounds how long something of the queue's may take: what was claimed has ended by
-// then, and where the database's host is gone without a word nothing else ends it for a long time.
+// withinLease bounds how long a call of the queue's may take. Claimed keys have ended by then, and
+// where the database's host is gone without a word nothing else ends it for a long time.
 func (co *Controller) withinLease(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, co.opts.Lease)
 }
 
-// Step writes down what was heard from Argo CD, claims at most one key that is due and
-// runs it to its end; ran is false when none was due. It is Run for who moves time and
-// processes by hand: nobody renews the claim's lease meanwhile.
+// Step records the changes from Argo CD, claims at most one key that is due and runs it to its end;
+// ran is false when none was due. It is Run for who moves time and processes by hand: nobody renews
+// the claim's lease meanwhile.
 func (co *Controller) Step(ctx context.Context) (ran bool, err error) {
 	select {
 	case <-co.pending.notified:
@@ -164,9 +164,9 @@ func (co *Controller) runClaim(ctx context.Context, c store.Claim, asOf time.Tim
 	})
 }
 
-// runLeased runs one claimed key while something keeps its lease, if anything. Once the lease is over
-// the run changes nothing at a forge and pushes nothing; once another process has claimed the key,
-// nothing of what the run finds out is stored any more.
+// runLeased runs one claimed key while keepLease, if any, keeps its lease. Once the lease is over
+// the run changes nothing at a forge and pushes nothing. Once another process has claimed the key,
+// none of the run's findings is stored any more.
 func (co *Controller) runLeased(ctx context.Context, c store.Claim, lease *lock.Lease,
 	keepLease func(context.Context, context.CancelCauseFunc)) {
 	defer co.claims.end(c)
@@ -287,8 +287,8 @@ func lostLease(c store.Claim, err error) error {
 	return fmt.Errorf("the lease of %s was lost: %w", c.Key, errors.Join(err, store.ErrLost))
 }
 
-// renewLease keeps the lease while the run goes on; when it is lost, can't be renewed before it ends, or
-// the run has gone on for too long, the run stops.
+// renewLease keeps the lease while the run goes on. When it is lost, can't be renewed before it
+// ends, or the run has gone on for too long, the run stops.
 func (co *Controller) renewLease(ctx context.Context, cancel context.CancelCauseFunc, c store.Claim, lease *lock.Lease) {
 	began := co.opts.Clock.Now()
 	every := co.opts.Lease / renewalsPerLease

@@ -17,6 +17,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -90,7 +91,7 @@ func newRunnerFixture(t *testing.T) *runnerFixture {
 	}})
 	w.must(err)
 	t.Cleanup(func() { _ = st.Close() })
-	r := &Repository{Repository: &facts.Repository{ID: "hub:acme/fleet", Name: forge.Repo{Owner: "acme", Name: "fleet"}, Forge: w.forge}}
+	r := &Repository{Repository: &branch.Repository{ID: "hub:acme/fleet", Name: forge.Repo{Owner: "acme", Name: "fleet"}, Forge: w.forge}}
 	gatherer := facts.New(facts.Options{Store: st, Resolver: appset.New(appset.Options{}), Now: w.clock.Now})
 	w.Controller = New(Options{Store: st, Gatherer: gatherer, Repos: []*Repository{r}, Clock: w.clock, Log: zap.NewNop(), Metrics: &w.runs, Owner: "me", Workers: 2})
 	w.fresh.remember(r, "") // there is no mirror to fetch into
@@ -181,9 +182,8 @@ func TestRunClaim(t *testing.T) {
 	}
 }
 
-// TestUrgentWakePassesReserve holds that a key whose call the forge's limits put off, while
-// they allow what is more urgent, runs when something wakes it, and one of a forge that
-// refuses all doesn't.
+// TestUrgentWakePassesReserve has the forge's limits put off a key's call, while they allow more
+// urgent ones. The key runs when a wake comes. A key of a forge that refuses all calls doesn't.
 func TestUrgentWakePassesReserve(t *testing.T) {
 	for _, onlyLower := range []bool{true, false} {
 		t.Run(fmt.Sprint("only lower priorities wait: ", onlyLower), func(t *testing.T) {
@@ -390,9 +390,9 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// TestADatabaseThatHangs holds that a call of the queue's which is never answered, as the database's host is
-// gone without a word, ends with the lease: keys are claimed again then, what ran is written down,
-// and what runs ends where its lease can't be renewed.
+// TestADatabaseThatHangs holds that a call of the queue's which is never answered, as the
+// database's host is gone without a word, ends with the lease. Keys are claimed again then,
+// finished runs are recorded, and a run ends where its lease can't be renewed.
 func TestADatabaseThatHangs(t *testing.T) {
 	for _, hanging := range []string{"claim", "finish", "renew"} {
 		t.Run(hanging, func(t *testing.T) {
@@ -435,8 +435,8 @@ func TestADatabaseThatHangs(t *testing.T) {
 	}
 }
 
-// TestRunOutlastsAShortOutage holds that a run goes on where its lease can't be renewed for a moment,
-// and stops while a third of the lease is left for what is under way.
+// TestRunOutlastsAShortOutage holds that a run goes on where its lease can't be renewed for a
+// moment. It stops while a third of the lease is left for calls that are under way.
 func TestRunOutlastsAShortOutage(t *testing.T) {
 	const lease = store.DefaultLease
 	for name, c := range map[string]struct {

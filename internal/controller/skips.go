@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
+	"github.com/liftlock/liftlock/internal/controller/facts/people"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/pipeline/event"
@@ -21,13 +23,13 @@ import (
 
 // skipGate has an open promotion pass one of its pipeline's gates, for its head as it is
 // and for a while. It says so on the pull request, in the history and in the audit trail.
-func (co *Controller) skipGate(ctx context.Context, r *Repository, s *facts.Snapshot, p *facts.ResolvedPipeline,
+func (co *Controller) skipGate(ctx context.Context, r *Repository, s *branch.Snapshot, p *branch.ResolvedPipeline,
 	o Command) (string, error) {
 	if o.Pull == 0 || p == nil {
 		return "", newRefusal("which pull request? /liftlock skip is about an open promotion")
 	}
 	m, err := co.evaluateMembers(ctx, s, o)
-	if errors.Is(err, facts.ErrNoUnit) {
+	if errors.Is(err, branch.ErrNoUnit) {
 		return "", newRefusal("%v", err)
 	}
 	if err != nil {
@@ -60,9 +62,10 @@ func (co *Controller) skipGate(ctx context.Context, r *Repository, s *facts.Snap
 	if err := co.checkSecondPerson(ctx, s, p, o, open.Environment); err != nil {
 		return "", err
 	}
-	skip := facts.StoredSkip{Head: open.Head, Release: open.Release, Source: o.Source, Skip: promotion.Skip{Gate: policies.GateName(o.Command.Gate), By: o.By,
-		ByID: o.ByID, Via: holdVia(o), Account: o.Account, Subject: o.Subject,
-		Reason: o.Command.Reason, At: given, Until: given.Add(promotion.SkipDuration)}}
+	skip := people.StoredSkip{Head: open.Head, Release: open.Release, Source: o.Source,
+		Skip: promotion.Skip{Gate: policies.GateName(o.Command.Gate), By: o.By,
+			ByID: o.ByID, Via: holdVia(o), Account: o.Account, Subject: o.Subject,
+			Reason: o.Command.Reason, At: given, Until: given.Add(promotion.SkipDuration)}}
 	text := prtext.SkippedText(skip.Skip, open.Head)
 	added, err := co.storeSkip(ctx, r, m.ev, open, skip, text)
 	if err != nil {
@@ -78,14 +81,14 @@ func (co *Controller) skipGate(ctx context.Context, r *Repository, s *facts.Snap
 	if err := r.Forge.AddLabels(ctx, r.Name, o.Pull, promotion.LabelSkipped+string(skip.Gate)); err != nil {
 		return "", err
 	}
-	if _, err := co.opts.Gatherer.RefreshPullRequest(ctx, r.Repository, o.Pull); err != nil { // it has another label by now
+	if _, err := co.opts.Gatherer.PullCache.RefreshPullRequest(ctx, r.Repository, o.Pull); err != nil { // it has another label by now
 		return "", err
 	}
 	return text, co.opts.Store.WakeAs(ctx, store.Urgent, wake.ForUnit(o.Unit).String())
 }
 
-// checkSkipTime refuses a skip that was written about another head than the one that is
-// there, such as one that is heard of late, and one that is over already.
+// checkSkipTime refuses a skip that was written about another head than the present one, such as
+// one that is heard of late. It also refuses one that is over already.
 func checkSkipTime(open *facts.OpenPull, o Command, now, given time.Time) error {
 	switch {
 	case o.At.IsZero(): // it is about what is there
@@ -102,18 +105,18 @@ func checkSkipTime(open *facts.OpenPull, o Command, now, given time.Time) error 
 // maxSkips bounds the skips of a head that are kept.
 const maxSkips = 50
 
-// storeSkip writes a skip down with its event; false when the same command was before.
-// Whoever skips a gate again replaces their own skip of it.
-func (co *Controller) storeSkip(ctx context.Context, r *Repository, ev *facts.Evaluation, open *facts.OpenPull, skip facts.StoredSkip,
+// storeSkip writes a skip down with its event; false when the same command was before. A person who
+// skips a gate again replaces their own skip of it.
+func (co *Controller) storeSkip(ctx context.Context, r *Repository, ev *facts.Evaluation, open *facts.OpenPull, skip people.StoredSkip,
 	text string) (added bool, err error) {
-	known, err := facts.ReadSkips(ctx, co.opts.Store, r.ID, open.Number, open.Head, open.Release)
+	known, err := people.ReadSkips(ctx, co.opts.Store, r.ID, open.Number, open.Head, open.Release)
 	if err != nil {
 		return false, err
 	}
-	if slices.ContainsFunc(known, func(k facts.StoredSkip) bool { return k.Source == skip.Source }) {
+	if slices.ContainsFunc(known, func(k people.StoredSkip) bool { return k.Source == skip.Source }) {
 		return false, nil
 	}
-	known = slices.DeleteFunc(known, func(k facts.StoredSkip) bool {
+	known = slices.DeleteFunc(known, func(k people.StoredSkip) bool {
 		return !skip.At.Before(k.Until) || skip.Replaces(&k.Skip)
 	})
 	if len(known) >= maxSkips {
@@ -129,7 +132,7 @@ func (co *Controller) storeSkip(ctx context.Context, r *Repository, ev *facts.Ev
 		}
 	}
 	return true, co.opts.Store.Tx(ctx, "skip", func(tx *store.Tx) error {
-		if err := facts.Skips.Put(ctx, tx, record.OfPull(r.ID, open.Number), append(known, skip)); err != nil {
+		if err := people.Skips.Put(ctx, tx, record.OfPull(r.ID, open.Number), append(known, skip)); err != nil {
 			return err
 		}
 		_, err := tx.AddEvents(ctx, events...)
@@ -137,9 +140,9 @@ func (co *Controller) storeSkip(ctx context.Context, r *Repository, ev *facts.Ev
 	})
 }
 
-// checkSkippable refuses what is no gate of the pipeline file's: Liftlock's own
-// conditions but the effect, which the file asks for too, and what the server's file asks for.
-func (co *Controller) checkSkippable(p *facts.ResolvedPipeline, env, gate string) error {
+// checkSkippable refuses gates that aren't the pipeline file's. They are Liftlock's own conditions
+// but the effect, which the file asks for too, and the server file's gates.
+func (co *Controller) checkSkippable(p *branch.ResolvedPipeline, env, gate string) error {
 	spec := p.Spec.EnvironmentByName(env)
 	if spec == nil {
 		return newRefusal("the pipeline has no environment %s any more", env)
@@ -167,7 +170,7 @@ func (co *Controller) checkSkippable(p *facts.ResolvedPipeline, env, gate string
 
 // checkSecondPerson refuses who made the release that they want to let past a gate, as far as it
 // is known which account they have on the forge.
-func (co *Controller) checkSecondPerson(ctx context.Context, s *facts.Snapshot, p *facts.ResolvedPipeline, o Command, env string) error {
+func (co *Controller) checkSecondPerson(ctx context.Context, s *branch.Snapshot, p *branch.ResolvedPipeline, o Command, env string) error {
 	giver, known := o.giver()
 	if b := p.Spec.BreakGlass; !known || b != nil && b.AllowSelf {
 		return nil

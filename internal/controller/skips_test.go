@@ -9,20 +9,21 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/people"
 	"github.com/liftlock/liftlock/internal/controller/wake"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 	"github.com/liftlock/liftlock/policies"
 )
 
 const soakedQA = "    - {name: qa, after: [dev], merge: auto, gates: [{soak: {for: 720h}}], verify: " + quickly + "}\n"
 
-// TestSkipsAreGiven holds who may skip a gate, what that does and where it shows, and that
-// it is over with its time, its head, and who gave it being in breakGlass.
+// TestSkipsAreGiven holds who may skip a gate, what that does and where it shows. A skip is over
+// with its time, its head, and its author's place in breakGlass.
 func TestSkipsAreGiven(t *testing.T) {
 	t.Parallel()
 	skip := command.Command{Verb: command.Skip, Gate: "soak", Reason: "the outage of today"}
@@ -71,7 +72,7 @@ func TestSkipsAreGiven(t *testing.T) {
 			}
 			w.settle(c.key, "it is merged", func() bool { return w.pulls()[0].Merged })
 			w.settle(c.key, "the skip is forgotten", func() bool {
-				_, kept, err := w.opts.Store.Record(t.Context(), facts.Skips.Key(record.OfPull(w.repo.ID, p.Number)))
+				_, kept, err := w.opts.Store.Record(t.Context(), people.Skips.Key(record.OfPull(w.repo.ID, p.Number)))
 				w.must(err)
 				return !kept
 			})
@@ -90,7 +91,7 @@ func TestSkipsAreGiven(t *testing.T) {
 		"who gave it left the team": func(w *fixture) { w.must(w.forge.SetTeam("acme/oncall", "", "rita")); w.clock.Step(6 * time.Minute) },
 		"who gave it lost write":    func(w *fixture) { w.must(w.forge.Grant(repoName, "ada", emulator.Read)); w.clock.Step(2 * time.Minute) },
 		"the head is another one":   func(w *fixture) { w.release("3.0.0", "web") },
-		"the database is lost":      func(w *fixture) { w.must(facts.Skips.Drop(t.Context(), w.opts.Store, record.OfPull(w.repo.ID, 1))) },
+		"the database is lost":      func(w *fixture) { w.must(people.Skips.Drop(t.Context(), w.opts.Store, record.OfPull(w.repo.ID, 1))) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, p := newOpen(t, "", strings.Replace(soakedQA, "gates: [", "gates: [{approvals: {count: 1}}, ", 1), "web", []string{"web"})
@@ -133,10 +134,10 @@ func TestASkipLeavesTheFloor(t *testing.T) {
 	w.settle("web", "it is merged", func() bool { w.must(w.run(wake.ForPull(w.repo.ID, p.Number))); return w.pulls()[0].Merged })
 }
 
-// TestASkipIsOfWhatItsAuthorSaw holds that a comment skips a gate of the head that was there
-// when it was written: once, until four hours after that, and never of another head,
-// however late it is heard of and however often it is taken.
-func TestASkipIsOfWhatItsAuthorSaw(t *testing.T) {
+// TestSkipIsForTheHeadThatWasSeen holds that a comment skips a gate of the head that was there when
+// it was written. It does so once, until four hours after that, and never for another head, however
+// late it is heard of and however often it is taken.
+func TestSkipIsForTheHeadThatWasSeen(t *testing.T) {
 	t.Parallel()
 	const comment = "/liftlock skip soak the outage of today"
 	waits := strings.Replace(soakedQA, "gates: [", "gates: [{approvals: {count: 1}}, ", 1)
@@ -225,7 +226,7 @@ func TestSkipsThatAreRefused(t *testing.T) {
 	refused(p.Number, "web", "approvals", "is the server's own, which nobody skips")
 	refused(p.Number, "web", "window", "has no gate window that could be skipped; it has soak.")
 	refused(p.Number, "gone", "soak", "gone")
-	s, err := w.opts.Gatherer.Snapshot(t.Context(), w.repo.Repository)
+	s, err := w.opts.Gatherer.Targets.Snapshot(t.Context(), w.repo.Repository)
 	w.must(err)
 	var why *RefusedError
 	if err := w.checkSkippable(s.Pipeline("shop"), "nowhere", "soak"); !errors.As(err, &why) || !strings.Contains(why.Why, "has no environment nowhere any more") {
@@ -245,15 +246,15 @@ func TestSkipsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestSkipsAreBounded holds that as many skips of a head are kept as may be, of those that aren't
-// over, and that who skips a gate again replaces their own.
+// TestSkipsAreBounded holds that only so many skips of a head are kept, of those that aren't over.
+// A person who skips a gate again replaces their own.
 func TestSkipsAreBounded(t *testing.T) {
 	w := newFixture(t, "", soakedQA, "web")
 	p := w.openOne("web", "2.0.0", "web")
 	ev, _ := w.evaluate()
 	open := ev.OpenPulls[p.Number]
 	give := func(by string, at time.Time) (bool, error) {
-		return w.storeSkip(t.Context(), w.repo, ev, open, facts.StoredSkip{Head: open.Head, Release: open.Release, Source: by + at.String(),
+		return w.storeSkip(t.Context(), w.repo, ev, open, people.StoredSkip{Head: open.Head, Release: open.Release, Source: by + at.String(),
 			Skip: promotion.Skip{Gate: "soak", By: by, At: at, Until: at.Add(promotion.SkipDuration)}}, "")
 	}
 	now := w.clock.Now()
@@ -275,7 +276,7 @@ func TestSkipsAreBounded(t *testing.T) {
 	if added, err := give("one more", now.Add(promotion.SkipDuration)); !added || err != nil {
 		t.Errorf("when the others are over: %t, %v", added, err)
 	}
-	known, err := facts.ReadSkips(t.Context(), w.opts.Store, w.repo.ID, open.Number, open.Head, open.Release)
+	known, err := people.ReadSkips(t.Context(), w.opts.Store, w.repo.ID, open.Number, open.Head, open.Release)
 	if w.must(err); len(known) != 2 {
 		t.Errorf("%d are kept", len(known))
 	}
@@ -284,7 +285,7 @@ func TestSkipsAreBounded(t *testing.T) {
 // evaluate looks at web as it is now.
 func (f *fixture) evaluate() (*facts.Evaluation, *promotion.Decision) {
 	f.t.Helper()
-	s, err := f.opts.Gatherer.Snapshot(f.t.Context(), f.repo.Repository)
+	s, err := f.opts.Gatherer.Targets.Snapshot(f.t.Context(), f.repo.Repository)
 	f.must(err)
 	ev, d, err := f.opts.Gatherer.Evaluate(f.t.Context(), s, f.unit("web"), true)
 	f.must(err)

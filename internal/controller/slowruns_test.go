@@ -10,7 +10,7 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/store"
@@ -91,7 +91,7 @@ func TestOneRepositoryThatHangs(t *testing.T) {
 		answered <- number
 		return &forge.Error{Op: "read", Kind: forge.ErrNotFound}
 	}}
-	r := &Repository{Repository: &facts.Repository{ID: "hub:acme/other", Name: forge.Repo{Owner: "acme", Name: "other"}, Forge: other}}
+	r := &Repository{Repository: &branch.Repository{ID: "hub:acme/other", Name: forge.Repo{Owner: "acme", Name: "other"}, Forge: other}}
 	w.reposByID[r.ID] = r
 	w.fresh.remember(r, "")
 	for number := range 20 {
@@ -126,9 +126,9 @@ func TestOneRepositoryThatHangs(t *testing.T) {
 	}
 }
 
-// TestWhatIsPutOffHasNotSucceeded holds that a run which failed, and is then put off because
-// its repository hangs, is still told as failing and goes on with its growing delays, as urgent as it was.
-func TestWhatIsPutOffHasNotSucceeded(t *testing.T) {
+// TestDelayedRunStaysFailed has a run fail, and then put off because its repository hangs. It
+// is still reported as failing and goes on with its growing delays, as urgent as it was.
+func TestDelayedRunStaysFailed(t *testing.T) {
 	w := newRunnerFixture(t)
 	key := wake.ForPull("hub:acme/fleet", 7).String()
 	w.forge.answer = func(context.Context, int) error { return &forge.Error{Op: "read", Kind: forge.ErrRetryable} }

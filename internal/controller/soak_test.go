@@ -7,9 +7,9 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/wake"
 )
 
-// TestSoakIsServed holds that a promotion is merged once its release has soaked upstream,
-// also by another process than the one that saw it begin, and that a look doesn't write
-// down what moved by next to nothing.
+// TestSoakIsServed holds that a promotion is merged once its release has soaked upstream, also by
+// another process than the one that saw it begin. A look doesn't record a soak that moved by next
+// to nothing.
 func TestSoakIsServed(t *testing.T) {
 	t.Parallel()
 	for name, c := range listKindsOfUnit() {

@@ -12,9 +12,9 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion/command"
 )
 
-// TestDeletedHoldsComeBack deletes the branch with the holds, as anybody who may push can: nothing
+// TestDeletedHoldsAreRestored deletes the branch with the holds, as anybody who may push can. Nothing
 // is merged before it is back, and it comes back with the next look at the repository.
-func TestDeletedHoldsComeBack(t *testing.T) {
+func TestDeletedHoldsAreRestored(t *testing.T) {
 	w := newFixture(t, "", manualQA, "web")
 	p := w.openOne("web", "2.0.0", "web")
 	_, err := w.command("ada", p.Number, "web", command.Command{Verb: command.Hold, Scope: command.ScopeComponent, Reason: "a freeze"})
@@ -26,7 +26,7 @@ func TestDeletedHoldsComeBack(t *testing.T) {
 	w.must(w.forge.SetBranch(repoName, "linus", history.StateBranch, ""))
 	_, err = w.repo.Mirror.Fetch(t.Context())
 	w.must(err)
-	s, err := w.opts.Gatherer.Snapshot(t.Context(), w.repo.Repository)
+	s, err := w.opts.Gatherer.Targets.Snapshot(t.Context(), w.repo.Repository)
 	w.must(err)
 	ev, err := w.opts.Gatherer.Gather(t.Context(), s, w.unit("web"), false)
 	w.must(err)
@@ -68,9 +68,9 @@ func TestAHoldBringsTheDeletedOnesBack(t *testing.T) {
 	}
 }
 
-// TestReleasesArriveWithoutTheHolds deletes the branch with the holds where it can't be put back,
-// as another branch is in its way: nothing is merged, but what is pushed is looked at all the same,
-// and the holds are back once nothing is in the way.
+// TestReleasesArriveWithoutTheHolds deletes the branch with the holds where it can't be restored,
+// as another branch is in its way. Nothing is merged, but pushes are evaluated all the same, and
+// the holds are back once nothing is in the way.
 func TestReleasesArriveWithoutTheHolds(t *testing.T) {
 	w := newFixture(t, "", manualQA, "api", "web")
 	p := w.openOne("web", "2.0.0", "web")
@@ -93,7 +93,7 @@ func TestReleasesArriveWithoutTheHolds(t *testing.T) {
 			t.Errorf("the release %s wakes %q", tag, woken)
 		}
 	}
-	s, err := w.opts.Gatherer.Snapshot(t.Context(), w.repo.Repository)
+	s, err := w.opts.Gatherer.Targets.Snapshot(t.Context(), w.repo.Repository)
 	w.must(err)
 	ev, err := w.opts.Gatherer.Gather(t.Context(), s, w.unit("web"), false)
 	w.must(err)
@@ -109,7 +109,7 @@ func TestReleasesArriveWithoutTheHolds(t *testing.T) {
 }
 
 // TestReleasesArriveWithoutAStatus breaks the pipeline file where the forge takes no status of the
-// tracked branch: what is pushed is looked at all the same.
+// tracked branch: pushes are evaluated all the same.
 func TestReleasesArriveWithoutAStatus(t *testing.T) {
 	w := newFixture(t, "", manualQA, "api", "web")
 	w.fail("status", forge.ErrForbidden)
@@ -124,9 +124,9 @@ func TestReleasesArriveWithoutAStatus(t *testing.T) {
 	}
 }
 
-// TestNothingElseWaitsForTheHolds has a process that never had the deleted holds, so that it can't
-// put them back: it says so, sees what was released all the same, and doesn't forget where they were.
-func TestNothingElseWaitsForTheHolds(t *testing.T) {
+// TestLostHoldsStopNothingElse has a process that never had the deleted holds, so that it can't
+// restore them. It says so, sees releases all the same, and doesn't forget where the holds were.
+func TestLostHoldsStopNothingElse(t *testing.T) {
 	w := newFixture(t, "", manualQA, "web")
 	_, err := w.command("ada", 0, "web", command.Command{Verb: command.Hold, Scope: command.ScopeComponent})
 	w.must(err)
@@ -142,7 +142,7 @@ func TestNothingElseWaitsForTheHolds(t *testing.T) {
 			t.Errorf("that the holds can't be put back is told as %v", err)
 		}
 	}
-	seen, err := w.opts.Gatherer.SeenHeads(t.Context(), w.repo.Repository)
+	seen, err := w.opts.Gatherer.History.SeenHeads(t.Context(), w.repo.Repository)
 	w.must(err)
 	if seen["main"] != released || seen[history.StateBranch] != held {
 		t.Errorf("it has seen %v; main is at %s, and the holds were at %s", seen, released, held)

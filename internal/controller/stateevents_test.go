@@ -74,9 +74,9 @@ func TestStatesAreNotifiedOnce(t *testing.T) {
 	}
 }
 
-// TestWhatTheStoreHasOfAUnitIsBroken holds that whoever can't read what was decided last of a unit
-// says of which, and that its next look writes it anew.
-func TestWhatTheStoreHasOfAUnitIsBroken(t *testing.T) {
+// TestBrokenRecordOfAUnit holds that a reader that can't read the last decision about a unit names
+// the unit, and that its next run writes it anew.
+func TestBrokenRecordOfAUnit(t *testing.T) {
 	w := newFixture(t, "", manualQA, "web")
 	p := w.openOne("web", "2.0.0", "web")
 	name := wake.UnitName(w.unit("web"))

@@ -15,9 +15,9 @@ import (
 	"github.com/liftlock/liftlock/webhooks"
 )
 
-// TimeOfEvent is when the keys of an event are to run: now, or, for the comments of
-// people who may not write to a repository, or of whom that isn't known yet, when enough
-// time has gone by since the others of theirs.
+// TimeOfEvent is when the keys of an event are to run. That is now, or after a while for comments
+// of people who may not write to a repository, or of whom that isn't known yet. Then enough time
+// must have gone by since their other comments.
 func TimeOfEvent(ctx context.Context, st *store.Store, repo string, ev *webhooks.Event, now time.Time) (time.Time, error) {
 	if ev.Kind != webhooks.Comment {
 		return now, nil
@@ -33,8 +33,8 @@ var strangers = record.Declare[record.Repository, command.Strangers](record.Decl
 	Doc: "The comments of people without write access, so that they cost little. Without it each is served once more.",
 })
 
-// updateStrangers changes what is kept of a repository's strangers. Of two servers that do
-// so in the same moment one may be lost: then somebody is served once more.
+// updateStrangers changes the record of a repository's strangers. If two servers do so in the same
+// moment one change may be lost: then a stranger is served once more.
 func updateStrangers(ctx context.Context, st *store.Store, repo string, change func(*command.Strangers)) error {
 	return st.Tx(ctx, "strangers", func(tx *store.Tx) error {
 		s, _, err := strangers.Get(ctx, tx, record.Repository(repo))
@@ -46,8 +46,8 @@ func updateStrangers(ctx context.Context, st *store.Store, repo string, change f
 	})
 }
 
-// admitComment says whether a comment with commands is looked at. It costs at most one
-// call, and none for somebody who had enough. again is when one may be that has to wait.
+// admitComment says whether a comment with commands is served. It costs at most one call, and none
+// for a person who had enough. again is when one that has to wait may be.
 func (co *Controller) admitComment(ctx context.Context, r *Repository, number int, k *forge.Comment, cmds []command.Command,
 	errs []error) (serve bool, again time.Time, err error) {
 	questions := len(errs) == 0 && !slices.ContainsFunc(cmds, func(c command.Command) bool {

@@ -9,12 +9,12 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/controller/wake"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 	"github.com/liftlock/liftlock/webhooks"
 )
 
@@ -65,9 +65,9 @@ func (f *fixture) reactionsTo(number int, id int64) []string {
 	return nil
 }
 
-// TestStrangersCommentsCostLittle holds that a hundred comments of somebody who may not
-// write cost a few calls and at most one answer, whatever they say, and that the command
-// of somebody who may, of whom nobody has heard yet, is served at once among them.
+// TestStrangersCommentsCostLittle holds that a hundred comments of a person who may not write cost
+// a few calls and at most one answer, whatever they say. A command of another person who may, and
+// who is new, is served at once among them.
 func TestStrangersCommentsCostLittle(t *testing.T) {
 	for name, body := range map[string]string{
 		"commands": "/liftlock promote qa", "what nobody knows": "/liftlock dance", "questions that may not be put": "/liftlock status", "talk": "I like it",
@@ -132,8 +132,8 @@ func TestCommentsWaitForThePermission(t *testing.T) {
 	}
 }
 
-// TestTalkWhereTheForgeShowsNoPermission holds that what people say among themselves is no failure
-// where the forge tells our account nobody's permission, on their own pull requests least of all.
+// TestTalkWhereTheForgeShowsNoPermission has a forge that shows our account no permissions.
+// People's talk among themselves is no failure there, on their own pull requests least of all.
 func TestTalkWhereTheForgeShowsNoPermission(t *testing.T) {
 	w := newFixture(t, "", manualQA, "web")
 	_, err := w.forge.CommitAs(repoName, "linus", "docs", "Write", map[string]string{"docs/x.md": "x\n"})
@@ -159,9 +159,9 @@ func TestTalkWhereTheForgeShowsNoPermission(t *testing.T) {
 	}
 }
 
-// TestTalkIsReadOnce holds that what somebody may do who only talks is read of the forge once, so that
+// TestTalkersPermissionIsReadOnce holds that what somebody may do who only talks is read of the forge once, so that
 // their first command doesn't wait for it.
-func TestTalkIsReadOnce(t *testing.T) {
+func TestTalkersPermissionIsReadOnce(t *testing.T) {
 	w := newFixture(t, "", manualQA, "web")
 	p := w.openOne("web", "2.0.0", "web")
 	for _, c := range []struct{ text, done string }{{"Looks good to me.", ""}, {"Really.", ""}, {"/liftlock hold", bot + " " + reactionDone}} {
@@ -176,9 +176,9 @@ func TestTalkIsReadOnce(t *testing.T) {
 	}
 }
 
-// TestClosedUserPullsAreForgotten holds that nothing is kept of people's own pull requests once they
-// are closed, of which a repository may have thousands a month: neither where an event told of
-// that, nor where only a sweep finds it.
+// TestClosedUserPullsAreForgotten holds that no record of people's own pull requests stays once
+// they are closed, of which a repository may have thousands a month. That holds where an event told
+// of the end and where only a sweep finds it.
 func TestClosedUserPullsAreForgotten(t *testing.T) {
 	w := newFixture(t, "", manualQA, "web")
 	for _, how := range []string{"event", "sweep"} {

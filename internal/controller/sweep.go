@@ -12,11 +12,10 @@ import (
 	"github.com/liftlock/liftlock/internal/store"
 )
 
-// unsettledUnits are the keys of a repository's units that a sweep looks at whatever was
-// heard of them: those with something open, with something that isn't settled, and those
-// that took a release within its watch window.
+// unsettledUnits are the keys of a repository's units that a sweep evaluates without any news of
+// them. They have something open or unsettled, or took a release within its watch window.
 func (co *Controller) unsettledUnits(ctx context.Context, r *Repository) ([]wake.Key, error) {
-	s, err := co.opts.Gatherer.Snapshot(ctx, r.Repository)
+	s, err := co.opts.Gatherer.Targets.Snapshot(ctx, r.Repository)
 	if err != nil {
 		return nil, err
 	}

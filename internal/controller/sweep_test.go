@@ -13,9 +13,9 @@ import (
 	"github.com/liftlock/liftlock/internal/store"
 )
 
-// TestWhatASweepLooksAt holds that whatever may have to become something else by itself is
-// looked at, and what is settled isn't.
-func TestWhatASweepLooksAt(t *testing.T) {
+// TestSweepEvaluatesUnsettledUnits holds that every unit that may have to change by itself is evaluated, and a
+// settled one isn't.
+func TestSweepEvaluatesUnsettledUnits(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 	settled := promotion.EnvState{Environment: "qa", State: promotion.Verified, Promotion: promotion.Idle, Since: now.Add(-2 * time.Hour)}
@@ -45,10 +45,10 @@ func TestWhatASweepLooksAt(t *testing.T) {
 	}
 }
 
-// TestASweepFindsWhatHasNoRulesAnyMore holds that a sweep looks at a unit of which an environment, or
-// the pipeline, was taken out of the rules, though nothing of it was open; and not at one that is
-// settled.
-func TestASweepFindsWhatHasNoRulesAnyMore(t *testing.T) {
+// TestSweepFindsRemovedRules holds that a sweep evaluates a unit when an environment of
+// it, or its pipeline, was taken out of the rules, though it had nothing open. It doesn't evaluate
+// a settled one.
+func TestSweepFindsRemovedRules(t *testing.T) {
 	for name, change := range map[string]func(rules string) string{
 		"the environment is gone": func(rules string) string { return strings.Replace(rules, manualQA, "", 1) },
 		"the pipeline is gone":    func(rules string) string { return strings.Replace(rules, "name: shop", "name: other", 1) },
@@ -72,8 +72,8 @@ func TestASweepFindsWhatHasNoRulesAnyMore(t *testing.T) {
 	}
 }
 
-// TestClosedPullsWaitAfterALostStore holds that what was closed a while ago is looked at after
-// everything else when the store is empty: there may be hundreds, and one may be open.
+// TestClosedPullsWaitAfterALostStore holds that pull requests that were closed a while ago are read
+// after everything else when the store is empty. There may be hundreds, and one may be open.
 func TestClosedPullsWaitAfterALostStore(t *testing.T) {
 	w := newFixture(t, "", manualQA, "api", "web")
 	p := w.openOne("web", "2.0.0", "web")
@@ -84,7 +84,7 @@ func TestClosedPullsWaitAfterALostStore(t *testing.T) {
 	w.must(err)
 	t.Cleanup(func() { _ = st.Close() })
 	w.addProcess(st, "me again")
-	w.must(w.opts.Gatherer.RefreshPullRequests(t.Context(), w.repo.Repository))
+	w.must(w.opts.Gatherer.PullCache.RefreshPullRequests(t.Context(), w.repo.Repository))
 	claims, err := st.Claim(t.Context(), "others", 1000)
 	w.must(err)
 	var keys []string

@@ -7,14 +7,14 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/wake"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
-// TestUngatedMergesAreForgotten holds that what was merged past its gates is known for as long as
-// it is in its environment, and no longer, also where the component is gone.
+// TestUngatedMergesAreForgotten holds that a merge past its gates is known for as long as its
+// release is in its environment, and no longer, also where the component is gone.
 func TestUngatedMergesAreForgotten(t *testing.T) {
 	t.Parallel()
 	gated := "    - {name: qa, after: [dev], merge: manual, gates: [{soak: {for: 720h}}], verify: " + quickly + "}\n"
@@ -67,9 +67,8 @@ func TestUngatedMergesAreForgotten(t *testing.T) {
 	}
 }
 
-// TestMergedPastItsGates holds that a merge by hand is told with the gates that it went
-// past, once, that the verification goes on, and that our own merges and those that wait
-// for nothing aren't.
+// TestMergedPastItsGates holds that a merge by hand is told with the gates that it went past, once,
+// and that the verification goes on. Our own merges and those that wait for nothing aren't told.
 func TestMergedPastItsGates(t *testing.T) {
 	t.Parallel()
 	gated := "    - {name: qa, after: [dev], merge: manual, gates: [{approvals: {count: 1}}, {soak: {for: 720h}}], verify: " + quickly + "}\n"
@@ -115,8 +114,9 @@ func TestMergedPastItsGates(t *testing.T) {
 	}
 }
 
-// TestAnUnmanagedHeadIsMergedUngated holds that it is on record when somebody merges what they pushed
-// over a promotion, though no gate was judged of that, and not what the forge's button made of it.
+// TestAnUnmanagedHeadIsMergedUngated holds that it is on record when a person merges their own push
+// over a promotion, though no gate was judged for that. The merge commit of the forge's button
+// isn't such a push.
 func TestAnUnmanagedHeadIsMergedUngated(t *testing.T) {
 	commit := func(w *fixture, branch, file, content string) string {
 		sha, err := w.forge.CommitAs(repoName, "linus", branch, "Write "+file, map[string]string{file: content})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/pipeline/event"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -17,7 +18,7 @@ import (
 	"github.com/liftlock/liftlock/internal/store/record"
 )
 
-// runUnit evaluates a unit and does what was decided: one component, or all of a
+// runUnit evaluates a unit and carries out the decision. The unit is one component, or all of a
 // pipeline's that move by one pull request an environment, whichever of them woke it.
 func (co *Controller) runUnit(ctx context.Context, r *Repository, u promotion.Unit) (time.Time, error) {
 	unlock, err := co.units.Lock(ctx, u)
@@ -29,7 +30,7 @@ func (co *Controller) runUnit(ctx context.Context, r *Repository, u promotion.Un
 		return time.Time{}, err
 	}
 	fetches := co.fetchRequests.fetches()
-	s, err := co.opts.Gatherer.Snapshot(ctx, r.Repository)
+	s, err := co.opts.Gatherer.Targets.Snapshot(ctx, r.Repository)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -40,12 +41,12 @@ func (co *Controller) runUnit(ctx context.Context, r *Repository, u promotion.Un
 	case known != nil && s.RunsAs(u) != u:
 		return time.Time{}, co.opts.Store.Wake(ctx, wake.ForUnit(s.RunsAs(u)).String())
 	}
-	co.apps.setTargets(s, co.opts.Gatherer.ArgoCDOf)
+	co.apps.setTargets(s, co.opts.Gatherer.ArgoCDs.ArgoCDOf)
 	recent := co.apps.beginLook(wake.ForUnit(u), co.opts.Clock.Now())
 	defer co.apps.endLook(wake.ForUnit(u))
 	clock := co.opts.Store.ReadClock()
 	ev, d, err := co.opts.Gatherer.Evaluate(ctx, s, u, false)
-	if errors.Is(err, facts.ErrNoUnit) {
+	if errors.Is(err, branch.ErrNoUnit) {
 		if p := s.Pipeline(u.Pipeline); p != nil && len(p.Problems) > 0 {
 			return time.Time{}, nil // it may only be that it can't be resolved right now
 		}
@@ -68,11 +69,10 @@ func (co *Controller) runUnit(ctx context.Context, r *Repository, u promotion.Un
 	if ctx.Err() != nil {
 		return time.Time{}, ctx.Err()
 	}
-	// What failed in one environment delays nothing elsewhere: what the others wait for
-	// comes at its time.
-	next := facts.Earliest(d.Next, ev.RetryAt)
+	// A failure in one environment delays nothing in others: their next steps come at their time.
+	next := branch.Earliest(d.Next, ev.RetryAt)
 	if acted || again {
-		// What was done, or fetched, is news: look again with fresh eyes.
+		// An action, or a fetch, is news: look again with fresh eyes.
 		return co.opts.Clock.Now(), errors.Join(failed.joined(), unfetched)
 	}
 	if failed.report(d) {
@@ -81,14 +81,14 @@ func (co *Controller) runUnit(ctx context.Context, r *Repository, u promotion.Un
 		}
 	}
 	edit, err := co.opts.Actor.Present(ctx, ev, d)
-	if next = facts.Earliest(next, facts.Earliest(edit, ev.RetryAt)); err != nil {
+	if next = branch.Earliest(next, branch.Earliest(edit, ev.RetryAt)); err != nil {
 		return next, errors.Join(failed.joined(), err)
 	}
 	return next, errors.Join(failed.joined(), unfetched, co.reportOrphans(ctx, ev), co.opts.Actor.DeleteLeftovers(ctx, ev))
 }
 
-// reportOrphans says on the unit's open pull requests into what the pipeline doesn't have any more that
-// nothing looks after them: what was said before, that they may be merged, holds no more.
+// reportOrphans says on the unit's open pull requests into environments that the pipeline no longer
+// has that nothing manages them. The earlier word that they may be merged holds no more.
 func (co *Controller) reportOrphans(ctx context.Context, ev *facts.Evaluation) error {
 	for _, pr := range ev.Orphans() {
 		ref, ok := promotion.ParseBranch(pr.Branch)
@@ -120,11 +120,10 @@ func isPressing(ev *facts.Evaluation, d *promotion.Decision) bool {
 	return false
 }
 
-// storeEvaluation writes down what was seen and decided, in one transaction for each
-// component, and with the last of them the digests of the Applications' states that were heard
-// of before; nil: each stays news. clock is from before the evaluation: where a machine
-// sleeps in the middle of one, what is Healthy from now on is not written down as Healthy
-// for as long as it slept.
+// storeEvaluation records facts and decision, in one transaction for each component. With the last
+// of them it records the digests of the Applications' states that were heard of before; nil: each
+// stays news. clock is from before the evaluation. Where a machine sleeps in the middle of one, an
+// Application that is Healthy from now on is not recorded as Healthy for as long as it slept.
 func (co *Controller) storeEvaluation(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision, recent []string,
 	clock store.ClockReading) error {
 	awaited, children := map[string]bool{}, map[string]bool{}
@@ -163,7 +162,7 @@ func (co *Controller) storeComponent(ctx context.Context, c *facts.ComponentEval
 	if err != nil {
 		return err
 	}
-	records, events, err := co.opts.Gatherer.Records(ctx, c)
+	records, events, err := co.opts.Gatherer.Records.ListChanged(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -212,10 +211,10 @@ func (co *Controller) storeComponent(ctx context.Context, c *facts.ComponentEval
 		if err := tx.PutUnit(ctx, row); err != nil {
 			return err
 		}
-		if err := co.opts.Gatherer.RecordQueued(ctx, tx, c, d); err != nil {
+		if err := co.opts.Gatherer.Records.RecordQueued(ctx, tx, c, d); err != nil {
 			return err
 		}
-		if err := co.opts.Gatherer.RecordSeenQueued(ctx, tx, c); err != nil {
+		if err := co.opts.Gatherer.Records.RecordSeenQueued(ctx, tx, c); err != nil {
 			return err
 		}
 		if err := co.opts.Gatherer.SettlePulls(ctx, tx, c); err != nil {
@@ -253,7 +252,8 @@ func revertLimitEvents(c *facts.ComponentEvaluation, d *promotion.ComponentDecis
 		}
 		out = append(out, store.Event{At: c.Facts.Now, Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component,
 			Environment: e.Environment, Kind: event.RevertLimit,
-			Message: e.Why[i].Text, IdempotencyKey: fmt.Sprintf("%s|%s|%s|%s|%d", event.RevertLimit, u.Repo, u.Pipeline, e.Environment, since.Unix())})
+			Message: e.Why[i].Text, IdempotencyKey: fmt.Sprintf("%s|%s|%s|%s|%d", event.RevertLimit, u.Repo, u.Pipeline, e.Environment,
+				since.Unix())})
 	}
 	return out
 }
@@ -269,18 +269,19 @@ func (co *Controller) addAwaited(awaited, children map[string]bool, c *facts.Com
 		}
 		targets := c.ChildTargets(envs[i].Environment)
 		for k := range targets {
-			children[applicationName(co.opts.Gatherer.ArgoCDOf(&targets[k]), targets[k].Name)] = true
+			children[applicationName(co.opts.Gatherer.ArgoCDs.ArgoCDOf(&targets[k]), targets[k].Name)] = true
 		}
 		if !waitsForArgoCD(&envs[i]) {
 			continue
 		}
 		for k := range of.Targets {
-			if v, judged := envs[i].Targets[co.opts.Gatherer.TargetLabel(of, &of.Targets[k])]; !judged || !onlyHealthCounts(&envs[i], &v) {
+			if v, judged := envs[i].Targets[co.opts.Gatherer.ArgoCDs.TargetLabel(of, &of.Targets[k])]; !judged ||
+				!onlyHealthCounts(&envs[i], &v) {
 				targets = append(targets, of.Targets[k])
 			}
 		}
 		for k := range targets {
-			awaited[applicationName(co.opts.Gatherer.ArgoCDOf(&targets[k]), targets[k].Name)] = true
+			awaited[applicationName(co.opts.Gatherer.ArgoCDs.ArgoCDOf(&targets[k]), targets[k].Name)] = true
 		}
 	}
 }
@@ -298,9 +299,10 @@ func waitsForArgoCD(env *promotion.EnvState) bool {
 	return false
 }
 
-// onlyHealthCounts says of an environment's target that it runs the commit, that its health is known to
-// be about it, and that nothing but its health decides how it goes on. Of a degraded one it is read with
-// every comparison what is unwell, until its revert is open: that decides whether there is one.
+// onlyHealthCounts says of an environment's target that it runs the commit, that its health is
+// known to be about it, and that only its health decides its next state. A degraded target's
+// unhealthy resources are read with every comparison, until its revert is open: they decide whether
+// there is one.
 func onlyHealthCounts(env *promotion.EnvState, t *promotion.TargetView) bool {
 	return t.State == string(verification.Soaking) || t.State == string(verification.Degraded) && env.Revert != 0
 }
@@ -311,7 +313,7 @@ func (co *Controller) forgetUnit(ctx context.Context, u promotion.Unit) error {
 		if err := putJudgedStates(ctx, tx, u, nil); err != nil {
 			return err
 		}
-		if err := co.opts.Gatherer.DropQueued(ctx, tx, u); err != nil {
+		if err := co.opts.Gatherer.Records.DropQueued(ctx, tx, u); err != nil {
 			return err
 		}
 		if err := facts.Deployments.Drop(ctx, tx, record.Unit(u)); err != nil {
@@ -325,7 +327,7 @@ func (co *Controller) forgetUnit(ctx context.Context, u promotion.Unit) error {
 }
 
 // componentKeys are the keys of a pipeline's components.
-func componentKeys(s *facts.Snapshot, pipeline string) []wake.Key {
+func componentKeys(s *branch.Snapshot, pipeline string) []wake.Key {
 	var keys []wake.Key
 	for _, u := range s.AllUnits() {
 		if u.Pipeline == pipeline {

@@ -23,8 +23,8 @@ import (
 	"github.com/liftlock/liftlock/policies"
 )
 
-// TestRealFailureIsReported holds that what only moved meanwhile, which is looked at
-// again at once, doesn't hide what failed for another component.
+// TestRealFailureIsReported holds that a step that only went stale, after which the unit is
+// evaluated again at once, doesn't hide another component's failure.
 func TestRealFailureIsReported(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("refused")
@@ -65,9 +65,9 @@ func TestAFailureDelaysNothingElse(t *testing.T) {
 	}
 }
 
-// TestWhatWasDoneIsLookedAt holds that a unit runs again at once after it did something, and not
-// where there was nothing to do; and that an open pull request isn't said to be nobody's.
-func TestWhatWasDoneIsLookedAt(t *testing.T) {
+// TestUnitRunsAgainAfterAnAction holds that a unit runs again at once after an action, and not where
+// there was nothing to do. An open pull request isn't said to be unmanaged.
+func TestUnitRunsAgainAfterAnAction(t *testing.T) {
 	t.Parallel()
 	for name, c := range listKindsOfUnit() {
 		t.Run(name, func(t *testing.T) {
@@ -125,9 +125,9 @@ func TestWhatWasDoneIsLookedAt(t *testing.T) {
 	}
 }
 
-// TestWhichComparisonsWake holds of which Applications a unit waits for every comparison: while what
+// TestComparisonsThatWake holds of which Applications a unit waits for every comparison: while what
 // landed arrives, and not once it is only their health that counts.
-func TestWhichComparisonsWake(t *testing.T) {
+func TestComparisonsThatWake(t *testing.T) {
 	w := newFixture(t, "", manualQA, "web")
 	number := w.openOne("web", "2.0.0", "web").Number
 	_, err := w.forge.MergePull(repoName, number, "grace", "merge")
@@ -174,9 +174,8 @@ func TestWhichComparisonsWake(t *testing.T) {
 	}
 }
 
-// TestAFailureIsShownInItsEnvironment holds that what fails in an environment is said of that
-// environment, until it goes well again, and that the run that failed says when the rest
-// of it wants to run.
+// TestAFailureIsShownInItsEnvironment holds that a failure is reported for its environment until it
+// is over, and that the failed run says when the rest of it wants to run.
 func TestAFailureIsShownInItsEnvironment(t *testing.T) {
 	t.Parallel()
 	for name, c := range listKindsOfUnit() {
@@ -224,9 +223,9 @@ func (f *fixture) reasons(component, env string) []string {
 	return out
 }
 
-// TestJoiningJustBeforeTheMergeIsReverted holds that how a component's targets were
-// before the merge is known also where it came into a batch's pull request a moment
-// before, which nobody looked at since.
+// TestJoiningJustBeforeTheMergeIsReverted holds that the state of a component's targets before the
+// merge is known. That holds also where it joined a batch's pull request a moment before, without
+// an evaluation since.
 func TestJoiningJustBeforeTheMergeIsReverted(t *testing.T) {
 	w := newFixture(t, "  batch: environment\n", manualQA, "api", "web")
 	p := w.openOne("batch", "2.0.0", "web")

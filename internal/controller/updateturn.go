@@ -17,8 +17,8 @@ import (
 const maxUnreadRules = 10 * time.Minute
 
 // releaseUpdateTurns takes the turn from pull requests that were brought up to date to be merged
-// and can't be by now: a gate doesn't pass any more, or the forge waits for more than checks
-// that run still. Others come first then.
+// and can't be by now. A gate doesn't pass any more, or the forge waits for more than running
+// checks. Others come first then.
 func (co *Controller) releaseUpdateTurns(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision) error {
 	for number, p := range ev.OpenPulls {
 		if !p.HasTurn || !hasLostTurn(p, listGates(d, number), co.opts.Clock.Now()) {
@@ -37,7 +37,7 @@ func (co *Controller) releaseUpdateTurns(ctx context.Context, ev *facts.Evaluati
 // updatedEvents say of a component's pull requests that the forge has brought them up to date, as
 // it was sent to. Each is said once.
 func updatedEvents(c *facts.ComponentEvaluation) (events []store.Event) {
-	for _, p := range c.OpenPulls {
+	for _, p := range c.Evaluation.OpenPulls {
 		if _, is := promotion.FindMember(p.Members, c.Facts.Unit.Component); is && p.UpdatedFrom != "" {
 			events = append(events, act.UpdatedEvent(c, p.Environment, p.PR, p.UpdatedFrom))
 		}

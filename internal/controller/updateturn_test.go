@@ -5,10 +5,11 @@ import (
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
-	"github.com/liftlock/liftlock/internal/controller/faulttest"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/world/faulttest"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -16,13 +17,13 @@ import (
 // nobody else, and that a turn which can't be given back is said.
 func TestTurnsAreReleased(t *testing.T) {
 	w := newFixture(t, "", autoQA, "web")
-	s, err := w.opts.Gatherer.Snapshot(t.Context(), w.repo.Repository)
+	s, err := w.opts.Gatherer.Targets.Snapshot(t.Context(), w.repo.Repository)
 	w.must(err)
-	ev := &facts.Evaluation{Snapshot: s, OpenPulls: map[int]*facts.OpenPull{}}
+	ev := &facts.Evaluation{Basis: branch.Basis{Snapshot: s}, OpenPulls: map[int]*facts.OpenPull{}}
 	d := &promotion.Decision{Components: []promotion.ComponentDecision{{}}}
 	branches := map[int]string{1: "main", 2: "release", 3: "next", 4: "old"}
 	for number, base := range branches {
-		w.must(w.opts.Gatherer.TakeUpdateTurn(t.Context(), w.opts.Store, w.repo.Repository, base, number))
+		w.must(w.opts.Gatherer.PullCache.TakeUpdateTurn(t.Context(), w.opts.Store, w.repo.Repository, base, number))
 		p := &facts.OpenPull{PR: &forge.PullRequest{Number: number, Base: base}}
 		p.HasTurn = number != 4
 		ev.OpenPulls[number] = p

@@ -15,9 +15,9 @@ import (
 	"github.com/liftlock/liftlock/webhooks"
 )
 
-// TestWhatIsUrgentDoesNotWaitForAPush holds that commands, merges and degradations are
+// TestUrgentKeysPassAPush holds that commands, merges and degradations are
 // the next to run while a thousand units wait, and that those come to run all the same.
-func TestWhatIsUrgentDoesNotWaitForAPush(t *testing.T) {
+func TestUrgentKeysPassAPush(t *testing.T) {
 	w := newFixture(t, "", manualQA, "web", "api")
 	p := w.openOne("web", "2.0.0", "web")
 	drain := func() {
@@ -81,15 +81,15 @@ func TestWhatIsUrgentDoesNotWaitForAPush(t *testing.T) {
 	}
 }
 
-// TestADegradationStaysUrgent holds that a unit which has to be looked at again soon because it may be
-// degraded then is urgent, whatever woke it last, and a unit with nothing pressing isn't.
+// TestADegradationStaysUrgent holds that a unit that has to be evaluated again soon because it may
+// be degraded then is urgent, whatever woke it last. A unit with nothing pressing isn't.
 func TestADegradationStaysUrgent(t *testing.T) {
 	slowly := strings.Replace(quickly, "debounce: 1s", "debounce: 2m", 1)
 	w := newFixture(t, "", strings.Replace(autoQA, quickly, slowly, 1), "web")
 	unit := wake.ForUnit(w.unit("web")).String()
 	w.release("2.0.0", "web")
 	w.settle("web", "it is verified in qa", func() bool { return w.isVerified("web") })
-	// rest runs the unit as something woke it until it comes to rest, and says when it is due again and how
+	// rest runs the unit as a wake did until it comes to rest. It says when it is due again and how
 	// urgent it is then; false: it waits for news.
 	rest := func(u store.Urgency) (in time.Duration, urgency store.Urgency, again bool) {
 		t.Helper()

@@ -13,6 +13,8 @@ import (
 
 	"github.com/liftlock/liftlock/internal/controller/act"
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
+	"github.com/liftlock/liftlock/internal/controller/facts/effects"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -32,12 +34,12 @@ const maxUserCommandAge = 24 * time.Hour
 // it is read anew, which takes calls of the forge.
 const commandRetryDelay = 15 * time.Second
 
-// userChange is what a person's pull request does, as the commands of one comment need it: it is
-// evaluated for the first of them, and for all the others not again, as a stranger decides how
-// long that takes and how many commands a comment has. Its zero value is not evaluated yet.
+// userChange is the effect of a person's pull request, as the commands of one comment need it. It
+// is evaluated for the first of them only, as a stranger decides how long that takes and how many
+// commands a comment has. Its zero value is not evaluated yet.
 type userChange struct {
-	change *facts.ProposedChange
-	report *facts.ChangeReport
+	change *effects.ProposedChange
+	report *effects.ChangeReport
 	leave  func() // gives back the place among the checks; nil: there is none
 }
 
@@ -67,12 +69,12 @@ func (co *Controller) answerUserPull(ctx context.Context, r *Repository, pr *for
 			return cmp.Or(userComments.Drop(ctx, tx, about), facts.ForgetUserPull(ctx, tx, r.ID, pr.Number))
 		})
 	}
-	s, err := co.opts.Gatherer.Snapshot(ctx, r.Repository)
+	s, err := co.opts.Gatherer.Targets.Snapshot(ctx, r.Repository)
 	if err != nil {
 		return time.Time{}, err
 	}
 	if _, ok := s.BaseOf(pr); !ok {
-		return time.Time{}, facts.UnreadComments.Drop(ctx, co.opts.Store, about) // its comments are nobody's here
+		return time.Time{}, facts.UnreadComments.Drop(ctx, co.opts.Store, about) // its comments don't concern us
 	}
 	unread, err := facts.UnreadComments.Has(ctx, co.opts.Store, about)
 	if err != nil {
@@ -92,7 +94,7 @@ func (co *Controller) answerUserPull(ctx context.Context, r *Repository, pr *for
 // answered, and what is about a promotion refused with where to say it.
 func (co *Controller) runUserCommand(ctx context.Context, r *Repository, pr *forge.PullRequest, o Command,
 	known *userChange) (answer string, err error) {
-	s, err := co.opts.Gatherer.Snapshot(ctx, r.Repository)
+	s, err := co.opts.Gatherer.Targets.Snapshot(ctx, r.Repository)
 	if err != nil {
 		return "", err
 	}
@@ -100,7 +102,7 @@ func (co *Controller) runUserCommand(ctx context.Context, r *Repository, pr *for
 	return co.auditCommand(ctx, o, r.ID, answer, err)
 }
 
-func (co *Controller) answerUserCommand(ctx context.Context, r *Repository, s *facts.Snapshot, pr *forge.PullRequest, o Command,
+func (co *Controller) answerUserCommand(ctx context.Context, r *Repository, s *branch.Snapshot, pr *forge.PullRequest, o Command,
 	known *userChange) (string, error) {
 	retries, err := co.retriesHead(ctx, r, pr, o)
 	if err != nil {
@@ -138,7 +140,7 @@ func (co *Controller) answerUserCommand(ctx context.Context, r *Repository, s *f
 // evaluateUserChange finds out what a person's pull request does, where that isn't known from a
 // command before; by asks for it. A refusal says why it can't be told; errNoCheckSlot, that
 // others are evaluated.
-func (co *Controller) evaluateUserChange(ctx context.Context, r *Repository, s *facts.Snapshot, pr *forge.PullRequest, by string,
+func (co *Controller) evaluateUserChange(ctx context.Context, r *Repository, s *branch.Snapshot, pr *forge.PullRequest, by string,
 	known *userChange) error {
 	into, ok := s.BaseOf(pr)
 	if !ok {
@@ -160,16 +162,16 @@ func (co *Controller) evaluateUserChange(ctx context.Context, r *Repository, s *
 	if was, err := co.readChecked(ctx, r, pr.Number); err != nil || was.Refused != "" && was.Head == pr.Head {
 		return cmp.Or(err, newRefusal("%s", was.Refused))
 	}
-	var change *facts.ProposedChange
-	var v *facts.ChangeReport
+	var change *effects.ProposedChange
+	var v *effects.ChangeReport
 	err := co.lookAt(ctx, r, pr, func() (err error) {
-		if change, err = co.opts.Gatherer.ReadChange(ctx, s, into, pr); err != nil {
+		if change, err = co.opts.Gatherer.Changes.ReadChange(ctx, s, into, pr); err != nil {
 			return err
 		}
-		v, err = co.opts.Gatherer.EvaluateChange(ctx, s, change, act.RenderLimit)
+		v, err = co.opts.Gatherer.Changes.EvaluateChange(ctx, s, change, act.RenderLimit)
 		return err
 	})
-	var refused *facts.RefusedHeadError
+	var refused *effects.RefusedHeadError
 	if errors.As(err, &refused) {
 		return newRefusal("%s", refused.Why)
 	}
@@ -183,7 +185,7 @@ func (co *Controller) evaluateUserChange(ctx context.Context, r *Repository, s *
 }
 
 // describeChanged answers status and why for the components that a change touches.
-func (co *Controller) describeChanged(ctx context.Context, s *facts.Snapshot, v *facts.ChangeReport, o Command) (string, error) {
+func (co *Controller) describeChanged(ctx context.Context, s *branch.Snapshot, v *effects.ChangeReport, o Command) (string, error) {
 	var units []promotion.Unit
 	for i := range v.Report.Pipelines {
 		p := &v.Report.Pipelines[i]
@@ -206,7 +208,7 @@ func (co *Controller) describeChanged(ctx context.Context, s *facts.Snapshot, v 
 			break
 		}
 		ev, d, err := co.opts.Gatherer.Evaluate(ctx, s, u, false)
-		if errors.Is(err, facts.ErrNoUnit) {
+		if errors.Is(err, branch.ErrNoUnit) {
 			continue
 		}
 		if err != nil {

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/wake"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // checkCounter counts evaluations of people's changes.
@@ -139,9 +139,9 @@ func TestAChangeOfManyComponents(t *testing.T) {
 	}
 }
 
-// TestQuestionsWaitForARoom holds that what can't be evaluated because others are is so later,
-// though nobody says anything more.
-func TestQuestionsWaitForARoom(t *testing.T) {
+// TestQuestionsWaitForASlot holds that a question that can't be evaluated because others are is
+// evaluated later, without another comment.
+func TestQuestionsWaitForASlot(t *testing.T) {
 	w := newFixture(t, "", manualQA, "web")
 	number := w.openChange("theirs", map[string]string{kustomizationOf("web", "qa"): kustomization("web", "3.0.0")})
 	key := wake.ForPull(w.repo.ID, number).String()
@@ -250,7 +250,7 @@ func TestAChangeOfNowhere(t *testing.T) {
 }
 
 // TestAStrangersBranchNamedLikeOurs holds that a person's pull request on a branch that a promotion
-// would use has that promotion's unit looked at, which can't open one there.
+// would use wakes that promotion's unit, which can't open one there.
 func TestAStrangersBranchNamedLikeOurs(t *testing.T) {
 	w := newFixture(t, "", manualQA, "api", "web")
 	number := w.openChange(promotion.Branch("shop", "qa", "web"), map[string]string{"docs/x.md": "x\n"})

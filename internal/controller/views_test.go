@@ -9,7 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
+	"github.com/liftlock/liftlock/internal/controller/facts/effects"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -19,9 +20,9 @@ import (
 
 const awaitedRepo = "hub:acme/away"
 
-// TestWhatIsShown holds what pages and channels are told of a repository, of one that hasn't been
+// TestShownRepositories holds what pages and channels are told of a repository, of one that hasn't been
 // reached yet and of one that isn't looked after.
-func TestWhatIsShown(t *testing.T) {
+func TestShownRepositories(t *testing.T) {
 	w := newFixture(t, "  notify: [{to: chat, on: [failed]}, {to: pager, on: [degraded]}, {to: chat, on: [merged]}]\n", manualQA, "web")
 	w.opts.Awaited = []string{awaitedRepo}
 	w.Controller = New(w.opts)
@@ -30,11 +31,11 @@ func TestWhatIsShown(t *testing.T) {
 	for repo, want := range map[string]string{awaitedRepo: "has not been reached yet", "hub:acme/gone": "no longer in the server's file"} {
 		u := w.unit("web")
 		u.Repo = repo
-		var none *facts.NoDifferenceError
+		var none *effects.NoDifferenceError
 		if _, err := w.Difference(t.Context(), u, "qa", p.Number); !errors.As(err, &none) || !strings.Contains(none.Why, repo+" "+want) && !strings.Contains(none.Why, repo+" is "+want) {
 			t.Errorf("the difference of %s: %v", repo, err)
 		}
-		if _, err := w.Compare(t.Context(), repo, "shop"); !errors.Is(err, facts.ErrNoPipeline) || !strings.Contains(err.Error(), "shop in "+repo) {
+		if _, err := w.Compare(t.Context(), repo, "shop"); !errors.Is(err, branch.ErrNoPipeline) || !strings.Contains(err.Error(), "shop in "+repo) {
 			t.Errorf("the comparison of %s: %v", repo, err)
 		}
 		if routes, known := w.NotificationRoutes(t.Context(), repo, "shop"); routes != nil || known != (repo != awaitedRepo) {
@@ -67,8 +68,8 @@ func TestWhatIsShown(t *testing.T) {
 	}
 }
 
-// TestABrokenPipelineFileIsShown holds that a page says of a repository why its pipeline files can't
-// be used, as long as they can't, and that the units that are there stay.
+// TestABrokenPipelineFileIsShown holds that a page says why a repository's pipeline files can't be
+// used, as long as they can't. The present units stay.
 func TestABrokenPipelineFileIsShown(t *testing.T) {
 	w := newFixture(t, "", manualQA, "web")
 	w.must(w.run(wake.ForUnit(w.unit("web"))))
@@ -90,9 +91,9 @@ func TestABrokenPipelineFileIsShown(t *testing.T) {
 	}
 }
 
-// TestAFreePlaceWakesWhoWaits holds that when a place among the open pull requests of an environment
-// comes free, who waits for it is looked at, and nobody else.
-func TestAFreePlaceWakesWhoWaits(t *testing.T) {
+// TestFreePlaceWakesWaitingUnits holds that when a place among the open pull requests of an
+// environment comes free, the units that wait for it run, and no other.
+func TestFreePlaceWakesWaitingUnits(t *testing.T) {
 	w := newFixture(t, "  limits: {openPerEnvironment: 1}\n", manualQA, "api", "db", "web")
 	for _, c := range []string{"api", "db", "web"} {
 		w.must(w.run(wake.ForUnit(w.unit(c))))
@@ -123,9 +124,9 @@ func TestAFreePlaceWakesWhoWaits(t *testing.T) {
 	}
 }
 
-// TestAnAwaitedRepository holds that nothing is refused or dropped for good of a repository that
-// the server hasn't reached yet, and that all are looked at once it has.
-func TestAnAwaitedRepository(t *testing.T) {
+// TestUnreachedRepositoryLosesNothing holds that nothing is refused or dropped for good of a
+// repository that the server hasn't reached yet, and that all is evaluated once it has.
+func TestUnreachedRepositoryLosesNothing(t *testing.T) {
 	w := newFixture(t, "", manualQA, "web")
 	w.opts.Awaited = []string{awaitedRepo}
 	w.Controller = New(w.opts)
@@ -158,9 +159,9 @@ func TestAnAwaitedRepository(t *testing.T) {
 	}
 }
 
-// TestWhatArgoCDSaysIsWrittenDown holds what is woken by what comes from Argo CD, that a step writes it
-// down and runs a key that is due, and that what can't be written down is kept.
-func TestWhatArgoCDSaysIsWrittenDown(t *testing.T) {
+// TestArgoCDChangesAreRecorded holds which keys Argo CD's changes wake, and that a step records
+// them and runs a key that is due. Changes that can't be recorded are kept.
+func TestArgoCDChangesAreRecorded(t *testing.T) {
 	w := newFixture(t, "", manualQA, "api", "web")
 	step := func(want bool) {
 		t.Helper()

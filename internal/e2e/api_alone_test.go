@@ -69,9 +69,10 @@ func (s *scenario) checkNothingDiffers(args ...string) {
 	s.Logf("        resolve --diff: %s", strings.TrimSpace(string(out)))
 }
 
-// The story of every release, told to a server that has no kubeconfig and knows Argo CD by
-// its own API, of which every stream breaks after ten seconds: from dev to prod, with what
-// Argo CD renders of it, and a broken one back, with what its pods say.
+// TestByArgoCDsOwnAPIAlone tells the story of every release to a server that has no kubeconfig and
+// knows Argo CD by its own API, whose every stream breaks after ten seconds. A release goes from
+// dev to prod, with Argo CD's rendering of it. A broken one is reverted, with the words of its
+// pods.
 func TestByArgoCDsOwnAPIAlone(t *testing.T) {
 	t.Parallel()
 	s := newScenario(t, normalCluster, "api", singleComponent())

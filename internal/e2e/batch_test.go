@@ -55,8 +55,8 @@ func TestBatchIsPromotedAndReverted(t *testing.T) {
 	}
 }
 
-// batchSteps leaves qa's merge to a person: a train that left by itself would
-// leave with whoever was ready first.
+// batchSteps leaves qa's merge to a person: a batch that merged by itself would have only the
+// members that were ready first.
 var batchSteps = strings.Replace(threeSteps, "      merge: auto\n      onDegraded: revert-and-merge\n", "      onDegraded: revert-and-merge\n", 1)
 
 // pushReleases pushes one commit with new tags of several components.

@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
-	"github.com/liftlock/liftlock/internal/appset/randomset"
+	"github.com/liftlock/liftlock/internal/world/randomset"
 )
 
 const (
@@ -51,8 +51,9 @@ type build struct {
 	sets    int               // how many it makes
 }
 
-// What ApplicationSets come to that a chart or an overlay makes is what they come to where Argo CD's own
-// Helm, and kubectl, have made plain manifests of them: for random sets that are made in many ways.
+// TestBuiltSetsEqualHelmAndKubectl builds ApplicationSets from charts and overlays, random and in
+// many ways. They give the same as plain manifests that Argo CD's own Helm, or kubectl, have made
+// of them.
 func TestBuiltSetsEqualHelmAndKubectl(t *testing.T) {
 	t.Parallel()
 	draw := rapid.Custom(func(t *rapid.T) []build {

@@ -21,10 +21,10 @@ import (
 
 var projects = schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "appprojects"}
 
-// Somebody tries syncs of their own on a verified target, and they fail: a dry run of a
-// commit that there isn't, and the Deployment alone at a branch whose selector can't be
-// applied over the release's. Neither is the release's doing.
-func TestSomebodyElsesFailedSyncConvictsNobody(t *testing.T) {
+// A person's own syncs on a verified target fail. One is a dry run of a commit that doesn't exist,
+// and one the Deployment alone at a branch whose selector can't be applied over the release's. The
+// release causes neither.
+func TestBystandersFailedSyncRevertsNothing(t *testing.T) {
 	t.Parallel()
 	s := startScenario(t, normalCluster, "bystander", singleComponent(), nil)
 	s.pushRelease("web", "dev", "1.1.0")
@@ -123,8 +123,8 @@ func TestClosedSyncWindowIsWaitedFor(t *testing.T) {
 	s.checkNoPull(revertPrefix("web", "qa"))
 }
 
-// closeWindow lets nobody sync web in an environment for so long from a minute on, every
-// day, and returns when that ends. Argo CD's windows are in UTC.
+// closeWindow forbids all syncs of web in an environment for so long from a minute on, every day,
+// and returns when that ends. Argo CD's windows are in UTC.
 func (s *scenario) closeWindow(env string, begins time.Time, length time.Duration) (opens string) {
 	s.Helper()
 	s.createProject([]any{map[string]any{

@@ -130,8 +130,8 @@ func (w *testCluster) applySet(ctx context.Context, manifest string) error {
 	})
 }
 
-// deleteSet deletes an ApplicationSet and with it its Applications, so that Argo CD
-// has nothing left to do for a story that is over. What they deployed stays.
+// deleteSet deletes an ApplicationSet and with it its Applications, so that Argo CD has nothing
+// left to do for a story that is over. Their deployed objects stay.
 func (w *testCluster) deleteSet(ctx context.Context, name string) error {
 	err := w.kube.Resource(applicationSets).Namespace("argocd").Delete(ctx, name, metav1.DeleteOptions{})
 	if apierrors.IsNotFound(err) {

@@ -1,15 +1,13 @@
-// Package e2e tells Liftlock's stories in the real world: the `liftlock serve`
-// program against a real Gitea and a real Argo CD over a real Kubernetes API,
-// which deploy/lab brings up. `make e2e` runs it; everything is behind the build
-// tag e2e.
+// Package e2e tells Liftlock's stories in the real world. It runs the `liftlock serve` program
+// against a real Gitea and a real Argo CD over a real Kubernetes API, which deploy/lab brings up.
+// `make e2e` runs it; everything is behind the build tag e2e.
 //
-// A story is one test: it makes its own repository, its own ApplicationSets and
-// namespaces, and starts its own server, so stories run side by side and twice in
-// a row. What happened is read where people would see it: in pull requests, in
-// Git, in the Applications, and through the API. A story that wants to show that
-// something does not happen waits for something that happens later in its stead,
-// never for a time.
+// A story is one test. It makes its own repository, its own ApplicationSets and namespaces, and
+// starts its own server, so stories run side by side and twice in a row. Results are read where
+// people would see them: in pull requests, in Git, in the Applications, and through the API. A
+// story that wants to show that something does not happen waits for a later event instead, never
+// for a time.
 //
-// The world itself is not made here, and no other package's internals are used but
-// names, the API's types, and sets at random.
+// The world itself is not made here. It uses only names, the API's types, and sets at random of
+// other packages.
 package e2e

@@ -14,10 +14,10 @@ import (
 
 	"code.gitea.io/sdk/gitea"
 
-	"github.com/liftlock/liftlock/internal/cli/walkthrough"
+	"github.com/liftlock/liftlock/internal/world/walkthrough"
 )
 
-// What stands before a block of the pages that isn't simply run.
+// These stand before a block of the pages that isn't simply run.
 const (
 	untilPrints = "until it prints this" // a reader runs it again until it does
 	yourMachine = "your machine's"       // the lab has that cluster
@@ -27,31 +27,53 @@ const (
 // doctorsDisk is how much must be free for doctor to find nothing, in bytes.
 const doctorsDisk = 2 << 30
 
+// The page, and the heading of its last part, with which somebody without a cluster begins.
+const (
+	firstPromotionPage = "../../docs/first-promotion.md"
+	clusterHeading     = "\n## A cluster to try it on\n"
+	releaseHeading     = "\n## 4. A release\n" // from here on the installation doesn't matter
+)
+
 // fewCommands is how many commands a newcomer needs, all in all.
 const fewCommands = 12
 
 // A newcomer with nothing but the pages makes a repository, has a pipeline file proposed, installs
-// Liftlock, has it checked, releases, and merges what it opens: each command is the page's, and
-// prints what the page shows. One way after the other, because both have the same names, and
-// not beside other stories, as the page lists every Application that there is.
-func TestFirstPromotionGoesAsItsPageSays(t *testing.T) {
-	for _, how := range []string{"Helm", "kustomize"} {
-		t.Run(how, func(t *testing.T) { runFirstPromotion(t, how) })
-	}
+// Liftlock and has it checked. Then they release, and merge the pull requests that Liftlock opens.
+// Each command is the page's, and prints what the page shows. The two ways to install run one after
+// the other, because both have the same names; the release, which takes minutes, follows the first.
+// They don't run beside other stories, as the page lists every Application that there is.
+func TestFirstPromotionFollowsItsPage(t *testing.T) {
+	t.Run("Helm", func(t *testing.T) { runFirstPromotion(t, "Helm", true) })
+	t.Run("kustomize", func(t *testing.T) { runFirstPromotion(t, "kustomize", false) })
 }
 
-func runFirstPromotion(t *testing.T, how string) {
+func runFirstPromotion(t *testing.T, how string, releases bool) {
 	r := newReader(t, how)
 	var disk syscall.Statfs_t
 	r.s.must(syscall.Statfs(r.s.server.dir, &disk))
 	if free := disk.Bavail * uint64(disk.Bsize); free < doctorsDisk {
 		t.Skipf("%d MiB are free here: doctor warns of that, and the page shows an installation without a warning", free>>20)
 	}
-	r.follow("../../docs/kind.md")
-	if n := r.follow("../../docs/first-promotion.md"); n > fewCommands {
+	s := r.s
+	text, err := os.ReadFile(firstPromotionPage)
+	s.must(err)
+	promotion, cluster, found := strings.Cut(string(text), clusterHeading)
+	if !found {
+		t.Fatalf("%s has no part %q", firstPromotionPage, clusterHeading)
+	}
+	promotion, release, found := strings.Cut(promotion, releaseHeading)
+	if !found {
+		t.Fatalf("%s has no part %q", firstPromotionPage, releaseHeading)
+	}
+	r.follow(cluster)
+	if !releases {
+		r.follow(promotion)
+		return
+	}
+	promotion += release
+	if n := r.follow(promotion); n > fewCommands {
 		t.Errorf("the first promotion takes %d commands", n)
 	}
-	s := r.s
 	if image, err := s.cluster.deployedImage(s.ctx, "shop-qa", "web"); err != nil || image != "nginx:1.27.1" {
 		t.Errorf("qa runs %s, %v", image, err)
 	}
@@ -122,15 +144,13 @@ func (r *reader) adapt(text string) string {
 // commandEnd is where a command ends, in a line with others too.
 var commandEnd = regexp.MustCompile(`\n|;|&&|\|\|?`)
 
-// follow does what a page says, and gives how many commands that were.
-func (r *reader) follow(page string) (commands int) {
+// follow does what a part of the page says, and gives how many commands that were.
+func (r *reader) follow(part string) (commands int) {
 	s := r.s
 	s.Helper()
-	text, err := os.ReadFile(page)
-	s.must(err)
-	blocks, err := walkthrough.Parse(r.adapt(string(text)))
+	blocks, err := walkthrough.Parse(r.adapt(part))
 	if err != nil {
-		s.Fatalf("%s: %v", page, err)
+		s.Fatalf("%s: %v", firstPromotionPage, err)
 	}
 	for _, b := range blocks {
 		switch how, several := strings.CutPrefix(b.Directive, withHow); {
@@ -144,7 +164,7 @@ func (r *reader) follow(page string) (commands int) {
 			s.must(os.WriteFile(file, []byte(b.Text), 0o600))
 		default:
 			commands += len(commandEnd.FindAllString(b.Text, -1))
-			r.do(page, b)
+			r.do(b)
 		}
 	}
 	return commands
@@ -153,8 +173,8 @@ func (r *reader) follow(page string) (commands int) {
 // forgeWords is what a forge says to a push, each in its own words.
 var forgeWords = regexp.MustCompile(`(?m)^remote: .*\n`)
 
-// do runs a block, and holds that it prints what the page shows.
-func (r *reader) do(page string, b walkthrough.Block) {
+// do runs a block, and holds that it prints what the page shows. Its line is the part's.
+func (r *reader) do(b walkthrough.Block) {
 	s := r.s
 	s.Helper()
 	if r.pod == nil && strings.Contains(b.Text, " exec ") {
@@ -169,11 +189,11 @@ func (r *reader) do(page string, b walkthrough.Block) {
 		printed, err := r.shell.Run(s.ctx, b.Text)
 		printed = forgeWords.ReplaceAllString(printed, "")
 		if err == nil && wants.MatchString(printed) {
-			s.Logf("%5.1fs  %s:%d:\n%s%s", time.Since(start).Seconds(), page, b.Line, b.Text, printed)
+			s.Logf("%5.1fs  line %d:\n%s%s", time.Since(start).Seconds(), b.Line, b.Text, printed)
 			return
 		}
 		if b.Directive != untilPrints || time.Since(start) > 2*patience || s.ctx.Err() != nil {
-			s.Fatalf("%s:%d: these commands\n%s\nend with %v and print\n%s\nnot\n%s", page, b.Line, b.Text, err, printed, b.Prints)
+			s.Fatalf("line %d: these commands\n%s\nend with %v and print\n%s\nnot\n%s", b.Line, b.Text, err, printed, b.Prints)
 		}
 		if r.pod != nil {
 			r.mergeOpened("qa")

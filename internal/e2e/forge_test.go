@@ -131,8 +131,8 @@ func (s *scenario) approve(login string, p *gitea.PullRequest) {
 // addComment is a person's comment, acknowledged by Liftlock's reaction.
 func (s *scenario) addComment(login string, number int64, text string) {
 	s.Helper()
-	// The forge's times are whole seconds, and a command that was written in the second in which
-	// the head came may be about what was there before: people take longer to read a page.
+	// The forge's times are whole seconds, and a command written in the second in which the head
+	// came may be about the head before. People take longer to read a page.
 	looked := time.Now()
 	eventually(s, fmt.Sprintf("%s has read #%d", login, number), func() (struct{}, error) {
 		if !time.Now().Truncate(time.Second).After(looked) {

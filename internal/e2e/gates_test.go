@@ -58,10 +58,10 @@ func (s *scenario) createTeam(name string, members ...string) {
 // notified is a pipeline's line about who is told of what; see newUnreliableReceiver.
 const notified = "  notify: [{to: bus, on: [opened, merged, verified, degraded, reverted, skipped]}]\n"
 
-// A release waits in qa for its images' names, a check, the end of a freeze and a window
-// that opens in a few minutes, and in prod for a team's approval and half a minute of being
-// well in qa. The next one fails before that is over and never gets there. A receiver that
-// is down half the time is told all of it.
+// A release waits in qa for its images' names, a check, the end of a freeze and a window that opens
+// in a few minutes. In prod it waits for a team's approval and half a minute of health in qa. The
+// next one fails before that is over and never gets there. A receiver that is down half the time
+// gets all messages.
 func TestGatesOpenOneAfterAnother(t *testing.T) {
 	t.Parallel()
 	f := singleComponent()

@@ -11,8 +11,8 @@ import (
 	"github.com/liftlock/liftlock/policies"
 )
 
-// With a gate that goes by Argo CD's own sync windows nothing merges that couldn't be synced:
-// qa's pull request is open as long as its window is closed, and is merged when it is opened.
+// With a gate that goes by Argo CD's own sync windows nothing merges that couldn't be synced. qa's
+// pull request is open as long as its window is closed, and is merged when it opens.
 func TestMergeWaitsForArgoCDsSyncWindow(t *testing.T) {
 	t.Parallel()
 	f := singleComponent()

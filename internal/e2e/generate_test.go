@@ -20,7 +20,7 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
-	"github.com/liftlock/liftlock/internal/appset/randomset"
+	"github.com/liftlock/liftlock/internal/world/randomset"
 )
 
 const (
@@ -60,9 +60,8 @@ var newerShapes = map[string]string{
 `,
 }
 
-// What `liftlock resolve --argocd-version` says of a set is what `argocd appset
-// generate` of that version does. It isn't told beside other stories: a clusters
-// generator sees their clusters too.
+// `liftlock resolve --argocd-version` gives the same of a set as `argocd appset generate` of that
+// version. It isn't told beside other stories: a clusters generator sees their clusters too.
 func TestResolveEqualsGenerate(t *testing.T) {
 	f := repoFixture{plain: randomset.Tree(3, 3)}
 	f.plain["config/eu.json"] = `{"tier": "gold", "tag": "1.0.0", "labels": {"a": "b", "b": "1"}, "manual": false}`
@@ -124,7 +123,7 @@ func setManifest(spec string) string {
 	return "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nmetadata: {name: compared}\nspec:" + spec
 }
 
-// What a comparison came to.
+// The results of a comparison.
 const (
 	generated = "Applications"
 	nothing   = "no Applications"

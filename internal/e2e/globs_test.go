@@ -40,8 +40,9 @@ func globFiles() map[string]string {
 	return files
 }
 
-// An entry of valueFiles is a glob since Argo CD 3.4, and the name of a file before. What a change of the
-// shared folder reaches is told before it is merged, and is what it then reaches, by the Argo CD that runs.
+// An entry of valueFiles is a glob since Argo CD 3.4, and the name of a file before. The reach of a
+// change of the shared folder is told before it is merged. By the Argo CD that runs it is the same
+// afterwards.
 func TestGlobsOfValuesFiles(t *testing.T) {
 	t.Parallel()
 	const files = "helm: {ignoreMissingValueFiles: true, valueFiles: ['../../shared/*.yaml', 'values-{{ .env }}.yaml']}"
@@ -68,7 +69,7 @@ func TestGlobsOfValuesFiles(t *testing.T) {
 	}
 	s.mergeAs(ada, p.Index)
 	if !areGlobs {
-		// What this line reads is reached later, and what it doesn't read is there by then.
+		// Files that this line reads are reached later, and the others are there by then.
 		p = s.proposeEdits("name", map[string]edit{"shared/*.yaml": func(string) string { return "notes: {a: other, b: other}\n" }})
 		s.awaitImpact(p, "shared/*.yaml")
 		s.mergeAs(ada, p.Index)

@@ -54,7 +54,7 @@ func TestHookThatFailsAfterTheSync(t *testing.T) {
 
 // A person ends a sync that hangs in its migration: that convicts nobody, nothing is taken
 // back by itself, and the person is asked what to do. They take the release back.
-func TestSyncThatAPersonEndsConvictsNobody(t *testing.T) {
+func TestTerminatedSyncRevertsNothing(t *testing.T) {
 	t.Parallel()
 	s := newScenario(t, normalCluster, "ended", singleComponent())
 	s.startWithHook("PreSync", "migration", "web", 600)
@@ -82,8 +82,8 @@ func TestSyncThatAPersonEndsConvictsNobody(t *testing.T) {
 	s.awaitRunning("web", "qa", "1.1.0")
 }
 
-// startWithHook gives web a Job of an image that a phase of every sync runs, and fails after
-// so many seconds where its pod doesn't start; then it starts the server.
+// startWithHook gives web a Job that a phase of every sync runs, with an image. It fails after so
+// many seconds where its pod doesn't start. Then startWithHook starts the server.
 func (s *scenario) startWithHook(phase, job, image string, seconds int) {
 	s.Helper()
 	s.pushEdits(dev, "A "+phase+" hook", map[string]edit{

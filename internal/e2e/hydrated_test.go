@@ -21,7 +21,7 @@ var hydrated = strings.Replace(byDirectory, "      source: {repoURL: REPO, targe
         syncSource: {targetBranch: 'hydrated/{{ .path.basename }}', path: '{{ index .path.segments 1 }}'}
 `, 1)
 
-// What Argo CD's source hydrator writes is told one story after the other: Argo CD hydrates one
+// The stories of Argo CD's source hydrator are told one after the other. Argo CD hydrates one
 // branch at a time, and each again every few seconds, so that several such stories would wait for
 // each other.
 func TestHydrated(t *testing.T) {
@@ -70,9 +70,9 @@ func (s *scenario) allowHydration(url string) {
 	s.must(err)
 }
 
-// A release is of an image that no manifest has, so that the hydrator has nothing to write:
-// newer ones make no commit then, and note on the one that is there what it was compared with.
-// The release is verified all the same, where the environment takes one without an effect.
+// A release is of an image that no manifest has, so that the hydrator has nothing to write. Newer
+// hydrators make no commit then, and record on the existing one what they compared it with. The
+// release is verified all the same, where the environment takes one without an effect.
 func runHydratedReleaseThatChangesNoManifest(t *testing.T) {
 	f := repoFixture{plain: filesWithImage("spare"), sets: map[string]string{"shop.yaml": hydrated}}
 	const ofQA = "      onDegraded: revert-and-merge\n"
@@ -146,8 +146,8 @@ func (s *scenario) mergeStaging(env, tag string) {
 }
 
 // All components of a branch are hydrated together, or none is. While one of them can't be
-// rendered, another one's release waits and says that the hydrator failed; it hasn't failed
-// itself, and goes on when the other one is mended.
+// rendered, another one's release waits and says that the hydrator failed. It hasn't failed itself,
+// and goes on when the other one is mended.
 func runHydrationThatAnotherComponentBreaks(t *testing.T) {
 	f := repoFixture{components: map[string][]string{"api": {"api"}, "web": {"web"}}, environments: threeSteps}
 	f.sets = map[string]string{"shop.yaml": hydrated}

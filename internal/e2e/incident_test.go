@@ -14,9 +14,9 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
-// A release of web is verified in qa. Then what no release changed breaks in three components
-// at once, web's too: that is the cluster's trouble, so a person is asked and nothing is taken
-// back, and when it is over all is well.
+// A release of web is verified in qa. Then something that no release changed breaks in three
+// components at once, web's too. That is the cluster's trouble, so a person is asked and nothing is
+// reverted, and when it is over all is healthy.
 func TestIncidentIsNotTheReleases(t *testing.T) {
 	t.Parallel()
 	all := repoFixture{components: map[string][]string{"api": {"api"}, "cart": {"cart"}, "web": {"web"}}, environments: threeSteps}

@@ -22,10 +22,9 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
-// The chart is applied to a namespace that takes restricted pods only, and its pod (which the
-// lab plays) gets ready. Then the server runs under exactly the account that the chart made: a
-// release goes from dev to prod, a broken one comes back, and all that this didn't need the
-// account may not do.
+// The chart is applied to a namespace that takes restricted pods only, and its pod (which the lab
+// plays) gets ready. Then the server runs under exactly the account that the chart made. A release
+// goes from dev to prod, a broken one is reverted, and the account may do nothing beyond this.
 func TestChartsAccountDoesTheJobAndNothingElse(t *testing.T) {
 	t.Parallel()
 	s := newScenario(t, normalCluster, "install", singleComponent())

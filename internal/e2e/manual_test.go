@@ -14,8 +14,8 @@ import (
 
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
-// Nothing is synced by itself: Liftlock asks for the syncs of what it promotes, which also
-// remove what Git no longer has, where the pipeline says so and not where it doesn't.
+// Nothing is synced by itself. Liftlock asks for the syncs of its promotions, which also remove
+// resources that Git no longer has, where the pipeline says so and only there.
 func TestManualTargetsAreSyncedAndPruned(t *testing.T) {
 	t.Parallel()
 	f := singleComponent()

@@ -26,7 +26,7 @@ func TestNewerReleaseReplacesAndWaitsBehindAnApprovedOne(t *testing.T) {
 		t.Fatalf("the newer release has #%d; it should have replaced the one in #%d", replaced.Index, p.Index)
 	}
 	titled := s.awaitTitle(p.Index, "1.2.0")
-	// Who made it tells of what is skipped too.
+	// The section on its authors tells of skipped releases too.
 	_, body, moves := strings.Cut(titled.Body, "### What moves")
 	body, _, _ = strings.Cut(body, "###")
 	if !moves || strings.Contains(titled.Title+body, "1.1.0") {

@@ -16,11 +16,11 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
-// The repo-server is away while a release is synced in qa, so the sync ends in an error. That
-// is no release's doing: as long as it is away nobody can tell how qa is, then a person is
-// asked, nothing is taken back, and once somebody has synced again the release goes on.
-// It isn't told beside other stories, whose syncs would fail too.
-func TestRepoServerThatIsAwayConvictsNobody(t *testing.T) {
+// The repo-server is away while a release is synced in qa, so the sync ends in an error. No release
+// causes that. As long as the repo-server is away the state of qa is unknown. Then a person is
+// asked, nothing is reverted, and once a person has synced again the release goes on. It isn't told
+// beside other stories, whose syncs would fail too.
+func TestRepoServerOutageRevertsNothing(t *testing.T) {
 	f := singleComponent()
 	f.sets = map[string]string{"shop.yaml": strings.Replace(byDirectory, "automated: {prune: true}, ", "", 1)}
 	s := newScenario(t, normalCluster, "outage", f)

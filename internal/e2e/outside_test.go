@@ -25,8 +25,8 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/liftlock/liftlock/internal/console/api"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/pipeline/event"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // unreliableReceiver is a channel's receiver that takes every second request only.

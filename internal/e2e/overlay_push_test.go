@@ -20,9 +20,9 @@ const approvedQA = `    - name: dev
       verify: ` + verify + `
 `
 
-// Somebody pushes to the overlay that an open pull request edits: to a line that
-// isn't carried, and it is composed anew, keeps its approval and merges; to the
-// carried field, and it is left alone until a person says promote.
+// A person pushes to the overlay that an open pull request edits. After a push to a line that isn't
+// carried it is composed anew, keeps its approval and merges. After one to the carried field it is
+// left alone until a person says promote.
 func TestPushToTheSameOverlay(t *testing.T) {
 	t.Parallel()
 	f := singleComponent()

@@ -14,9 +14,9 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
-// Argo CD calls qa Synced and Healthy with a release that doesn't run there: it isn't verified, the reason names
-// both images, and prod stays shut until it runs. What hides it is known before the merge too; these
-// environments say that nothing needs to come of one.
+// Argo CD calls qa Synced and Healthy with a release that doesn't run there. It isn't verified, the
+// reason names both images, and prod stays shut until it runs. The reason that hides it is known
+// before the merge too; these environments say that a promotion needn't have an effect.
 func TestReleaseThatIsHidden(t *testing.T) {
 	t.Parallel()
 	t.Run("LiveOverride", runReleaseBehindLiveOverride)

@@ -17,8 +17,8 @@ import (
 // that internal/argocd/testdata/recorded has; not set: they don't.
 const recordVariable = "LIFTLOCK_E2E_RECORD"
 
-// record leaves a component's Application in an environment under a name, without what is
-// only this run's; is waits for a moment that comes and goes, nil: it is there.
+// record leaves a component's Application in an environment under a name, without the parts that
+// are only this run's. is waits for a moment that comes and goes, nil: it is there.
 func (s *scenario) record(name, component, env string, is func(*unstructured.Unstructured) error) {
 	s.Helper()
 	s.recordIn(s.cluster, name, component, env, is)

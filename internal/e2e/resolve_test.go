@@ -163,9 +163,9 @@ var everyShape = map[string]string{
 
 var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 
-// What `liftlock resolve` says of a checkout is what the running controller made
-// of the same ApplicationSets and clusters.
-func TestResolveSaysWhatTheControllerMakes(t *testing.T) {
+// `liftlock resolve` gives the same of a checkout as the running controller made of the same
+// ApplicationSets and clusters.
+func TestResolveEqualsTheController(t *testing.T) {
 	t.Parallel()
 	f := singleComponent()
 	f.sets = map[string]string{}
@@ -180,7 +180,7 @@ func TestResolveSaysWhatTheControllerMakes(t *testing.T) {
 		"config/us.json": func(string) string {
 			return `{"tier": "tin", "tag": "1.20", "labels": {}, "manual": true, "revision": "HEAD"}`
 		},
-		// Whose is what is not asked here.
+		// Ownership is not tested here.
 		".liftlock.yaml": func(old string) string {
 			return strings.NewReplacer("'{{ index .path.segments 1 }}'", "web", "'{{ .path.basename }}'", "dev").Replace(old)
 		},

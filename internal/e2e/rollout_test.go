@@ -17,8 +17,8 @@ import (
 
 var rollouts = schema.GroupVersionResource{Group: "argoproj.io", Version: "v1alpha1", Resource: "rollouts"}
 
-// A release is a canary that pauses in qa for a person: it isn't verified, goes no
-// further and isn't taken back, and goes on when the canary does.
+// A release is a canary that pauses in qa for a person. It isn't verified, goes no further and
+// isn't reverted, and goes on when the canary does.
 func TestPausedRolloutIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	f := singleComponent()

@@ -22,7 +22,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/console/api"
-	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // serverStop bounds how long a server may take to end what it has begun.
@@ -47,6 +47,7 @@ type server struct {
 	// Kubernetes, and its own API beside it.
 	apiAlone string
 	further  string // lines of its file
+	onboard  bool   // the repository is proposed a pipeline file
 	cmd      *exec.Cmd
 	done     chan error
 }
@@ -96,10 +97,10 @@ forges:
     auth: {token: "${E2E_FORGE_TOKEN}"}
     webhookSecrets: ["${E2E_WEBHOOK_SECRET}"]
 repositories:
-  - {forge: gitea, name: %s, branch: main, manageWebhooks: true}
+  - {forge: gitea, name: %s, branch: main, manageWebhooks: true, onboard: %t}
 %sargocd:
   - name: lab
-%s`, s.address, s.address, filepath.Join(s.dir, "data"), s.cluster.giteaURL, s.repo, s.manifestsYAML(), s.argocdYAML()+s.edgeYAML()+s.further)
+%s`, s.address, s.address, filepath.Join(s.dir, "data"), s.cluster.giteaURL, s.repo, s.onboard, s.manifestsYAML(), s.argocdYAML()+s.edgeYAML()+s.further)
 }
 
 func (s *server) logFile() string { return filepath.Join(s.dir, "liftlock.log") }

@@ -11,9 +11,9 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
-// Two Argo CDs, each with a cluster of its own that it calls in-cluster, have Applications of
-// one name: one is web in qa, the other web in prod. Each is verified by its own, and what
-// breaks in prod is taken back there, though the other of its name and cluster is well.
+// Two Argo CDs, each with a cluster of its own that it calls in-cluster, have Applications of one
+// name. One is web in qa, the other web in prod. Each is verified by its own, and what breaks in
+// prod is taken back there, though the other of its name and cluster is well.
 func TestTwoArgoCDsWithApplicationsOfOneName(t *testing.T) {
 	if slowCluster == normalCluster {
 		t.Skip("there is one world only")

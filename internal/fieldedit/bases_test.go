@@ -9,8 +9,9 @@ import (
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
 
-// TestBases reads and edits what the kustomizations of an environment build on: an overlay wins over its base, overlays that
-// don't change it have the base's, and whole files are those of the overlays alone.
+// TestBases reads and edits the folders that the kustomizations of an environment build on. An
+// overlay wins over its base, overlays that don't change it have the base's, and whole files are
+// those of the overlays alone.
 func TestBases(t *testing.T) {
 	files := map[string]string{
 		"base/kustomization.yaml": "resources: [\"https://git.example/acme/web?ref=v1\"]\nimages:\n- {name: r/web, newTag: v1}\n- {name: r/proxy, newTag: v1}\n",

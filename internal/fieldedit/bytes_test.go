@@ -7,13 +7,11 @@ import (
 // Edits of one value in given bytes, as the tests make them; commands and promotions
 // make several at once, in files.
 
-// SetYAML sets the scalar at path in a YAML file to value and returns the new
-// bytes. Only the scalar's own bytes change: its quote style is kept, and
-// quotes are added only where the value would be of another type, or another
-// text, to a YAML 1.1 or 1.2 reader. A missing key is added behind its last
-// sibling, as a string. With the value there already, the bytes are returned
-// as they are and Change.Old equals Change.New. What can't be edited surely is
-// a *RefusedError.
+// SetYAML sets the scalar at path in a YAML file to value and returns the new bytes. Only the
+// scalar's own bytes change. Its quote style is kept, and quotes are added only where a YAML 1.1 or
+// 1.2 reader would read another type, or another text. A missing key is added behind its last
+// sibling, as a string. With the value there already, the bytes are returned as they are and
+// Change.Old equals Change.New. An edit that can't surely be made is a *RefusedError.
 func SetYAML(data []byte, path fieldpath.Path, value string) ([]byte, Change, error) {
 	return setPath(data, formatYAML, path, value)
 }
@@ -59,10 +57,10 @@ func getPath(data []byte, f fileFormat, path fieldpath.Path) (string, bool, erro
 	return got.value, got.ok, nil
 }
 
-// SetImage sets fields of the entry for image in a kustomization's images
-// list. A field that isn't there yet is added in kustomize's order; an entry
-// that isn't there is refused with the names that are, since a misspelt one
-// would do nothing. All values are strings. Only what changed is listed, by line.
+// SetImage sets fields of the entry for image in a kustomization's images list. A field that isn't
+// there yet is added in kustomize's order. An entry that isn't there is refused with the names that
+// are, since a misspelt one would do nothing. All values are strings. Only what changed is listed,
+// by line.
 func SetImage(data []byte, image string, e ImageEdit) ([]byte, []Change, error) {
 	d, err := parseDocument(data, formatYAML)
 	if err != nil {

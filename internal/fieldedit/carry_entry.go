@@ -25,9 +25,10 @@ type Overlay struct {
 	// Files single files, each below its folder as a root. In them only what has
 	// a placeholder is carried: the other fields are theirs as well.
 	Shared, Files []string
-	// Layers are lists of Helm's values files and globs of such, each after those over which it is laid, or of
-	// kustomizations' folders, each after those that it builds on: of a field that several of them have at one place, the
-	// last one's is carried. A file that is in a list by its name isn't what its globs match.
+	// Layers are lists of Helm's values files and globs of such, each after those over which it is
+	// laid. Or they are lists of kustomizations' folders, each after those that it builds on. Where
+	// several of them have a field at one place, the last one's is carried. A file that is in a
+	// list by its name isn't among the matches of its globs.
 	Layers [][]string
 	Carry  []pipeline.Carry
 	// Environment and Component are what the placeholders stand for.

@@ -10,20 +10,18 @@ import (
 	"github.com/liftlock/liftlock/internal/pipeline/placeholder"
 )
 
-// Compose returns the edits that make an overlay carry want: each field is set
-// at its root-relative place, in every root that has it. A field that no root
-// has is added or refused (an *AbsentError), as its carry entry's whenAbsent
-// says; it is added in every root that has the file. A field
-// that the environment has and want hasn't is an *ExtraError.
+// Compose returns the edits that make an overlay carry want: each field is set at its root-relative
+// place, in every root that has it. A field that no root has is added or refused (an *AbsentError),
+// as its carry entry's whenAbsent says; it is added in every root that has the file. A field that
+// the environment has and want hasn't is an *ExtraError.
 //
-// Whole files are carried as a set: where their entry says whenAbsent: add,
-// those that the environment lacks are created and those that want lacks are
-// deleted. contents gives their bytes; without whole files it may be nil.
+// Whole files are carried as a set: where their entry says whenAbsent: add, those that the
+// environment lacks are created and those that want lacks are deleted. contents gives their bytes;
+// without whole files it may be nil.
 //
-// After the edits the environment has want's identity: that is checked on the
-// edited tree. There is one Edit a file, sorted; nil where there is nothing to
-// do. Roots that disagree now are made to agree. What can't be edited surely is
-// a *RefusedError, and then nothing is edited.
+// After the edits the environment has want's identity: that is checked on the edited tree. There is
+// one Edit a file, sorted; nil where there is nothing to do. Roots that disagree now are made to
+// agree. An edit that can't surely be made is a *RefusedError, and then nothing is edited.
 func Compose(tree fs.FS, o Overlay, want Release, contents Contents) ([]Edit, error) {
 	b, err := o.resolvePlaceholders()
 	if err != nil {

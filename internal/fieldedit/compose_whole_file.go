@@ -71,9 +71,8 @@ func (c *composer) fetchContent(field Field) ([]byte, error) {
 	return data, nil
 }
 
-// rootsForNewFile lists the roots in which a new file belongs: those that have its
-// folder or, where none has, the nearest folder above it that one has; the only
-// root there is needs none.
+// rootsForNewFile lists the roots in which a new file belongs: those that have its folder or, where
+// none has, the nearest folder above it that one has. The only root there is needs none.
 func (c *composer) rootsForNewFile(e *carryEntry, field Field) ([]string, error) {
 	file := e.fillFileName(field.File)
 	roots := slices.DeleteFunc(slices.Clone(c.roots), func(root string) bool { return !c.mayHoldField(root, e, field) })

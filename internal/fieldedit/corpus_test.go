@@ -48,9 +48,9 @@ type corpusFile struct {
 
 func (c corpusFile) String() string { return c.module + " " + c.file }
 
-// TestCorpus sets a random scalar in each of hundreds of real files: every
-// other byte stays, git sees one line changed, and readers of YAML 1.1 and 1.2
-// (of JSON) see that value changed and nothing else.
+// TestCorpus sets a random scalar in each of hundreds of real files. Every other byte stays, git
+// sees one line changed, and readers of YAML 1.1 and 1.2 (of JSON) see that value changed and
+// nothing else.
 func TestCorpus(t *testing.T) {
 	if *update {
 		writeCorpus(t)
@@ -277,9 +277,8 @@ func moduleDir(t *testing.T, module string) string {
 
 var argoKind = regexp.MustCompile(`(?m)^kind: (Application|ApplicationSet|AppProject)\s*$`)
 
-// writeCorpus lists the modules' kustomizations, values files, charts, JSON
-// files and Argo CD's manifests, each content once; templates and what is no
-// YAML or JSON at all are none of them.
+// writeCorpus lists the modules' kustomizations, values files, charts, JSON files and Argo CD's
+// manifests, each content once. It leaves out templates and files that are no YAML or JSON at all.
 func writeCorpus(t *testing.T) {
 	t.Helper()
 	var lines []string

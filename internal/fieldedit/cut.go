@@ -23,8 +23,8 @@ func (d *document) firstMissing(p fieldpath.Path) (fieldpath.Path, error) {
 	return fieldpath.New(segs[:len(segs)-len(s.rest)+1]...), nil
 }
 
-// cutEntry takes the entry that was found out of the mapping or list that holds it, as
-// far as the entry has its lines, or its place between two commas, to itself.
+// cutEntry takes the entry that was found out of the mapping or list that holds it. It does so only
+// where the entry has its lines, or its place between two commas, to itself.
 func (d *document) cutEntry(s nodeLookup) (*document, error) {
 	m := s.parent
 	if s.uneditable != nil {

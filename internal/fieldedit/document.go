@@ -17,9 +17,9 @@ import (
 // MaxFileSize bounds a file that is read or edited.
 const MaxFileSize = 20 << 20
 
-// maxStructuralChars bounds the characters in a file that can each make a node: a node
-// costs some 300 bytes with what belongs to it, so that a few megabytes of
-// "- - - -" would otherwise take gigabytes.
+// maxStructuralChars bounds the characters in a file that can each make a node. A node costs some
+// 300 bytes with all its parts, so that a few megabytes of "- - - -" would otherwise take
+// gigabytes.
 const maxStructuralChars = 1 << 19
 
 type fileFormat int

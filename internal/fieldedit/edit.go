@@ -11,9 +11,8 @@ func (f fileFormat) fieldKind() string {
 	return KindYAML
 }
 
-// fieldAddress is a carried field's address in a file: a path or, for KindImage,
-// an image's name and one of its keys; for KindRef a remote base's address and the list that
-// it is in.
+// fieldAddress is a carried field's address in a file. It is a path or, for KindImage, an image's
+// name and one of its keys. For KindRef it is a remote base's address and the list with it.
 type fieldAddress struct {
 	kind   string
 	path   fieldpath.Path

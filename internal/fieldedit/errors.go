@@ -158,8 +158,8 @@ func (c ChangedField) String() string {
 	return fmt.Sprintf("%s: %s %s the promotion, %q with it, and %s", place, c.Path, before, c.Landed, now)
 }
 
-// ChangedError says that carried fields changed again since a promotion
-// landed: undoing the promotion would undo somebody else's change.
+// ChangedError says that carried fields changed again since a promotion landed: undoing the
+// promotion would undo another change.
 type ChangedError struct{ Fields []ChangedField }
 
 func (c *ChangedError) Error() string {

@@ -17,11 +17,10 @@ const (
 	maxSteps  = 200_000
 )
 
-// identityKeys are the keys by which an item of a list is told apart from its
-// siblings, wherever in the list it stands; the first one that the item has
-// counts. They are the names that Kubernetes, Helm and Argo CD give their
-// items: alias and name of a chart's dependencies, ref, chart and path of an
-// Application's sources, cluster, server and url of a list generator's elements.
+// identityKeys are the keys that tell an item of a list apart from its siblings, wherever in the
+// list it stands. The first one that the item has counts. They are the names that Kubernetes, Helm
+// and Argo CD give their items. A chart's dependencies have alias and name, an Application's
+// sources have ref, chart and path, and a list generator's elements have cluster, server and url.
 var identityKeys = [][]string{{"alias"}, {"name"}, {"key"}, {"id"}, {"ref"}, {"chart"}, {"path"}, {"cluster"}, {"server"}, {"url"},
 	{"metadata", "name"}}
 
@@ -234,8 +233,8 @@ func (e *expansion) expandItems(l *yaml.Node, seg fieldpath.Segment, rest, prefi
 	return nil
 }
 
-// identifyItem is the segment that names an item wherever it stands; its place
-// where the item isn't a mapping. What the pattern sets can't be what names it.
+// identifyItem is the segment that names an item wherever it stands; its place where the item isn't
+// a mapping. Keys that the pattern sets can't identify it.
 func identifyItem(item *yaml.Node, seg fieldpath.Segment, rest []fieldpath.Segment) (fieldpath.Segment, error) {
 	n := resolveAlias(item)
 	place := fieldpath.Segment{Kind: fieldpath.Index}
@@ -263,8 +262,8 @@ func identifyItem(item *yaml.Node, seg fieldpath.Segment, rest []fieldpath.Segme
 	return fieldpath.Segment{Kind: fieldpath.Match, KeyPath: id.KeyPath, Value: id.Value}, nil
 }
 
-// findIdentity is the first of the identities that an item has, but for those that
-// are passed over and what the pattern sets; ok is false where it has none.
+// findIdentity is the first of the identities that an item has, but for skipped ones and those that
+// the pattern sets. ok is false where it has none.
 func findIdentity(n *yaml.Node, rest []fieldpath.Segment, over func(keys []string) bool) (id fieldpath.Condition, ok bool, err error) {
 	for _, keys := range identityKeys {
 		if over(keys) || setsKey(rest, keys) {

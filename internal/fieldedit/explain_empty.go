@@ -7,16 +7,18 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/liftlock/liftlock/internal/pipeline/fieldpath"
 	"github.com/liftlock/liftlock/internal/wording"
+	"gopkg.in/yaml.v3"
 )
 
 // maxExplained bounds the names that an explanation lists.
 const maxExplained = 6
 
-// ExplainEmpty says, of an overlay in which nothing is carried, what is there that an entry may
-// have meant: images that its globs don't match, files that it picks but whose fields aren't
-// there, and files in shared folders that would need a placeholder. Empty where there is
-// nothing of the kind, or the overlay can't be read.
+// ExplainEmpty says, of an overlay in which nothing is carried, which fields an entry may have
+// meant. They are images that its globs don't match, files that it picks but whose fields aren't
+// there, and files in shared folders that would need a placeholder. It is empty where there are
+// none, or where the overlay can't be read.
 func ExplainEmpty(tree fs.FS, o Overlay) string {
 	b, err := o.resolvePlaceholders()
 	if err != nil {
@@ -70,6 +72,7 @@ func (c *commitFiles) explainKustomizations(b *resolvedOverlay, e *carryEntry) s
 // a folder which others have too.
 func (c *commitFiles) explainFiles(b *resolvedOverlay, e *carryEntry, environment string) string {
 	var without, shared []string
+	looked := ""
 	for _, root := range b.roots {
 		if b.isBase(root) && !b.mayHoldEntry(root, e) {
 			continue
@@ -77,6 +80,9 @@ func (c *commitFiles) explainFiles(b *resolvedOverlay, e *carryEntry, environmen
 		files, err := c.globFiles(b, root, e)
 		if err != nil {
 			return ""
+		}
+		if looked == "" && !b.shared[root] {
+			looked = root
 		}
 		for _, file := range files {
 			switch at := joinRoot(root, file.name); {
@@ -92,7 +98,10 @@ func (c *commitFiles) explainFiles(b *resolvedOverlay, e *carryEntry, environmen
 	if len(shared) > 0 {
 		return wording.JoinFew(shared, 2)
 	}
-	if len(without) == 0 || e.whole {
+	switch {
+	case len(without) == 0:
+		return c.explainNames(b, e, looked)
+	case e.whole:
 		return ""
 	}
 	var paths []string
@@ -101,9 +110,72 @@ func (c *commitFiles) explainFiles(b *resolvedOverlay, e *carryEntry, environmen
 	}
 	why := fmt.Sprintf("%s has no %s", wording.JoinFew(without, 3), strings.Join(paths, ", "))
 	if spelled := c.explainSpelling(e, without); spelled != "" {
-		why += "; did you mean " + spelled + ", which is there?"
+		return why + "; did you mean " + spelled + ", which is there?"
+	}
+	if there := c.listFields(without[0]); len(there) > 0 {
+		why += "; there are " + wording.JoinFew(there, maxExplained)
 	}
 	return why
+}
+
+// explainNames names the files of a folder that an entry may pick from, where it picks none by its name.
+func (c *commitFiles) explainNames(b *resolvedOverlay, e *carryEntry, root string) string {
+	if root == "" {
+		return ""
+	}
+	entries, err := fs.ReadDir(c.tree, root)
+	if err != nil {
+		return ""
+	}
+	var names []string
+	for _, entry := range entries {
+		_, as, err := fileKind(entry.Name())
+		isOfFormat := e.whole || err == nil && as == e.format
+		if !entry.IsDir() && isOfFormat && b.mayHoldFile(root, entry.Name()) {
+			names = append(names, entry.Name())
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	var globs []string
+	for _, g := range e.files {
+		globs = append(globs, g.filled)
+	}
+	return fmt.Sprintf("%s has no %s; there are %s", root, wording.JoinFew(globs, 3), wording.JoinFew(names, maxExplained))
+}
+
+// listFields lists the fields of a file that can be carried one by one, in their order: texts and numbers that
+// stand in mappings.
+func (c *commitFiles) listFields(file string) (paths []string) {
+	_, as, err := fileKind(file)
+	if err != nil {
+		return nil
+	}
+	d, err := c.readDocument(file, as)
+	if err != nil {
+		return nil
+	}
+	left := maxSpelled
+	var walk func(n *yaml.Node, before []fieldpath.Segment)
+	walk = func(n *yaml.Node, before []fieldpath.Segment) {
+		if left--; left < 0 {
+			return
+		}
+		switch n = resolveAlias(n); {
+		case n.Kind == yaml.ScalarNode && len(before) > 0 && n.ShortTag() != "!!null":
+			paths = append(paths, fieldpath.New(before...).String())
+		case n.Kind == yaml.MappingNode:
+			for i := 0; i+1 < len(n.Content); i += 2 {
+				step := fieldpath.Segment{Kind: fieldpath.Key, Key: n.Content[i].Value}
+				walk(n.Content[i+1], append(before[:len(before):len(before)], step))
+			}
+		}
+	}
+	for _, root := range d.roots {
+		walk(root, nil)
+	}
+	return paths
 }
 
 // explainSpelling is how one of the files spells a field that none of them has under an entry's path.

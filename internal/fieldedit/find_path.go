@@ -61,8 +61,8 @@ func (d *document) findPath(p fieldpath.Path) (nodeLookup, error) {
 		len(misses), p)}, nil
 }
 
-// picksDocument says that a path starts by naming one of the file's documents:
-// with a bracket, unless that is an item of the list that the only one is.
+// picksDocument says that a path starts by naming one of the file's documents. It does so with a
+// bracket, unless that is an item of the list that the only one is.
 func (d *document) picksDocument(segs []fieldpath.Segment) bool {
 	if d.format == formatJSON || len(segs) == 0 || len(d.roots) == 0 {
 		return false

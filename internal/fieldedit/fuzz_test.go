@@ -87,9 +87,9 @@ func FuzzSetRef(f *testing.F) {
 	})
 }
 
-// fuzzSet holds what is so for any bytes: an edit is refused by a
-// *RefusedError, or reads back, changes one place, is its own repetition, and
-// parse(edit(doc)) is set(parse(doc)) to every reader that can read doc.
+// fuzzSet holds what is true for any bytes. An edit is refused by a *RefusedError, or it reads
+// back, changes one place and is its own repetition. Then parse(edit(doc)) is set(parse(doc)) to
+// every reader that can read doc.
 func fuzzSet(t *testing.T, data []byte, path, value string,
 	set func([]byte, fieldpath.Path, string) ([]byte, Change, error), get func([]byte, fieldpath.Path) (string, bool, error), readers ...func([]byte) ([]any, error)) {
 	p, err := fieldpath.Parse(path)

@@ -51,9 +51,9 @@ func (d *document) insertKey(s nodeLookup, value, typ, after string) (*document,
 	return d.insertLines(c, d.blockEntry(m, a.keys, text), d.indentOf(m))
 }
 
-// findPrecedingKey is the key behind which a new one goes so that a mapping whose keys
-// are in alphabetical order stays so; empty where they aren't, where they are
-// too few to tell, and where the new one would come first.
+// findPrecedingKey is the key behind which a new one goes, so that a mapping in alphabetical order
+// stays so. It is empty where the keys aren't in order, where they are too few to tell, and where
+// the new one would come first.
 func findPrecedingKey(m *yaml.Node, key string) string {
 	const telling = 3
 	after := ""

@@ -13,13 +13,13 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// parseJSON reads one strict JSON value (RFC 8259; a BOM before it is kept
-// and ignored) into the tree that YAML files have too: strings are
-// double-quoted scalars, numbers and the rest plain ones with their text.
+// parseJSON reads one strict JSON value (RFC 8259; a BOM before it is kept and ignored) into the
+// tree that YAML files have too. Strings are double-quoted scalars, numbers and the rest plain ones
+// with their text.
 //
-// sjson was tried for the edits: it replaces values byte by byte as this does, but
-// lays out an added key in its own way, and takes what is refused here (a key
-// that is there twice, a comment, a comma too many, two values, an empty file).
+// sjson was tried for the edits. It replaces values byte by byte as this does, but lays out an
+// added key in its own way. It also takes what is refused here: a key that is there twice, a
+// comment, a comma too many, two values, an empty file.
 func parseJSON(data []byte) ([]*yaml.Node, error) {
 	body := bytes.TrimPrefix(data, bom)
 	var raw json.RawMessage
@@ -114,8 +114,8 @@ func (j *jsonParser) readCollection(n *yaml.Node, open json.Delim) error {
 
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
 
-// renderJSON is how value is written where old stands; it is of old's type,
-// or the error says that it can't be. What was null becomes a string.
+// renderJSON is how value is written where old stands; it is of old's type, or the error says that
+// it can't be. A null becomes a string.
 func renderJSON(old *yaml.Node, value string) (string, error) {
 	switch old.Tag {
 	case "!!float":

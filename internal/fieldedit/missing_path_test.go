@@ -75,7 +75,8 @@ func TestOtherSpellings(t *testing.T) {
 	}
 }
 
-// TestSpellingIsBounded holds that a file of which every key fits is looked at no longer than it may be.
+// TestSpellingIsBounded holds that a file whose every key fits is searched no longer than it may
+// be.
 func TestSpellingIsBounded(t *testing.T) {
 	in := strings.Builder{}
 	in.WriteString("k0: &k0 {a: {}}\n")

@@ -9,7 +9,7 @@ import (
 	"github.com/liftlock/liftlock/internal/pipeline/fieldpath"
 )
 
-// maxSpelled bounds the values that are looked at for another spelling of a path.
+// maxSpelled bounds the values that are searched for another spelling of a path.
 const maxSpelled = 1000
 
 // speller looks for a value whose keys read as a path's do, with the dots elsewhere: image.tag is

@@ -12,11 +12,10 @@ import (
 	"github.com/liftlock/liftlock/internal/pipeline/fieldpath"
 )
 
-// checkOverrides refuses fields that an .argocd-source file in a root overrides (in
-// a shared one only the file that is for all Applications):
-// Argo CD lays those files over what is beside them (Argo CD's documentation,
-// "Parameter Overrides"; Argo CD Image Updater writes them), so that the field
-// isn't what runs.
+// checkOverrides refuses fields that an .argocd-source file in a root overrides; in a shared root
+// only the file for all Applications counts. Argo CD lays those files over the files beside them
+// (Argo CD's documentation, "Parameter Overrides"; Argo CD Image Updater writes them), so the
+// field's value doesn't run.
 func (c *commitFiles) checkOverrides(b *resolvedOverlay, found []Location) error {
 	for _, root := range b.roots {
 		entries, err := fs.ReadDir(c.tree, root)
@@ -123,8 +122,9 @@ func FindOptionOverride(options []byte, f OptionField) (OptionOverride, bool, er
 	return OptionOverride{Option: option, Name: name, Line: by.Line}, true, nil
 }
 
-// findOptionOverride goes through the options that override fields, the strongest first: kustomize edit set image, and
-// Helm's --set-file, --set and the Application's own values, in the order in which helm template lays them over files.
+// findOptionOverride goes through the options that override fields, the strongest first. They are
+// kustomize edit set image, and Helm's --set-file, --set and the Application's own values, in the
+// order in which helm template lays them over files.
 func (d *document) findOptionOverride(f OptionField) (option, name string, by *yaml.Node, err error) {
 	isOfImage := func(v string) bool { return slices.Contains(f.Images, ImageName(v)) }
 	isOfField := func(v string) bool { return f.isSetBy(v) }
@@ -226,7 +226,8 @@ func (d *document) findHelmValues(f OptionField) (option string, by *yaml.Node, 
 	return "", nil, nil
 }
 
-// hasValueOnWay says that a document has a field, or a value in which the field has no place. What can't be told counts.
+// hasValueOnWay says that a document has a field, or a value in which the field has no place. It
+// counts where that can't be told.
 func (d *document) hasValueOnWay(p fieldpath.Path) bool {
 	all := p.Segments()
 	for n := range all {

@@ -31,6 +31,6 @@ func (p *ParseCache) put(key parseCacheKey, d *document) {
 	if p == nil || len(d.data) < minCachedSize {
 		return
 	}
-	d.lineStarts() // now, because whoever reads it later isn't alone
+	d.lineStarts() // now, because later readers aren't alone
 	p.docs.Put(key, d)
 }

@@ -14,8 +14,8 @@ type treeWithIDs struct{ fstest.MapFS }
 
 func (t *treeWithIDs) ObjectID(name string) (string, error) { return objectID(t.MapFS[name].Data), nil }
 
-// TestParseCache reads a file that a thousand environments share: once a version,
-// whoever asks, and what is edited in between isn't seen by others.
+// TestParseCache reads a file that a thousand environments share. It is read once a version, for
+// all readers, and others don't see edits in between.
 func TestParseCache(t *testing.T) {
 	text := func(tag string) string {
 		var b strings.Builder

@@ -36,8 +36,8 @@ func Apply(tree fs.FS, edits []Edit) fs.FS {
 	return p
 }
 
-// Beside is the tree with further files, which are there for whoever asks for
-// them by name, in place of what the tree has there, but in no listing.
+// Beside is the tree with further files. They are there for readers that ask for them by name, in
+// place of the tree's own, but in no listing.
 func Beside(tree fs.FS, files map[string][]byte) fs.FS {
 	if len(files) == 0 {
 		return tree

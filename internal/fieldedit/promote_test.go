@@ -172,10 +172,9 @@ func fileInfo(f *fstest.MapFile) fs.FileInfo {
 	return patchedInfo{mode: f.Mode}
 }
 
-// TestPropertyPromoteAndRevert holds that a promotion gives the environment
-// exactly the release, with as many changed lines as moved fields and nothing
-// outside of its roots, and that undoing it restores its bytes, also in files
-// that others changed in the meantime.
+// TestPropertyPromoteAndRevert holds that a promotion gives the environment exactly the release. It
+// changes as many lines as fields moved and nothing outside of its roots. Undoing it restores the
+// environment's bytes, also in files that others changed in the meantime.
 func TestPropertyPromoteAndRevert(t *testing.T) {
 	if *long { // a case is a whole fleet
 		limitCases(t, 4000)

@@ -110,9 +110,8 @@ func nodeAt(root any, segs []any) (any, func(any)) {
 	return root, set
 }
 
-// checkEdit holds that parse(edit(doc)) equals set(parse(doc)) for a reader,
-// where what is set is value: the same text, or, where no string was, the same
-// type with that text.
+// checkEdit holds that parse(edit(doc)) equals set(parse(doc)) for a reader, where value is set. It
+// is the same text, or, where no string was, the same type with that text.
 func checkEdit(t *rapid.T, read leafReader, before, after []byte, segs []any, value string) {
 	old, err := read(before)
 	if err != nil {

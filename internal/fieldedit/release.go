@@ -125,9 +125,10 @@ func (r *resolvedOverlay) isOfAnotherRoot(base, file string) bool {
 	})
 }
 
-// dropOverlaid leaves out what a values file has at the same place that Helm lays over it, wherever it is read, and what
-// a kustomization has that all which build on it change: there it isn't what runs (Helm's documentation, "Values Files": the
-// last file wins; kustomize's, "images": a kustomization's are set in what its bases came to). Remote bases add up.
+// dropOverlaid leaves out the fields that don't run. Helm lays another values file over a field at
+// the same place, wherever it is read (Helm's documentation, "Values Files": the last file wins).
+// Or all kustomizations that build on a kustomization change its field (kustomize's, "images": a
+// kustomization's are set on the result of its bases). Remote bases add up.
 func (r *resolvedOverlay) dropOverlaid(all []Location) []Location {
 	if len(r.layers) == 0 {
 		return all
@@ -151,8 +152,9 @@ func (r *resolvedOverlay) dropOverlaid(all []Location) []Location {
 	})
 }
 
-// layerOf is where a field's file, or its root, is among some layers; -1 where it is in none. What several globs
-// match is read where the first of them is, and a file that is named there alone (argo-cd: the repo server's valueFiles).
+// layerOf is where a field's file, or its root, is among some layers; -1 where it is in none. A
+// file that several globs match is read where the first of them is, and one that is named there
+// alone (argo-cd: the repo server's valueFiles).
 func layerOf(layers []string, l Location) int {
 	for _, name := range []string{l.File, l.Root} {
 		if at := slices.Index(layers, name); at >= 0 {

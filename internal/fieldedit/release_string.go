@@ -2,25 +2,28 @@ package fieldedit
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// String names the release for people, by its distinct values, at most three
-// ("1.4.2", "1.4.2, v9 and 3 more"): an image by its tag, else its digest, else
-// its new name; then the other fields; whole files by their number.
+// String names the release for people, by its distinct values: one alone ("1.4.2"), several with what they are of, at
+// most three ("nginx 1.27, web 1.0.0 and 3 more"). An image has its tag, else its digest, else its new name. The
+// other fields come then, and whole files by their number.
 func (r Release) String() string {
-	var vals []string
+	var vals, paths []string
+	alike := map[string]int{} // how many have a short path
 	seen := map[string]bool{"": true}
-	add := func(v string) {
+	add := func(path, v string) {
 		if !seen[v] {
 			seen[v] = true
-			vals = append(vals, v)
+			vals, paths = append(vals, v), append(paths, path)
+			alike[shortPath(path)]++
 		}
 	}
-	for _, image := range r.imageNames() {
-		add(image)
+	for _, image := range r.Images() {
+		add(imagePath(image.Name, imageNewTag), image.version())
 	}
 	var files []Field
 	for _, f := range r.Fields {
@@ -29,18 +32,28 @@ func (r Release) String() string {
 			files = append(files, f)
 		case KindImage:
 		default:
-			add(f.Value)
+			add(f.Path, f.Value)
 		}
 	}
+	values := len(vals) // without the files
 	switch {
 	case len(vals) == 0 && len(files) == 1:
 		return fmt.Sprintf("%s (%s)", files[0].File, displayValue(KindFile, files[0].Value))
 	case len(vals) == 0 && len(files) > 1:
 		return fmt.Sprintf("%d files (%s)", len(files), wording.Short(r.ID()))
 	case len(files) == 1:
-		add("1 file")
+		add("", "1 file")
 	case len(files) > 1:
-		add(fmt.Sprintf("%d files", len(files)))
+		add("", fmt.Sprintf("%d files", len(files)))
+	}
+	for i := range values {
+		label := shortPath(paths[i])
+		if alike[label] > 1 {
+			label = ownPath(paths[i])
+		}
+		if values > 1 && !strings.Contains(vals[i], label) { // an image's own name says what it is of
+			vals[i] = label + " " + vals[i]
+		}
 	}
 	switch {
 	case len(vals) == 0:
@@ -51,22 +64,6 @@ func (r Release) String() string {
 	return fmt.Sprintf("%s, %s and %d more", vals[0], vals[1], len(vals)-2)
 }
 
-// imageNames names the release's images, one an entry.
-func (r Release) imageNames() []string {
-	var names []string
-	for _, i := range r.Images() {
-		switch {
-		case i.Tag != "":
-			names = append(names, i.Tag)
-		case i.Digest != "":
-			names = append(names, shortDigest(i.Digest))
-		default:
-			names = append(names, i.NewName)
-		}
-	}
-	return names
-}
-
 // Image is an entry of a kustomization's images list, as far as it is carried.
 type Image struct {
 	File    string
@@ -74,6 +71,42 @@ type Image struct {
 	NewName string // empty: it keeps its name
 	Tag     string
 	Digest  string
+}
+
+// selector is what chooses an element in a field's address: [name=web].
+var selector = regexp.MustCompile(`\[[^\]=]+=([^\]{}]+)\]`)
+
+// shortPath is a field's address for a name: what chooses the element that it is of; else its last two keys, behind an
+// environment's or a component's own part of it.
+func shortPath(path string) string {
+	if image, _, err := parseImagePath(path); err == nil {
+		return image[strings.LastIndex(image, "/")+1:]
+	}
+	if all := selector.FindAllStringSubmatch(path, -1); len(all) > 0 {
+		name := all[len(all)-1][1]
+		return name[strings.LastIndex(name, "/")+1:]
+	}
+	keys := strings.FieldsFunc(ownPath(path), func(r rune) bool { return r == '.' || r == '/' })
+	return strings.Join(keys[max(0, len(keys)-2):], ".")
+}
+
+// ownPath is a field's address behind an environment's or a component's own part of it.
+func ownPath(path string) string {
+	if i := strings.LastIndex(path, "}}"); i >= 0 {
+		return strings.TrimLeft(path[i+len("}}"):], "./]")
+	}
+	return path
+}
+
+// version is what people call the image's version: its tag, else its digest, else its new name.
+func (i *Image) version() string {
+	switch {
+	case i.Tag != "":
+		return i.Tag
+	case i.Digest != "":
+		return shortDigest(i.Digest)
+	}
+	return i.NewName
 }
 
 // Images are the release's images, in the order of its fields.

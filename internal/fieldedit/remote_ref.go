@@ -17,8 +17,8 @@ import (
 // documentation, "remoteBuild": version is another word for ref).
 var refKeys = []string{"ref", "version"}
 
-// remoteLists are the lists of a kustomization that may have remote bases, in the order in which they
-// are looked through, and as what a release knows them: to kustomize bases are resources.
+// remoteLists are the lists of a kustomization that may have remote bases, in the order in which
+// they are searched. Each has its name in a release: to kustomize bases are resources.
 var remoteLists = []struct{ key, list string }{{"resources", "resources"}, {"bases", "resources"}, {"components", "components"}}
 
 // remoteBase is an entry of such a list, taken apart.
@@ -119,7 +119,7 @@ func (d *document) remoteAddresses(globs []string) ([]fieldAddress, error) {
 	return out, err
 }
 
-// findRemote finds a remote base by its address. What can't be told apart is refused.
+// findRemote finds a remote base by its address. Bases that can't be told apart are refused.
 func (d *document) findRemote(list, remote string) (nodeLookup, error) {
 	var found *remoteItem
 	err := d.walkRemotes(func(r remoteItem) error {
@@ -190,9 +190,10 @@ type RemoteRef struct {
 	Ref     string
 }
 
-// UncarriedRefs lists the refs of the remote bases in a kustomization (from the repository's root, at
-// or below one of the overlay's own roots) that the overlay doesn't carry; none where there is no such
-// file. The error is that of a file that can't be read surely.
+// UncarriedRefs lists the refs of the remote bases in a kustomization that the overlay doesn't
+// carry. The file is given from the repository's root, at or below one of the overlay's own roots.
+// There are none where there is no such file. The error is that of a file that can't be read
+// surely.
 func UncarriedRefs(tree fs.FS, o Overlay, file string) ([]RemoteRef, error) {
 	b, err := o.resolvePlaceholders()
 	if err != nil {

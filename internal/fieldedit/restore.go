@@ -10,18 +10,16 @@ import (
 	"strings"
 )
 
-// Restore returns the edits that undo a promotion: before is the tree it was
-// made on, landed the tree with it, now the tree to undo it in, files what it
-// touched (from the repository's root, each one of an overlay's): of all that it
-// moved, where that were several.
+// Restore returns the edits that undo a promotion. before is the tree it was made on, landed the
+// tree with it, now the tree to undo it in. files are those it changed, from the repository's root,
+// each one of an overlay's. The edits undo all that it moved, in several overlays too.
 //
-// A file that is as it landed becomes exactly what it was before: its bytes,
-// its mode, there or not. In one that has changed since, each carried field that
-// the promotion moved and that still has the landed value gets its value from
-// before, written as it was then, and one that it added is taken out again; one
-// that is as before already is left alone; and where any has a third value the
-// error is a *ChangedError with all of them: nothing is edited, and a person
-// decides. A file that is carried as a whole is one field. nil where there is
+// A file that is as it landed becomes exactly what it was before: its bytes, its mode, there or
+// not. In a file that has changed since, each carried field that the promotion moved and that still
+// has the landed value gets its value from before, written as it was then. A field that the
+// promotion added is taken out again, and one that is as before already is left alone. Where any
+// field has a third value the error is a *ChangedError with all of them: nothing is edited, and a
+// person decides. A file that is carried as a whole is one field. It returns nil where there is
 // nothing to undo.
 func Restore(before, landed, now fs.FS, files []string, overlays ...Overlay) ([]Edit, error) {
 	r := &restorer{before: newFiles(before, nil), landed: newFiles(landed, nil), now: newFiles(now, nil)}
@@ -167,8 +165,8 @@ func (r *restorer) isWholeFile(name string) bool {
 	return false
 }
 
-// locateInFile lists the carried fields of one file, by address. Other files aren't
-// looked at: one that can't be read must not stop this one's revert.
+// locateInFile lists the carried fields of one file, by address. Other files aren't read: one that
+// can't be read must not stop this one's revert.
 func (r *restorer) locateInFile(f *commitFiles, name string) (map[string]Location, error) {
 	f.onlyFile = name
 	at := map[string]Location{}

@@ -67,9 +67,9 @@ func (s Scope) MayRead(file string) bool {
 	})
 }
 
-// Inputs lists the files and folders, existing or not, that tell what Read says:
-// as long as none of them changes, and nothing on the way to them, that is the
-// same. Of a shared folder they are no more than the environment has in it.
+// Inputs lists the files and folders, existing or not, that Read's answer depends on. As long as
+// neither they nor anything on the way to them changes, the answer is the same. In a shared folder
+// they are no more than the environment has in it.
 func (s Scope) Inputs() []string {
 	var out []string
 	for _, root := range s.roots {

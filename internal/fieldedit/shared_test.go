@@ -272,7 +272,7 @@ func TestSharedRoots(t *testing.T) {
 	}
 	single := o
 	single.Shared, single.Files = nil, []string{"all/values.yaml", "own/values.yaml", "top.yaml"}
-	if r, err := Read(commit, single); err != nil || r.String() != "1, 3" {
+	if r, err := Read(commit, single); err != nil || r.String() != "tag 1, tag 3" {
 		t.Errorf("single files: %v, %v", r, err)
 	}
 	if s, err = NewScope(single); err != nil || s.Covers("all/qa.yaml") || !s.Covers("all/values.yaml") || s.Covers("top.yaml") {

@@ -56,8 +56,8 @@ func (e entryRange) treeChange() *treeChange {
 	}}
 }
 
-// matchesAddition says that an added node is what was to be added; a want without a tag
-// leaves the scalar's type open.
+// matchesAddition says that an added node is the wanted one; a want without a tag leaves the
+// scalar's type open.
 func matchesAddition(want, got *yaml.Node) bool {
 	if got.Anchor != "" || got.Style&yaml.TaggedStyle != 0 {
 		return false

@@ -16,12 +16,11 @@ const (
 	KindRef   = "ref"   // the ref that a kustomization asks of a remote base
 )
 
-// Field is one carried value. File is relative to the root that it was found
-// under; Path is the field's address in the file: for an image
-// "images[NAME].newTag" (or .newName, .digest), for a remote base
-// "resources[ADDRESS].ref" (or components), for a scalar its path. A whole
-// file has no path, and its mode and git's id of its content as the value:
-// "100644 " (or "100755 ") and 40 hex digits.
+// Field is one carried value. File is relative to the root that it was found under. Path is the
+// field's address in the file. An image has "images[NAME].newTag" (or .newName, .digest), a remote
+// base "resources[ADDRESS].ref" (or components), and a scalar its path. A whole file has no path,
+// and its mode and git's id of its content as the value: "100644 " (or "100755 ") and 40 hex
+// digits.
 type Field struct {
 	Kind  string `json:"kind"`
 	File  string `json:"file"`

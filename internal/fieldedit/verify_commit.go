@@ -7,13 +7,12 @@ import (
 	"io/fs"
 )
 
-// VerifyCommit holds that a commit is what edits made of its parent: changed are
-// the files that differ between the two (from the repository's root), head is
-// the commit's tree. With edits composed again on the parent, from the release
-// that head carries (Compose) or from the promotion it undoes (Restore), that
-// proves that a branch changes carried fields only, all of one release: both
-// give the same edits for the same input. The error names the first file that
-// is otherwise.
+// VerifyCommit holds that a commit is its parent with these edits. changed are the files that
+// differ between the two (from the repository's root), head is the commit's tree. The edits are
+// composed again on the parent, from the release that head carries (Compose) or from the promotion
+// it undoes (Restore). Both give the same edits for the same input, so this proves that a branch
+// changes carried fields only, all of one release. The error names the first file that is
+// otherwise.
 func VerifyCommit(head fs.FS, changed []string, edits []Edit) error {
 	expected := map[string]Edit{}
 	for _, e := range edits {
@@ -38,7 +37,7 @@ func VerifyCommit(head fs.FS, changed []string, edits []Edit) error {
 	return nil
 }
 
-// checkEdit holds that a file is what an edit made of it.
+// checkEdit holds that a file has the content of its edit.
 func (c *commitFiles) checkEdit(want Edit) error {
 	info, err := c.statPath(want.File)
 	gone := errors.Is(err, errAbsent)

@@ -40,9 +40,8 @@ type ObjectIDs interface {
 	ObjectID(name string) (string, error)
 }
 
-// Contents gives the bytes of a whole file that a release carries; it is asked
-// for fields of KindFile only. What it gives counts if it is the content that
-// the field names by its id.
+// Contents gives the bytes of a whole file that a release carries; it is asked for fields of
+// KindFile only. The bytes count if they are the content that the field names by its id.
 type Contents func(Field) ([]byte, error)
 
 // objectID is git's name for a content.

@@ -23,9 +23,9 @@ const (
 	classSpecial scalarClass = "special" // the merge key << and the 1.1 default value =
 )
 
-// What a plain scalar may be. For 1.1 it is the union of what the
-// specification and the readers in use (libyaml's, PyYAML, go-yaml 2 behind
-// Kubernetes, go-yaml 3) take for something other than a string.
+// These say which types a plain scalar may be. For 1.1 it is every text that the specification or a
+// reader in use (libyaml's, PyYAML, go-yaml 2 behind Kubernetes, go-yaml 3) takes for something
+// other than a string.
 var (
 	nullPattern     = regexp.MustCompile(`^(~|null|Null|NULL|)$`)
 	bool11Pattern   = regexp.MustCompile(`^(y|Y|yes|Yes|YES|n|N|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)$`)
@@ -56,13 +56,13 @@ func classifyYAML11(s string) scalarClass {
 	return classString
 }
 
-// canonicalYAML11 is a text that two plain scalars share where a reader of YAML 1.1
-// may take them for the same value.
+// canonicalYAML11 gives a key for comparing plain scalars: two that a reader of YAML 1.1 may take for the same value
+// have the same key. Numbers are compared as floats, as some readers do.
 func canonicalYAML11(s string) string {
 	switch classifyYAML11(s) {
 	case classNull:
 		return "null"
-	case classBool:
+	case classBool: // of y, yes, true and on, only the last begins as its opposite, off, does
 		return "bool " + strconv.FormatBool(strings.ContainsAny(s[:1], "yYtT") || strings.EqualFold(s, "on"))
 	case classNumber:
 		digits := strings.ReplaceAll(s, "_", "")
@@ -119,10 +119,9 @@ func isLosslessNumber(s string) bool {
 	return err == nil && strconv.FormatFloat(f, 'f', -1, 64) == s && strings.Contains(s, ".")
 }
 
-// keepsType says that value may stand plain where old, a plain scalar that
-// isn't a string, stood: it is of the same type to every reader, and doesn't
-// lose its text by it. Octal and hexadecimal numbers follow each other: who
-// wrote 0644 reads it as a number on purpose.
+// keepsType says that value may stand plain in place of old, a plain scalar that isn't a string. It
+// has the same type to every reader, and doesn't lose its text by it. Octal and hexadecimal numbers
+// follow each other: an author who wrote 0644 reads it as a number on purpose.
 func keepsType(old, value string) bool {
 	if classifyYAML11(old) != classifyYAML11(value) || classifyYAML12(old) != classifyYAML12(value) {
 		return false

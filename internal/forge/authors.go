@@ -11,9 +11,8 @@ import (
 )
 
 const (
-	// MaxCommits of one pull request or push are too many: GitHub lists no more of a
-	// pull request, and doesn't say that there are more ("List commits on a pull
-	// request").
+	// MaxCommits of one pull request or push are ErrTooMany: GitHub lists no more of a pull request,
+	// and doesn't say that there are more ("List commits on a pull request").
 	MaxCommits = 250
 	// MaxPushes is how many moves of a branch are looked through for one.
 	MaxPushes = 1000
@@ -64,9 +63,9 @@ func (c *CommitAuthors) AddContributor(p Contributor) {
 // trailer's colon.
 var coAuthorLine = regexp.MustCompile(`(?im)^[ \t]*co-(?:authored|committed)-by[ \t]*:[ \t]*(.*)$`)
 
-// CoAuthors are the people whom a commit's message names as its co-authors, all of a
-// line that names several. What can't be read is a name without an address. tooMany:
-// there are more than are read.
+// CoAuthors are the people whom a commit's message names as its co-authors, all of a line that
+// names several. A line that can't be read is a name without an address. tooMany: there are more
+// than are read.
 func CoAuthors(message string) (contributors []Contributor, tooMany bool) {
 	for _, m := range coAuthorLine.FindAllStringSubmatch(message, maxCoAuthors+1) {
 		for p, rest := cutContributor(m[1]); ; p, rest = cutContributor(rest) {

@@ -1,8 +1,8 @@
 package forge
 
-// Authorship is how far it is known that a comment says what its author wrote. Whoever may write to a
-// repository edits others' comments on GitHub and Gitea; within the second in which one was written
-// nothing that lists tell of it shows that.
+// Authorship is how far it is known that a comment says what its author wrote. Accounts that may
+// write to a repository edit others' comments on GitHub and Gitea. Within the second in which one
+// was written nothing in the lists shows that.
 type Authorship int
 
 // The authorships.
@@ -14,7 +14,7 @@ const (
 	// ConfirmedByAuthor: the forge doesn't tell who edits comments, and the author has left the reaction
 	// Confirmation on it.
 	ConfirmedByAuthor
-	// EditedLater: somebody edited it, whoever that was.
+	// EditedLater: the comment was edited, by any account.
 	EditedLater
 )
 

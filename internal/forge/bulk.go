@@ -11,9 +11,9 @@ type ReviewedPullRequest struct {
 	Reviews []Review
 }
 
-// BulkReader is a forge that can read pull requests with their reviews, and what the reviewers
-// may do, by one call: what takes a call a pull request, one a page of its reviews and one a
-// reviewer otherwise.
+// BulkReader is a forge that can read pull requests with their reviews, and the reviewers'
+// permissions, by one call. Otherwise that takes a call for each pull request, each page of its
+// reviews and each reviewer.
 type BulkReader interface {
 	// ReviewedPullRequests reads at most MaxBulk; those that aren't there are left out.
 	// ErrUnsupported: this instance, or these credentials, can't, or one of them has more

@@ -26,13 +26,13 @@ type FileChange struct {
 	Delete     bool
 }
 
-// CommitSigner is a forge that can make commits itself and sign them, so that its rules take them
-// for signed where the account that Liftlock works with can have no key.
+// CommitSigner is a forge that can make commits itself and sign them. So its rules take them for
+// signed where Liftlock's account can have no key.
 type CommitSigner interface {
-	// SignCommit makes a commit on no branch and gives its id; doing it again makes another. What
-	// it says of author, committer and time is the forge's. ErrInvalid: past MaxSignedFiles or
+	// SignCommit makes a commit on no branch and gives its id; doing it again makes another. The
+	// forge chooses the author, the committer and the time. ErrInvalid: past MaxSignedFiles or
 	// MaxSignedBytes; ErrUnsupported: the forge made it and doesn't call it verified, or its tree
-	// is another; then nobody refers to it.
+	// is another; then nothing refers to it.
 	SignCommit(ctx context.Context, r Repo, c NewCommit) (sha string, err error)
 	// IsSigner says whether an address is that of who commits what SignCommit makes. Anybody can
 	// commit by it.

@@ -8,7 +8,7 @@ import (
 )
 
 // subjects are the files that every driver has, each with what all drivers have in it, so that who
-// knows one finds the same in another. What only one forge needs is beside them.
+// knows one finds the same in another. Files that only one forge needs are beside them.
 var subjects = []string{
 	"authors", "branches", "client", "comments", "deliveries", "deployments", "doc", "errors", "hooks", "inspect", "labels", "merge",
 	"pulls", "pushes", "queue", "reviewers", "reviews", "rules", "statuses", "urls", "users",

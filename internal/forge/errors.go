@@ -18,9 +18,9 @@ var (
 	ErrNotMergeable = errors.New("not mergeable")
 	// ErrForbidden: the credentials lack a permission. Needs a person.
 	ErrForbidden = errors.New("forbidden")
-	// ErrNotInstalled: Liftlock works there as an app, which isn't installed where the
-	// repository is, isn't given it, or is suspended. Needs a person; RetryAfter is when it
-	// is looked at again.
+	// ErrNotInstalled: Liftlock works there as an app, which isn't installed where the repository
+	// is, isn't given it, or is suspended. It needs a person; RetryAfter is when the driver checks
+	// again.
 	ErrNotInstalled = errors.New("the app may not work there")
 	// ErrUnauthorized: the credentials are wrong or expired. Needs a person.
 	ErrUnauthorized = errors.New("credentials refused")

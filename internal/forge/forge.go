@@ -32,9 +32,9 @@ const (
 // Mergeable is the forge's own opinion of whether a merge would succeed now.
 type Mergeable string
 
-// What a forge can say about a merge. Unknown means that the forge is still
-// computing it: look again. Dirty means that it conflicts with its base;
-// Blocked means that branch protection, a required check or a review stops it.
+// These are a forge's words on a merge. Unknown means that the forge is still computing it: look
+// again. Dirty means that it conflicts with its base; Blocked means that branch protection, a
+// required check or a review stops it.
 const (
 	MergeableUnknown Mergeable = "unknown"
 	MergeableYes     Mergeable = "yes"
@@ -46,8 +46,8 @@ const (
 // QueueState is how an open pull request stands to the forge's own merge queue.
 type QueueState string
 
-// What a forge can say of its queue. Queued is also one that the forge merges by itself
-// once its conditions are met.
+// These are a forge's words on its queue. Queued is also one that the forge merges by itself once
+// its conditions are met.
 const (
 	NotQueued QueueState = ""
 	Queued    QueueState = "queued"
@@ -74,8 +74,9 @@ type PullRequest struct {
 	// where they are read
 	MergeReason string
 	Queue       QueueState
-	// Pipeline is the forge's run of checks on the head by which it tells whether they succeed, where
-	// statuses belong to such runs (GitLab) and the pull request was read by itself; 0: none is known.
+	// Pipeline is the forge's run of checks on the head that decides whether they succeed, where
+	// statuses belong to such runs (GitLab) and the pull request was read by itself. 0 means that
+	// none is known.
 	Pipeline    int64
 	MergeCommit string // when Merged: the commit that landed on the base branch
 	// SquashCommit is the commit that its own were made one of, where MergeCommit merged that one
@@ -266,12 +267,11 @@ type Forge interface {
 	// there is none but one that was there before.
 	CreatePullRequest(ctx context.Context, r Repo, n NewPullRequest) (pr *PullRequest, created bool, err error)
 	UpdatePullRequest(ctx context.Context, r Repo, number int, c PullRequestUpdate) error
-	// Merge merges exactly m.Head and returns the commit that landed. Merging
-	// what is already merged with that head is success. Where the forge merges by a
-	// queue, that head joins it, which is no error, and the commit is empty: it lands
-	// later, or never, and with a message of the forge's. ErrConflict: the head
-	// moved or the base was modified meanwhile; ErrNotMergeable: the forge
-	// refuses for a reason that it names.
+	// Merge merges exactly m.Head and returns the commit that landed. Merging a pull request that
+	// is already merged with that head is success. Where the forge merges by a queue, that head
+	// joins it, which is no error, and the commit is empty. It lands later, or never, and with a
+	// message of the forge's. ErrConflict: the head moved or the base was modified meanwhile;
+	// ErrNotMergeable: the forge refuses for a reason that it names.
 	Merge(ctx context.Context, r Repo, m MergeRequest) (commit string, err error)
 	// UpdateBranch brings a pull request's head, which must be head, up to date with its base
 	// by a merge commit of the forge's, which drops no approvals. It may be there a moment
@@ -283,24 +283,23 @@ type Forge interface {
 	// ErrRetryable: it is in the queue still; ErrForbidden: the credentials may not;
 	// ErrUnsupported: Liftlock knows no queue of this forge.
 	LeaveQueue(ctx context.Context, r Repo, number int) error
-	// Rules reads what the forge itself demands before a pull request into a branch merges,
-	// as far as the credentials see it: what they don't see is Hidden, and no error. A branch
+	// Rules reads the forge's own requirements before a pull request into a branch merges, as far
+	// as the credentials see them. A rule that they don't see is Hidden, and no error. A branch
 	// without rules has none, and so may one that isn't there.
 	Rules(ctx context.Context, r Repo, branch string) (*BranchRules, error)
 	// DeleteBranch removes a branch; one that is already gone is success.
 	DeleteBranch(ctx context.Context, r Repo, branch string) error
 
 	Reviews(ctx context.Context, r Repo, number int) ([]Review, error)
-	// RequestReviewers requests a review of an open pull request from accounts and teams:
-	// one call, and where the forge refuses some of the names one more for each. Those whom
-	// it doesn't take are refused, with its reason, and no error: who doesn't exist or has no
-	// access to the repository, the pull request's author, and teams that aren't its
-	// organisation's. The others are requested all the same. From whom one is requested
-	// already, it stays so. Who has reviewed is asked to review again, which may cost their
-	// approval its weight in the forge's own rules, and who took themselves off is asked
-	// again too: whom not to ask a second time is the caller's to know. Without names
-	// nothing is called. ErrNotFound: there is no such pull request; ErrForbidden: the
-	// credentials may not request reviews of it.
+	// RequestReviewers requests a review of an open pull request from accounts and teams: one call,
+	// and where the forge refuses some of the names one more for each. Those whom the forge doesn't
+	// take are refused, with its reason, and no error. They don't exist, have no access to the
+	// repository or are the pull request's author, or they are teams that aren't its
+	// organisation's. The others are requested all the same. A request that is already there stays.
+	// A reviewer who has reviewed is asked to review again, which may cost the approval its weight
+	// in the forge's own rules. One who has removed the request is asked again too. The caller has
+	// to know whom not to ask a second time. Without names nothing is called. ErrNotFound: there is
+	// no such pull request; ErrForbidden: the credentials may not request reviews of it.
 	RequestReviewers(ctx context.Context, r Repo, number int, from Reviewers) ([]RefusedReviewer, error)
 	// Permission is the user's effective permission; an unknown user has none.
 	Permission(ctx context.Context, r Repo, login string) (Permission, error)
@@ -309,18 +308,17 @@ type Forge interface {
 	// it where the forge nests teams. ErrNotFound where the team isn't there or can't be seen;
 	// an unknown account is in none.
 	IsTeamMember(ctx context.Context, t Team, login string) (bool, error)
-	// TeamNumber is the number of the team that has the name now: a renamed team keeps its
-	// own, and whoever makes another one under its former name gets another. ErrNotFound as
-	// for IsTeamMember.
+	// TeamNumber is the number of the team that has the name now. A renamed team keeps its own, and
+	// another team under its former name has another. ErrNotFound as for IsTeamMember.
 	TeamNumber(ctx context.Context, t Team) (int64, error)
 
 	// MergedPullRequests are the merged pull requests that the forge connects with a
 	// commit: those that landed as it, and maybe those that have it among their
 	// commits. With MergedBy. ErrNotFound where the forge doesn't know the commit.
 	MergedPullRequests(ctx context.Context, r Repo, commit string) ([]PullRequest, error)
-	// PullRequestAuthors says who made the commits of a pull request, all of them, and
-	// who pushed them, where that is known: ErrTooMany when they are more than can be
-	// read, or where MaxPushes moves of the branch aren't enough to find who pushed them.
+	// PullRequestAuthors says who made all commits of a pull request, and who pushed them, where
+	// that is known. It is ErrTooMany when there are more than can be read, or where MaxPushes
+	// moves of the branch aren't enough to find the pushers.
 	PullRequestAuthors(ctx context.Context, r Repo, pr *PullRequest) ([]CommitAuthors, error)
 	// CommitAuthors says who made the commits that head has and base hasn't, oldest
 	// first; an empty base: head alone. ErrTooMany as above.

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Inspector reads how credentials, a repository and its webhook are set up, for whoever sets
-// Liftlock up; nothing that Liftlock does rests on it. It changes nothing. The drivers are
+// Inspector reads how credentials, a repository and its webhook are set up, for people who set
+// Liftlock up. Liftlock's own work doesn't depend on it. It changes nothing. The drivers are
 // inspectors besides being forges.
 type Inspector interface {
 	// InspectCredentials reads what the forge says of the credentials themselves.

@@ -1,8 +1,8 @@
 package forge
 
-// PusherSearch finds who pushed the commits of a pull request, among the moves of its branch.
-// The newest of them needn't say it: whoever may push can move the branch as often as it takes to
-// have what she pushed before far behind, also when the pull request is merged.
+// PusherSearch finds who pushed the commits of a pull request, among the moves of its branch. The
+// newest of them needn't say it. An account that may push can move the branch often enough to have
+// its earlier pushes far behind, also when the pull request is merged.
 type PusherSearch struct {
 	commits map[string]*CommitAuthors
 	next    string // the commit whose push is looked for now; empty: all are found
@@ -17,8 +17,8 @@ func NewPusherSearch(head string, all []CommitAuthors) *PusherSearch {
 	return s
 }
 
-// Add looks at a move, newest first. Of several to one commit the oldest counts: the others
-// brought back what had been there.
+// Add takes in a move, newest first. Where several moves go to one commit the oldest counts: the
+// others brought back what had been there.
 func (ps *PusherSearch) Add(p Push) {
 	if c := ps.commits[p.After]; c != nil {
 		c.Pusher = p.By
@@ -32,6 +32,6 @@ func (ps *PusherSearch) Add(p Push) {
 	}
 }
 
-// IsComplete says that the moves lead from the head down to a commit that isn't the pull
-// request's. More of them may be looked at all the same.
+// IsComplete says that the moves lead from the head down to a commit that isn't the pull request's.
+// More of them may be added all the same.
 func (ps *PusherSearch) IsComplete() bool { return ps.next == "" }

@@ -4,9 +4,9 @@ import "context"
 
 type mergeQueueKey struct{}
 
-// WithMergeQueue says of the calls made with a context that merges into the repository may go
-// through the forge's merge queue: a forge that tells only by another call how a pull request
-// stands to it makes that call then.
+// WithMergeQueue marks calls made with a context: merges into the repository may go through the
+// forge's merge queue. Some forges tell only by another call where a pull request is in the queue,
+// and make that call then.
 func WithMergeQueue(ctx context.Context) context.Context {
 	return context.WithValue(ctx, mergeQueueKey{}, true)
 }

@@ -12,9 +12,9 @@ type GivenReview struct {
 	Decides bool // it approved or asked for changes, whether that was dismissed since or not
 }
 
-// NewestReviews gives one review a person, oldest first, out of all in the order
-// in which they were given: the last that decides, or the last comment of those
-// who decided nothing. A comment after an approval doesn't take it back.
+// NewestReviews gives one review a person, oldest first, out of all in the order in which they were
+// given. It is the last that decides, or the last comment of a person who decided nothing. A
+// comment after an approval doesn't take it back.
 func NewestReviews(all []GivenReview) []Review {
 	byUser := map[string]GivenReview{}
 	for _, v := range all {

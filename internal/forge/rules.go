@@ -32,7 +32,7 @@ type RuleSet struct {
 	AnyChecks        bool     // what runs on the head must succeed, whatever it is
 	UpToDate         bool     // the head contains the base branch's tip
 	Signatures       bool     // every commit is signed, and the forge verifies it
-	SignedMerges     bool     // the forge signs what it makes of a merge, whoever made the commits
+	SignedMerges     bool     // the forge signs its merge commits, whoever made the commits
 	LinearHistory    bool     // no merge commits
 	Deployments      []string // environments into which the head was deployed
 	Methods          []string // of merging (merge, squash, rebase) that are allowed; none: all

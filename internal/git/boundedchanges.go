@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// What is looked at of a difference that anybody may have made who can open a pull request.
-// Folders may repeat one another: a pack of 1,545 bytes, ten objects, stands for 40⁸ paths.
+// These bound how much is read of a difference that anybody who can open a pull request may have
+// made. Folders may repeat one another: a pack of 1,545 bytes, ten objects, stands for 40⁸ paths.
 const (
 	maxBoundedFiles   = 100_000
 	maxBoundedFolders = 100_000
@@ -17,9 +17,9 @@ const (
 	maxBoundedDepth   = 512
 )
 
-// BoundedChanges is Changed for a commit that a stranger may have made: what differs is counted
-// before it is listed, each folder once however often it is repeated, by no program. ErrTooLarge,
-// whose hint says by how much, where it is more than anybody looks at.
+// BoundedChanges is Changed for a commit that a stranger may have made. It counts the differences
+// before it lists them, each folder once however often it is repeated, and runs no program. It is
+// ErrTooLarge, whose hint says by how much, where there are more than the limits.
 func (r *repository) BoundedChanges(ctx context.Context, a, b string) ([]FileChange, error) {
 	pair := commitPair{a, b}
 	if list, known := r.caches.differences.Get(pair); known {

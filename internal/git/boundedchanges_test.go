@@ -47,8 +47,8 @@ func treeBomb(t testing.TB, repo, leaf, mode string, levels, times int, parent s
 	return git(t, repo, "commit-tree", at, "-p", parent, "-m", "Repeat")
 }
 
-// TestBoundedChanges holds that what differs is what git says, and that of what repeats itself no
-// more is read than there is.
+// TestBoundedChanges holds that the differences are git's, and that repeated content is read only
+// once.
 func TestBoundedChanges(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
@@ -126,8 +126,8 @@ func TestBoundedChanges(t *testing.T) {
 	})
 }
 
-// packOf writes a pack of a blob of so many zeros and one that is a delta of it of one byte, with a
-// tree and a commit that have both: what GitHub takes from anybody.
+// packOf writes a pack of a blob of so many zeros and one that is a delta of it of one byte. A tree
+// and a commit have both. GitHub takes such a pack from anybody.
 func packOf(t testing.TB, size int) (pack []byte, commit string) {
 	t.Helper()
 	id := func(kind string, data []byte) (sha [20]byte) {
@@ -166,8 +166,8 @@ func packOf(t testing.TB, size int) (pack []byte, commit string) {
 	return append(b.Bytes(), sum[:]...), hex.EncodeToString(commitID[:])
 }
 
-// TestFetchRefWithinLimits holds that a head which takes too much memory to be read ends as one that
-// is too large, whatever little it takes on the wire, and leaves nothing.
+// TestFetchRefWithinLimits holds that a head that takes too much memory to be read counts as too
+// large, however little it takes on the wire. It leaves nothing.
 func TestFetchRefWithinLimits(t *testing.T) {
 	t.Parallel()
 	if !proc.CanLimit() {

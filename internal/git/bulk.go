@@ -72,10 +72,9 @@ func (p *programs) listFiles(ctx context.Context, commit, path string, do func(F
 	}
 }
 
-// ReadBlobs reads many contents in one go and calls do for each, in the order
-// of ids: with the bytes, which are do's to keep, or with ErrTooLarge when
-// there are more than limit of them. An error of do ends the reading and is
-// returned. An id that the repository lacks is ErrCorrupt.
+// ReadBlobs reads many contents in one go and calls do for each, in the order of ids. do gets the
+// bytes, which are its to keep, or ErrTooLarge when there are more than limit of them. An error of
+// do ends the reading and is returned. An id that the repository lacks is ErrCorrupt.
 func (t *Tree) ReadBlobs(ctx context.Context, ids []string, limit int64, do func(i int, data []byte, err error) error) error {
 	if len(ids) == 0 {
 		return nil

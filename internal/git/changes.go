@@ -94,9 +94,9 @@ func (p *programs) listChanges(ctx context.Context, a, b string) ([]FileChange, 
 	return changes, nil
 }
 
-// Differing calls do for every path that is not the same in another commit, or
-// only in one of them, in Git's order; both says that it is a file in both. An
-// error of do ends it and is returned; the others are Changed's.
+// Differing calls do for every path that is not the same in another commit, or only in one of them,
+// in Git's order. both says that it is a file in both. An error of do ends it and is returned; the
+// others are Changed's.
 func (t *Tree) Differing(ctx context.Context, commit string, do func(path string, both bool) error) error {
 	list, err := t.repo.Changed(ctx, commit, t.sha)
 	if err != nil {
@@ -128,9 +128,9 @@ type patchOptions struct {
 	paths   []string // of these files or folders, taken literally; none: of all
 }
 
-// Diff is the unified diff from a's files to b's, of some paths (files or
-// folders, taken literally) or of all. What is past MaxDiff is cut off, and
-// the last line says so. With a == "" everything in b is added.
+// Diff is the unified diff from a's files to b's, of some paths (files or folders, taken literally)
+// or of all. Output past MaxDiff is cut off, and the last line says so. With a == "" everything in
+// b is added.
 func (r *repository) Diff(ctx context.Context, a, b string, paths ...string) (string, error) {
 	if err := r.requirePair(ctx, a, b); err != nil {
 		return "", err
@@ -145,13 +145,12 @@ func (r *repository) Diff(ctx context.Context, a, b string, paths ...string) (st
 	return string(out), err
 }
 
-// PatchID identifies what a change does, whatever it is based on: two pairs of
-// commits have the same id when their diffs are the same but for line numbers
-// and the files' other content further than three lines away, and each part of
-// them is in the same one of the places that look alike. Unlike git patch-id it
-// does not ignore white space, which means something in YAML. The id is 64 hex
-// digits; a change of nothing has the id "". ErrTooLarge for a diff of more than
-// 64 MiB, and for a file past MaxFileSize.
+// PatchID identifies a change, whatever it is based on. Two pairs of commits have the same id when
+// their diffs are the same but for line numbers and the files' other content further than three
+// lines away. Each part of them must also be in the same one of the places that look alike. Unlike
+// git patch-id it counts white space, which means something in YAML. The id is 64 hex digits; a
+// change of nothing has the id "". It is ErrTooLarge for a diff of more than 64 MiB, and for a file
+// past MaxFileSize.
 func (r *repository) PatchID(ctx context.Context, a, b string) (string, error) {
 	if err := r.requirePair(ctx, a, b); err != nil {
 		return "", err
@@ -234,10 +233,10 @@ func parseHunk(line []byte) (first, count int) {
 // maxAlike bounds how many places that look alike are counted.
 const maxAlike = 100
 
-// describePlace says in which of the places of a file that look alike some lines of it
-// are: the same value is changed in another place by a diff that reads the same, and
-// whoever looked at one hasn't seen the other. Empty where there is one such place; where
-// there are very many, their line.
+// describePlace says in which of a file's places that look alike some lines are. A diff that reads
+// the same may change the same value in another place, and a person who reviewed one hasn't seen
+// the other. It is empty where there is one such place; where there are very many, it is their
+// line.
 func describePlace(file []byte, first, count int) string {
 	start := skipLines(file, first-1)
 	part := file[start : start+skipLines(file[start:], count)]

@@ -61,8 +61,8 @@ func OpenCheckout(ctx context.Context, dir string) (*Checkout, error) {
 func newCheckout(gitDir, top string) *Checkout {
 	p := &programs{
 		dir: gitDir,
-		// What the repository's configuration, which may be anybody's, could
-		// start or write is off; the user's own says what git ignores.
+		// The repository's configuration may be anybody's, so all that it could start or write is
+		// off; the user's own says what git ignores.
 		settings: []string{"-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.untrackedCache=false", "-c",
 			"core.askPass="},
 		inherit: []string{"HOME", "XDG_CONFIG_HOME"},
@@ -196,7 +196,7 @@ func (c *Checkout) Resolve(ctx context.Context, rev string) (string, error) {
 	return sha, checkSHA(sha)
 }
 
-// branchesFirst lists what a revision may mean, in the order in which it is tried: git itself
+// branchesFirst lists the meanings of a revision in the order in which they are tried. git itself
 // prefers a tag to a branch of its name, and says so on stderr alone. In a checkout that a build
 // made, the branch may be there as the remote's alone.
 func branchesFirst(rev string) []string {
@@ -230,10 +230,9 @@ var defaultBranches = []string{originPrefix + "main", originPrefix + "master", "
 
 const originPrefix = "refs/remotes/origin/"
 
-// DefaultBranch is the branch that the remote has checked out, as of the
-// clone: what origin/HEAD points to, else the branch main or master that
-// origin or this repository has; in a bare repository the one that HEAD names.
-// "" when there is none of these.
+// DefaultBranch is the branch that the remote has checked out, as of the clone. That is the target
+// of origin/HEAD, else the branch main or master that origin or this repository has. In a bare
+// repository it is the one that HEAD names. It is "" when there is none of these.
 func (c *Checkout) DefaultBranch(ctx context.Context) (string, error) {
 	if c.Bare() {
 		return c.Branch(ctx)
@@ -330,6 +329,18 @@ func (c *Checkout) RemoteURLs(ctx context.Context) ([]string, error) {
 	}
 	sort.Strings(all)
 	return all, nil
+}
+
+// RemoteURL is the address of a remote as it is configured; empty where there is no such remote.
+func (c *Checkout) RemoteURL(ctx context.Context, remote string) (string, error) {
+	out, err := c.runGit(ctx, c.gitCommand("config", "--get", "remote."+remote+".url"))
+	if exitCode(err) == 1 {
+		return "", nil
+	}
+	if err != nil {
+		return "", c.localError("read the remote "+remote+" of "+c.name, err)
+	}
+	return strings.TrimSpace(string(out)), nil
 }
 
 // Shallow says that the clone's history is cut off: what came before isn't here.

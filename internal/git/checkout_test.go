@@ -295,7 +295,8 @@ func TestMergeBase(t *testing.T) {
 	}
 }
 
-// What a repository's configuration names is not run, whoever wrote it.
+// TestCheckoutRunsNothing holds that nothing that a repository's configuration names is run,
+// whoever wrote it.
 func TestCheckoutRunsNothing(t *testing.T) {
 	t.Parallel()
 	dir := newCheckoutDir(t, map[string]string{"a": "1\n", ".gitattributes": "* filter=evil diff=evil\n"})

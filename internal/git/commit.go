@@ -62,9 +62,9 @@ func (r *repository) Commit(ctx context.Context, sha string) (*CommitInfo, error
 	return c, err
 }
 
-// RememberLine answers IsAncestor, for all commits of a line of first parents that
-// aren't in the history of base, newest first, as far as a question or two tell,
-// so that git isn't asked for each of them and base.
+// RememberLine answers IsAncestor for all commits of a line of first parents that aren't in the
+// history of base, newest first. It asks git a question or two, instead of one for each of them and
+// base, and remembers what these answer.
 func (r *repository) RememberLine(ctx context.Context, base string, line []CommitInfo) error {
 	if len(line) == 0 {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/lock"
+	"github.com/liftlock/liftlock/internal/cache/lock"
 )
 
 // contractFixture is a remote with a mirror of it and one of somebody else.

@@ -15,9 +15,8 @@ import (
 	"time"
 )
 
-// crasher makes the test binary a process that works on a mirror until it is
-// killed: it fetches, writes, pushes and maintains in a loop, and prints a
-// line for each push that arrived.
+// crasher makes the test binary a process that works on a mirror until it is killed. It fetches,
+// writes, pushes and maintains in a loop, and prints a line for each push that arrived.
 const crasher = "LIFTLOCK_GITREPO_CRASHER"
 
 func TestMain(m *testing.M) {

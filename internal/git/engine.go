@@ -28,7 +28,7 @@ type engine interface {
 	findMergeBase(ctx context.Context, a, b string) (sha string, ok bool, err error)
 	listCommits(ctx context.Context, q LogQuery) (shas []string, err error)
 
-	// What differs between two commits' files; with a == "" all of b's.
+	// listChanges lists the differences between two commits' files; with a == "" all of b's.
 	listChanges(ctx context.Context, a, b string) ([]FileChange, error)
 	listChangedPaths(ctx context.Context, commits []CommitInfo) ([][]string, error)
 	// writePatch is the unified diff of what differs. ErrTooLarge comes with its

@@ -78,7 +78,7 @@ func (e *Error) Is(target error) bool { return e.Kind != nil && target == e.Kind
 // Unwrap gives the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// What to do about a remote's refusals.
+// These say what to do about a remote's refusals.
 const (
 	authHint         = "check that the token is valid and may read and write this repository"
 	noRepositoryHint = "check the repository's name and that the token may see it"

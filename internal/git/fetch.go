@@ -51,12 +51,12 @@ func (m *Mirror) Fetch(ctx context.Context) ([]RefChange, error) {
 	return diffHeads(before, after), nil
 }
 
-// maxExpected bounds what a Fetch is told to expect. What is past it is fetched all the same.
+// maxExpected bounds what a Fetch is told to expect. Branches past it are fetched all the same.
 const maxExpected = 16
 
-// Expect says where a branch is said to be on the remote, by a webhook for example: the next
-// Fetch then has that commit sent while it asks where the branches are, which takes a round trip
-// less. That is all that comes of it: the branch goes to where the remote says that it is.
+// Expect says at which commit a branch is on the remote, as a webhook says for example. The next
+// Fetch then has that commit sent while it asks where the branches are, which saves a round trip.
+// It does nothing else: the branch goes to where the remote says that it is.
 func (m *Mirror) Expect(branch, sha string) {
 	if checkBranch(branch) != nil || checkSHA(sha) != nil {
 		return
@@ -80,9 +80,9 @@ func (m *Mirror) takeExpected() map[string]string {
 	return expected
 }
 
-// restoreHeads puts the branches back after a fetch in which all have vanished. Git
-// takes any web page for a repository of the "dumb" protocol without branches,
-// so that a proxy's error or login page with status 200 looks just like this.
+// restoreHeads puts the branches back after a fetch in which all have vanished. Git takes any web
+// page for a repository of the "dumb" protocol without branches. So a proxy's error or login page
+// with status 200 looks just like this.
 func (m *Mirror) restoreHeads(ctx context.Context, before map[string]string) error {
 	e := &Error{
 		Op: "fetch " + m.url, Kind: ErrRemote,

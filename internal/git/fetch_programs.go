@@ -95,7 +95,7 @@ func (mp *mirrorPrograms) renewIfDamaged(ctx context.Context) error {
 		return nil
 	}
 	if ctx.Err() != nil {
-		mp.damaged.Store(true) // still to be looked at
+		mp.damaged.Store(true) // still to be repaired
 		return fmt.Errorf("check the mirror in %s for damage: %w", mp.dir, ctx.Err())
 	}
 	mp.log.Warn("the mirror is damaged, making it anew", zap.Error(err))

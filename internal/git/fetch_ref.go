@@ -15,12 +15,12 @@ import (
 // that Fetch mirrors and prunes.
 const fetchedPrefix = "refs/liftlock/fetched/"
 
-// FetchRef brings one commit that is on no branch into the mirror: the head of a
-// pull request from a fork, which the remote keeps under ref (a full name such as
-// "refs/pull/12/head"). Nothing is fetched when the mirror has want already; when
-// the remote's ref has moved past it the error is ErrUnknownCommit, and ErrTooLarge when
-// it brings more than Options.MaxRefBytes that is on no branch. Maintain forgets it after two
-// weeks, and sooner what ref was at before: also another FetchRef may, where that takes too much room.
+// FetchRef brings one commit that is on no branch into the mirror: the head of a pull request from
+// a fork. The remote keeps it under ref (a full name such as "refs/pull/12/head"). It fetches
+// nothing when the mirror has want already. When the remote's ref has moved past it the error is
+// ErrUnknownCommit. It is ErrTooLarge when the ref brings more than Options.MaxRefBytes that is on
+// no branch. Maintain forgets the commit after two weeks, and ref's earlier commits sooner. Another
+// FetchRef may forget these too, where they take too much room.
 func (m *Mirror) FetchRef(ctx context.Context, ref, want string) error {
 	name, ok := strings.CutPrefix(ref, "refs/")
 	if !ok {
@@ -54,10 +54,10 @@ func (m *Mirror) FetchRef(ctx context.Context, ref, want string) error {
 	return err
 }
 
-// fetchRef fetches into one pack, so that what it brings can be measured, and so that it
-// can go again as a whole: until its ref is dropped, or at another commit, the pack is joined
-// with no other. The remote is told of our branches alone: of another pull request's head, or of
-// what this one was before, nothing may be left out, or a head could grow without a bound.
+// fetchRef fetches into one pack, so that its size can be measured and it can be dropped as a
+// whole. Until its ref is dropped, or at another commit, the pack is joined with no other. It tells
+// the remote of our branches alone. If the remote could leave out the objects of another pull
+// request's head, or of this one's earlier head, a head could grow without a bound.
 func (mp *mirrorPrograms) fetchRef(ctx context.Context, ref string) error {
 	if err := mp.dropManyReplacedPacks(ctx); err != nil {
 		return fmt.Errorf("make room in the mirror of %s: %w", mp.remote.url, err)

@@ -196,7 +196,7 @@ func (r *replacing) requireHas(sha string, want bool) {
 }
 
 // TestReplacedHeadsAreDropped holds that a pull request which moves again and again takes no more
-// room than what it is at and as much again as one may bring, on one day and over several.
+// room than its head and as much again as one may bring. That holds on one day and over several.
 func TestReplacedHeadsAreDropped(t *testing.T) {
 	t.Parallel()
 	s := newReplacing(t)
@@ -237,9 +237,9 @@ func TestReplacedHeadsAreDropped(t *testing.T) {
 	requireWhole(t, s.m, heads[5])
 }
 
-// TestHeadComesBack holds that what a pull request is at again stays, though something else
+// TestReturningHeadStays holds that what a pull request is at again stays, though something else
 // had replaced it.
-func TestHeadComesBack(t *testing.T) {
+func TestReturningHeadStays(t *testing.T) {
 	t.Parallel()
 	s := newReplacing(t)
 	first, second := forkHead(t, s.origin, "refs/pull/2/head", 1000), forkHead(t, s.origin, "refs/pull/3/head", 1000)

@@ -228,8 +228,8 @@ func (r *readError) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// checkConnected says whether all is there that commits are made of, as git fetch does before it
-// moves a ref: that a commit is there doesn't say it, after a crash for example.
+// checkConnected says whether all objects of commits are there, as git fetch does before it moves a
+// ref. After a crash, for example, a commit may be there without them.
 func (mp *mirrorPrograms) checkConnected(ctx context.Context, commits []string) error {
 	c := mp.gitCommand("rev-list", "--objects", "--stdin", "--not", "--all", "--quiet")
 	var wanted bytes.Buffer

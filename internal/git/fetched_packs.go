@@ -138,9 +138,9 @@ func (mp *mirrorPrograms) dropReplacedPacks(ctx context.Context) error {
 	return mp.dropPacks(ctx, replaced)
 }
 
-// dropPacks removes packs but for what any ref leads to, which becomes a pack of its own: a
-// branch may have been fetched, merged or packed anew since, on the strength of what they hold.
-// No other pack is touched, whatever nothing refers to in there.
+// dropPacks removes packs. The objects that any ref leads to become a pack of their own first.
+// Since then a branch may have been fetched, merged or packed anew on the strength of these packs.
+// It touches no other pack, even where no ref leads to an object of it.
 func (mp *mirrorPrograms) dropPacks(ctx context.Context, drop []fetchedKeep) error {
 	packs, err := mp.listPacks()
 	if err != nil {

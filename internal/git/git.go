@@ -65,8 +65,8 @@ func gitVersion(ctx context.Context) (version, error) {
 	return v, nil
 }
 
-// mirrorEnv is the environment of git on a mirror in dir, whose remote has a certificate of
-// the authorities in caFile, or, where that is empty, of the system's.
+// mirrorEnv is the environment of git on a mirror in dir. The remote's certificate is checked by
+// the authorities in caFile, or, where that is empty, by the system's.
 func mirrorEnv(dir, scheme, caFile string) []string {
 	env := []string{
 		"GIT_CONFIG_NOSYSTEM=1",
@@ -89,9 +89,9 @@ func mirrorEnv(dir, scheme, caFile string) []string {
 // userConfig is the file that git takes for the user's own configuration.
 const userConfig = ".gitconfig"
 
-// userConfigText lets git read a repository on this machine that another user
-// owns (a mounted volume): it was named on purpose, and what runs there as
-// upload-pack takes this setting from no other place.
+// userConfigText lets git read a repository on this machine that another user owns (a mounted
+// volume). The repository was named on purpose, and the upload-pack that runs there takes this
+// setting from no other place.
 func (r remote) userConfigText() string {
 	dir, ok := strings.CutPrefix(r.url, "file://")
 	if !ok {

@@ -9,14 +9,13 @@ import (
 	"strings"
 )
 
-// maxLine bounds how many commits of a history are walked here before git's programs walk
-// the rest: their index of changed paths is what a long history needs, and starting them is
-// what a short one costs.
+// maxLine bounds how many commits of a history are walked here before git's programs walk the rest.
+// A long history needs their index of changed paths; for a short one starting them costs too much.
 const maxLine = 32
 
-// lineWalk is the newest part of a history that is one line: by first parents, or
-// because each merge has the paths of one of its parents, whose story it then is (see
-// simplifier, which says the same of whole histories).
+// lineWalk is the newest part of a history that is one line, by first parents, or because each
+// merge has the paths of one of its parents. Then the merge's history is that parent's (see
+// simplifier, which does the same for whole histories).
 type lineWalk struct {
 	shas []string // what the query chooses, newest first
 	rest string   // where git goes on; empty: nowhere, that was all

@@ -141,9 +141,8 @@ func TestIsAncestor(t *testing.T) {
 	}
 }
 
-// TestNearAncestorsStartNoProgram holds that how two commits stand to each other is told from the
-// commits themselves where one is near the other, whichever comes first: after every push that
-// is the case.
+// TestNearAncestorsStartNoProgram holds that the commits themselves tell how two commits are
+// related where one is near the other, whichever comes first. That is the case after every push.
 func TestNearAncestorsStartNoProgram(t *testing.T) {
 	t.Parallel()
 	m, shas := newHistory(t)

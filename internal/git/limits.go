@@ -50,8 +50,8 @@ func pastLimits(err error) string {
 	return ""
 }
 
-// fsckPattern is how index-pack names what git's checks refuse: the object, and which check.
-// What comes behind may be of the stranger's own words.
+// fsckPattern is how index-pack names what git's checks refuse: the object, and which check. The
+// rest may be of the stranger's own words.
 var fsckPattern = regexp.MustCompile(`(?m)^error: object ([0-9a-f]{40}): ([a-zA-Z]+):`)
 
 // refusedObject says which object git's checks refuse in what was to be fetched.

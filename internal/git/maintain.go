@@ -18,9 +18,8 @@ const (
 	keepUnpushedFor = 14 * 24 * time.Hour
 	// expiry is the same for git's own objects.
 	expiry = "2.weeks.ago"
-	// maxPacks is how many packs a fetch leaves: with the checks on, git makes
-	// one of each fetch, and one is of each commit that is written; every look-up
-	// searches all of them.
+	// maxPacks is how many packs a fetch leaves. With the checks on, git makes one of each fetch,
+	// and one of each commit that is written; every look-up searches all of them.
 	maxPacks = 50
 	// fullRepackEvery is how often everything becomes one pack and what is expired goes.
 	fullRepackEvery = 7 * 24 * time.Hour
@@ -31,13 +30,12 @@ const (
 // geometricSince is the first git that can join small packs alone.
 var geometricSince = version{2, 32}
 
-// Maintain does what git would do by itself now and then, at a time that the
-// caller chooses (once a day is plenty): it stops keeping commits that Write
-// made and the remote signed two weeks ago, and heads that FetchRef brought then (those on a branch
-// stay, of course), or of whose ref it has brought another one since, joins packs, prunes
-// once a week what nothing has referred to for two, and writes the commit
-// graph that makes ancestry and Log with paths fast. Fetch, Push and Write
-// wait for it; reads don't.
+// Maintain does the work that git would do by itself now and then, at a time that the caller
+// chooses (once a day is plenty). It stops keeping commits that Write made and the remote signed
+// two weeks ago. It stops keeping heads that FetchRef brought then (those on a branch stay, of
+// course), or whose ref has brought another one since. It joins packs, and prunes once a week the
+// objects that nothing has referred to for two. It writes the commit graph, which makes ancestry
+// and Log with paths fast. Fetch, Push and Write wait for it; reads don't.
 func (m *Mirror) Maintain(ctx context.Context) error {
 	unlock, err := m.lock(ctx)
 	if err != nil {

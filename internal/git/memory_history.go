@@ -91,9 +91,9 @@ func cleanPathspecs(paths []string) ([]string, error) {
 	return out, nil
 }
 
-// simplifier is git's history simplification, of its default kind (git help
-// rev-list): a merge whose paths are as in one of its parents is that parent's
-// story, and only that parent is followed.
+// simplifier is git's history simplification, of its default kind (git help rev-list). Where a
+// merge's paths are as in one of its parents, its history is that parent's, and only that parent is
+// followed.
 type simplifier struct {
 	objects     *memoryObjects
 	paths       []string // none: nothing is simplified
@@ -228,9 +228,8 @@ type simplified struct {
 	children int // that are to be given before it
 }
 
-// dateWalk gives a whole history by date, no commit before one of its descendants,
-// without looking further back than it must: as many commits as have a larger
-// generation than the next one can have.
+// dateWalk gives a whole history by date, no commit before one of its descendants. It looks no
+// further back than it must: at the commits with a larger generation than the next one can have.
 type dateWalk struct {
 	simplifier
 	commits  map[*memoryCommit]*simplified

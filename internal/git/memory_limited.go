@@ -22,8 +22,8 @@ type limitedCommit struct {
 	children int // in the list, that are to be given before it
 }
 
-// limitSlop is how many excluded commits are looked at after the last one that counts
-// (git's SLOP): their dates may be wrong.
+// limitSlop is how many excluded commits are read after the last one that counts (git's SLOP):
+// their dates may be wrong.
 const limitSlop = 5
 
 func (s *simplifier) walkLimited(from, until *memoryCommit) func() (*memoryCommit, error) {
@@ -140,7 +140,7 @@ func (l *limitedWalk) excludeParents(c *memoryCommit) {
 	}
 }
 
-// remainingSlop is how many more excluded commits are looked at; 0: it is over.
+// remainingSlop is how many more excluded commits are read; 0: it is over.
 func (l *limitedWalk) remainingSlop(oldest int64, slop int) int {
 	if l.queue.Len() == 0 {
 		return 0

@@ -8,11 +8,11 @@ import (
 	"github.com/liftlock/liftlock/internal/manifest/textdiff"
 )
 
-// Merge merges two commits three-way, against their merge base (nothing, where they
-// have none): a file that one side changed is that side's, and one that both changed
-// is merged by lines where what they changed doesn't touch. It gives the merged tree,
-// which a CommitSpec takes as its Base, or the paths that conflict, sorted.
-// ErrUnknownCommit when there is no such commit.
+// Merge merges two commits three-way, against their merge base, or an empty tree where they have none. A
+// file that one side changed is that side's. A file that both changed is merged by lines where
+// their changes don't touch. It gives the merged tree, which a CommitSpec takes as its Base, or the
+// paths that conflict, sorted. It returns ErrUnknownCommit where one
+// of the commits doesn't exist.
 func (mr *MemoryRemote) Merge(ctx context.Context, ours, theirs string) (tree string, conflicts []string, err error) {
 	base, _, err := mr.MergeBase(ctx, ours, theirs)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/cache"
+	"github.com/liftlock/liftlock/internal/cache/lock"
 	"github.com/liftlock/liftlock/internal/git/sshsig"
-	"github.com/liftlock/liftlock/internal/lock"
 )
 
 // MemoryOptions say how a mirror in memory works.
@@ -23,17 +23,16 @@ type MemoryOptions struct {
 
 	Now func() time.Time // nil: time.Now; only ages what is on no ref
 
-	// BeforeRemote and AfterRemote are called around each call of the remote: "fetch",
-	// "push", "heads", "fetch-ref" or "fetch-commit"; nil: nothing. An error of BeforeRemote is
-	// returned in place of the call; one of AfterRemote after the call had its effect
-	// at the remote, which the caller doesn't learn then. They may change the remote,
-	// and not write to the mirror.
+	// BeforeRemote and AfterRemote are called around each call of the remote: "fetch", "push",
+	// "heads", "fetch-ref" or "fetch-commit"; nil: nothing. An error of BeforeRemote is returned in
+	// place of the call. One of AfterRemote comes after the call had its effect at the remote,
+	// which the caller doesn't learn then. They may change the remote, and not write to the mirror.
 	BeforeRemote, AfterRemote func(ctx context.Context, op string) error
 }
 
-// OpenMemory makes a mirror of a remote in memory. It is empty until the first Fetch,
-// knows only the commits that it fetched or wrote, and answers as one over git's
-// programs does. What is on no branch is kept from Maintain for two weeks.
+// OpenMemory makes a mirror of a remote in memory. It is empty until the first Fetch, knows only
+// the commits that it fetched or wrote, and answers as one over git's programs does. Commits on no
+// branch are kept from Maintain for two weeks.
 func OpenMemory(r *MemoryRemote, o MemoryOptions) *Mirror {
 	if o.Now == nil {
 		o.Now = time.Now

@@ -149,8 +149,8 @@ type fileEdit struct {
 	sha  string
 }
 
-// editTree makes a tree of another ("": none) and edits; folders without files go, and
-// the id of a tree without entries is "". What a deletion names need not be there.
+// editTree makes a tree of another ("": none) and edits; folders without files go, and the id of a
+// tree without entries is "". A deletion may name a file that isn't there.
 func (m *memoryObjects) editTree(tree string, edits []fileEdit) (string, error) {
 	entries := map[string]treeEntry{}
 	if tree != "" {

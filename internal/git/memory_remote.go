@@ -17,12 +17,12 @@ type MemoryRemote struct {
 	engine *memory
 
 	mu sync.Mutex
-	// Pull requests leave many refs behind, and branches are what is looked at.
+	// Pull requests leave many refs behind, while most reads are of branches.
 	heads map[string]string // by branch
 	refs  map[string]string // the others, by full name
 }
 
-// remoteIdent makes the commits of which nobody says who does.
+// remoteIdent is the author of commits for which the caller names none.
 var remoteIdent = Ident{Name: "remote", Email: "remote@localhost"}
 
 // NewMemoryRemote makes an empty one.
@@ -54,10 +54,10 @@ func (mr *MemoryRemote) Write(ctx context.Context, s CommitSpec) (string, error)
 	return mr.engine.writeCommit(ctx, s, base, files)
 }
 
-// Update moves a branch from old to new, where empty is that it isn't there. It is
-// success, too, where the branch is as new says already; ErrLeaseLost when it is
-// something else, ErrUnknownCommit when there is no such commit, ErrRejected when
-// its name can't stand beside that of another branch.
+// Update moves a branch from old to new, where empty means that it isn't there. It also succeeds
+// where the branch is at new already. The error is ErrLeaseLost when the branch is at another
+// commit and ErrUnknownCommit when there is no such commit. It is ErrRejected when its name can't
+// stand beside that of another branch.
 func (mr *MemoryRemote) Update(branch, new, old string) error {
 	s := PushSpec{Branch: branch, New: new, Old: old}
 	if err := s.checkFields(); err != nil {
@@ -91,9 +91,9 @@ func (mr *MemoryRemote) Update(branch, new, old string) error {
 	return nil
 }
 
-// SetRef points a ref of any full name (refs/pull/7/head) to a commit of the remote or
-// of one of its mirrors, whatever it is at; an empty one deletes it. One to a commit
-// that nobody wrote can't be fetched.
+// SetRef points a ref of any full name (refs/pull/7/head) to a commit of the remote or of one of
+// its mirrors, wherever it points now. An empty one deletes it. One to a commit that nobody wrote
+// can't be fetched.
 func (mr *MemoryRemote) SetRef(ref, sha string) {
 	_ = mr.engine.learn(sha) // fetching it says what is wrong
 	mr.mu.Lock()

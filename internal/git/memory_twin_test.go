@@ -45,7 +45,7 @@ func (tw *twins) write(rt rapid.TB, s CommitSpec) {
 	}
 	var one strings.Builder
 	streamSpec(&one, s, base, files)
-	// Of what it writes itself, git finds commits by their marks alone.
+	// Git finds its own written commits by their marks alone.
 	marks := []string{"mark :1\n", fmt.Sprintf("mark :%d\n", len(tw.commits))}
 	for i, c := range tw.commits {
 		marks = append(marks, "from "+c.SHA, fmt.Sprintf("from :%d", i+1), "merge "+c.SHA, fmt.Sprintf("merge :%d", i+1))

@@ -17,8 +17,8 @@ const (
 	// fetch of everything included.
 	DefaultTimeout = 10 * time.Minute
 
-	// DefaultMaxRefBytes bounds what anybody who opens a pull request from a fork can put
-	// onto our disk with one head. What is added to a repository of overlays is far smaller.
+	// DefaultMaxRefBytes bounds what anybody who opens a pull request from a fork can put onto our
+	// disk with one head. Additions to a repository of overlays are far smaller.
 	DefaultMaxRefBytes = 256 << 20
 
 	// markerFile is the file that says that a folder is ours to throw away. It
@@ -92,11 +92,10 @@ type Mirror struct {
 	expected   map[string]string // what branches are said to be at, for the next Fetch
 }
 
-// Open opens the mirror in o.Dir, or makes it. What an earlier process left
-// when it was killed is removed; a damaged mirror and one of another URL are
-// made anew, which is logged. A folder that has something else in it is an
-// error and is left alone. Open does not talk to the remote: a new mirror is
-// empty until the first Fetch.
+// Open opens the mirror in o.Dir, or makes it. It removes the leftovers of an earlier process that
+// was killed. A damaged mirror and one of another URL are made anew, which is logged. A folder that
+// has something else in it is an error and is left alone. Open does not talk to the remote: a new
+// mirror is empty until the first Fetch.
 func Open(ctx context.Context, o Options) (*Mirror, error) {
 	p, err := newMirrorPrograms(ctx, o)
 	if err != nil {

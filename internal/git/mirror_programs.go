@@ -66,7 +66,7 @@ func newMirrorPrograms(ctx context.Context, o Options) (*mirrorPrograms, error) 
 	return p, p.openSmart()
 }
 
-// adoptFormerDir moves a mirror of the same address to where it belongs now. What can't be
+// adoptFormerDir moves a mirror of the same address to where it belongs now. A mirror that can't be
 // moved is fetched again.
 func (mp *mirrorPrograms) adoptFormerDir() {
 	if mp.opts.FormerDir == "" {

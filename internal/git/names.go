@@ -68,9 +68,9 @@ func checkSHA(sha string) error {
 	return nil
 }
 
-// maxBranch bounds a branch's name, in bytes. GitHub takes a ref of 255 with its
-// refs/heads/, Gitea stores 255, and where a Git server keeps it in a file, that one's
-// .lock must have a name that file systems take, which is one of 255.
+// maxBranch bounds a branch's name, in bytes. GitHub takes a ref of 255 with its refs/heads/, and
+// Gitea stores 255. Where a Git server keeps it in a file, the name of that file's .lock must be at
+// most 255, as file systems take no longer one.
 const maxBranch = 244
 
 // checkBranch holds git's rules for branch names (git help check-ref-format).
@@ -98,10 +98,9 @@ func checkBranch(name string) error {
 	return nil
 }
 
-// checkWritePath refuses paths that Liftlock has no business writing: those
-// that lead out of the tree, that some system takes for git's own folder, and
-// names that a reviewer or a script would misread (control characters, quotes,
-// a leading dash). Reading such files works.
+// checkWritePath refuses paths that Liftlock must not write. They lead out of the tree, some system
+// takes them for git's own folder, or a reviewer or a script would misread their names (control
+// characters, quotes, a leading dash). Reading such files works.
 func checkWritePath(p string) error {
 	bad := func(why string) error {
 		return &Error{Op: fmt.Sprintf("write %q", shortenForLog(p)), Kind: ErrInvalid, Hint: why}
@@ -131,9 +130,9 @@ func checkWritePath(p string) error {
 	return nil
 }
 
-// gitFolder says whether some file system takes the name for .git: any case,
-// NTFS's short names, trailing dots, spaces and streams, and the characters
-// that HFS+ ignores (git's verify_path and fsck hold the same).
+// gitFolder says whether some file system takes the name for .git. It knows any case, NTFS's short
+// names, trailing dots, spaces and streams, and the characters that HFS+ ignores (git's verify_path
+// and fsck hold the same).
 func gitFolder(name string) bool {
 	name = strings.Map(func(r rune) rune {
 		switch {

@@ -37,8 +37,8 @@ func TestBranchNamesAsGitTakesThem(t *testing.T) {
 	}
 }
 
-// TestOwnBranchesAtTheLimits holds that whoever may open a promotion may take it back:
-// every name that a pipeline file takes makes branches that are pushed, and read again.
+// TestOwnBranchesAtTheLimits holds that promotions and their reverts fit the limits: every name
+// that a pipeline file takes makes branches that are pushed, and read again.
 func TestOwnBranchesAtTheLimits(t *testing.T) {
 	t.Parallel()
 	release := strings.Repeat("0123456789abcdef", 4)
@@ -128,8 +128,8 @@ func TestPathsThatAreNotWritten(t *testing.T) {
 	}
 }
 
-// What may be written can be read back through the file system, and git's
-// stream syntax gives back the same path.
+// FuzzCheckWritePath holds that a path that may be written can be read back through the file
+// system, and that git's stream syntax gives back the same path.
 func FuzzCheckWritePath(f *testing.F) {
 	for _, p := range []string{"a/b", "..", ".git/x", "-x", "a\nb", "ä", `"`} {
 		f.Add(p)

@@ -285,8 +285,8 @@ func TestRemoteFolderOfAnotherUser(t *testing.T) {
 	}
 }
 
-// What only looks like damage (a git that got no memory) costs a check, not
-// the mirror.
+// TestUndamagedMirrorIsKept holds that a failure that only looks like damage (a git that got no
+// memory) costs a check, not the mirror.
 func TestUndamagedMirrorIsKept(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)

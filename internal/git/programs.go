@@ -15,8 +15,8 @@ import (
 type programs struct {
 	dir string // git's own folder
 
-	// Of every git that runs on it: further arguments before the command, and
-	// its environment.
+	// These are for every git that runs on it: further arguments before the command, and its
+	// environment.
 	settings, env, inherit []string
 
 	bounded bool // what strangers wrote is read: programs that read it have limits
@@ -34,9 +34,9 @@ func (p *programs) closePrograms() { p.objects.closeProcesses() }
 
 func (p *programs) markDamaged() { p.damaged.Store(true) }
 
-// gitCommand is git on the repository. The explicit --git-dir keeps git from
-// looking for one, and from refusing one that another user owns (a volume in a
-// container): that check is for repositories that were found.
+// gitCommand is git on the repository. The explicit --git-dir keeps git from looking for one, and
+// from refusing one that another user owns (a volume in a container). That check is for
+// repositories that were found.
 func (p *programs) gitCommand(args ...string) proc.Command {
 	return proc.Command{
 		Program: "git",
@@ -133,7 +133,7 @@ func (p *programs) isAncestor(ctx context.Context, ancestor, descendant string) 
 	return err == nil, nil
 }
 
-// nearCommits is how many commits are looked at before git is asked for the rest.
+// nearCommits is how many commits are read before git is asked for the rest.
 const nearCommits = 16
 
 // isNearAncestor says that a commit is among the nearest ancestors of another: after a push

@@ -12,7 +12,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/liftlock/liftlock/internal/lock"
+	"github.com/liftlock/liftlock/internal/cache/lock"
 )
 
 // PushSpec is one change of one remote branch.

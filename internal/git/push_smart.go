@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/liftlock/liftlock/internal/cache/lock"
 	"github.com/liftlock/liftlock/internal/git/smarthttp"
-	"github.com/liftlock/liftlock/internal/lock"
 )
 
 // maxSmartPack is what git push sends in one piece (http.postBuffer); more than that its own way

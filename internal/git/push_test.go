@@ -101,7 +101,7 @@ func TestPushThatTheRemoteRefuses(t *testing.T) {
 	}
 }
 
-func TestPushRefusesWhatCannotBeMeant(t *testing.T) {
+func TestPushRefusesInvalidSpecs(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
 	sha := o.commit("main", "Base", map[string]string{"f": "0"})

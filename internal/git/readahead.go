@@ -19,10 +19,9 @@ const (
 	BelowFile = "below a file"
 )
 
-// Identities tell what lies at many names, as Identity does, and apart from that
-// nothing is there (""), what is below something that is no folder: BelowLink,
-// BelowFile. Folders that are not known yet are read in a few goes, instead of
-// one question each. What can't be read is an error.
+// Identities tell what lies at many names, as Identity does, and apart from that nothing is there
+// (""), what is below something that is no folder: BelowLink, BelowFile. Folders that are not known
+// yet are read in a few goes, instead of one question each. A name that can't be read is an error.
 func (t *Tree) Identities(ctx context.Context, names []string) ([]string, error) {
 	found, err := t.findEntries(ctx, names)
 	if err != nil {
@@ -42,11 +41,10 @@ func (t *Tree) Identities(ctx context.Context, names []string) ([]string, error)
 	return out, nil
 }
 
-// ReadAhead gives the same files, of which those that lie directly in folders
-// and that pick wants were read already, in a few goes instead of one question
-// each. What is missing, too large, or past 64 MiB in all is read when it is
-// asked for, and what is wrong with it shows then. Only a context that ended is
-// an error.
+// ReadAhead gives the same files. Those that lie directly in folders and that pick wants were read
+// already, in a few goes instead of one question each. A file that is missing, too large, or past
+// 64 MiB in all is read when it is asked for, and its fault shows then. Only a context that ended
+// is an error.
 func (t *Tree) ReadAhead(ctx context.Context, folders []string, pick func(file string) bool) (*Tree, error) {
 	found, err := t.findEntries(ctx, folders)
 	if err != nil {
@@ -72,7 +70,7 @@ func (t *Tree) ReadAhead(ctx context.Context, folders []string, pick func(file s
 	errFull := errors.New("enough is held")
 	err = t.ReadBlobs(ctx, ids, MaxFileSize, func(i int, data []byte, err error) error {
 		if err != nil {
-			return nil // too large: whoever reads it says so
+			return nil // too large: its reader says so
 		}
 		if size += len(data); size > maxReadAhead {
 			return errFull
@@ -86,8 +84,8 @@ func (t *Tree) ReadAhead(ctx context.Context, folders []string, pick func(file s
 	return out, nil
 }
 
-// findEntries looks many names up, level by level. What isn't there has no id; its
-// mode is 0, or that of what is in the way of it.
+// findEntries looks many names up, level by level. A missing entry has no id; its mode is 0, or
+// that of the entry in its way.
 func (t *Tree) findEntries(ctx context.Context, names []string) ([]treeEntry, error) {
 	root, err := t.rootEntry()
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestReadAhead holds that a tree that was read ahead says what the tree says,
-// for links, submodules and large files too, and asks git no more for what it holds.
+// TestReadAhead holds that a tree that was read ahead says the same as the tree, for links,
+// submodules and large files too. It asks git no more for the files that it holds.
 func TestReadAhead(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
@@ -156,8 +156,8 @@ func TestPairsAreCached(t *testing.T) {
 	}
 }
 
-// TestDifferencesAreTheCallers: what is kept is nobody's to change, and a large one
-// isn't kept.
+// TestDifferencesAreTheCallers holds that callers can't change what is kept, and that a large
+// difference isn't kept.
 func TestDifferencesAreTheCallers(t *testing.T) {
 	r := repository{caches: newCaches(nil)}
 	list := []FileChange{{Path: "x"}}

@@ -53,10 +53,10 @@ func parseRemote(raw string) (remote, error) {
 	return bad("http, https and file addresses are supported")
 }
 
-// runRemote runs a git command that talks to the remote, with the credentials
-// in its environment: not in its arguments, which every user of the machine
-// can read, and not in a file. The output is returned also with an error. With credentials that
-// were refused nothing was done, so where there are others by then it runs once more.
+// runRemote runs a git command that talks to the remote, with the credentials in its environment.
+// They are not in its arguments, which every user of the machine can read, and not in a file. The
+// output is returned also with an error. A call with refused credentials did nothing, so where
+// there are other credentials by then it runs once more.
 func (mp *mirrorPrograms) runRemote(ctx context.Context, op string, args ...string) ([]byte, error) {
 	return mp.runRemoteWithin(ctx, proc.Limits{}, op, args...)
 }

@@ -25,12 +25,12 @@ type RemoteCommit struct {
 // RemoteSigner has the remote make a commit that the remote signs, on no branch, and gives its id.
 type RemoteSigner func(ctx context.Context, c RemoteCommit) (sha string, err error)
 
-// Sign gives the commit to push in place of one that Write made: where the remote signs what is
-// committed (Options.RemoteSigner), one of the same files, parents and message that the remote made,
-// else the commit itself. What the remote made is brought here, compared, and given again for two
-// weeks, also after a restart: who was interrupted before the push pushes the same. Its author,
-// committer and time are the remote's to say. Errors of the signer are wrapped; ErrRejected where
-// the remote made something else.
+// Sign gives the commit to push in place of one that Write made. Where the remote signs commits
+// (Options.RemoteSigner), it is the remote's commit of the same files, parents and message, else
+// the commit itself. The remote's commit is brought here, compared, and given again for two weeks,
+// also after a restart. So a caller that was interrupted before the push pushes the same. The
+// remote decides its author, committer and time. Errors of the signer are wrapped; the error is
+// ErrRejected where the remote made something else.
 func (m *Mirror) Sign(ctx context.Context, sha string) (string, error) {
 	if m.remoteSigner == nil {
 		return sha, nil

@@ -51,8 +51,8 @@ func (s *signingOrigin) editTree(c RemoteCommit) string {
 	return run("", "write-tree")
 }
 
-// TestRemoteSigns holds that what is pushed where the remote signs is what the remote made of a
-// commit, and that it is made once: also after a restart, until nothing keeps it.
+// TestRemoteSigns holds that where the remote signs, its own version of a commit is pushed. It is
+// made once, also after a restart, until nothing keeps it.
 func TestRemoteSigns(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

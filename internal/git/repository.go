@@ -28,10 +28,9 @@ func (r *repository) Close() error {
 	return nil
 }
 
-// MergeBase is the newest commit that both histories have, what a pull request
-// is compared with; ok is false when they have none in common, or when a
-// shallow clone is cut off before it. ErrUnknownCommit when the repository
-// lacks either.
+// MergeBase is the newest commit that both histories have, with which a pull request is compared.
+// ok is false when they have none in common, or when a shallow clone is cut off before it.
+// ErrUnknownCommit when the repository lacks either.
 func (r *repository) MergeBase(ctx context.Context, a, b string) (sha string, ok bool, err error) {
 	if err := r.requireCommits(ctx, a, b); err != nil {
 		return "", false, err

@@ -20,10 +20,9 @@ import (
 	"github.com/liftlock/liftlock/internal/proc"
 )
 
-// Scratch is a mirror in a temporary folder that reads a checkout's objects as
-// its own. What is written to it goes to the folder alone: that is how a working
-// tree becomes a commit, and how edits are tried out, while nothing in the
-// checkout changes. It has the branches that SetBranches gives it, and no remote.
+// Scratch is a mirror in a temporary folder that reads a checkout's objects as its own. Writes go
+// to the folder alone. So a working tree becomes a commit, and edits are tried out, while nothing
+// in the checkout changes. It has the branches that SetBranches gives it, and no remote.
 type Scratch struct {
 	*Mirror
 	*mirrorPrograms
@@ -118,10 +117,9 @@ func (s *Scratch) fillFolder() error {
 	return nil
 }
 
-// copyWithTime copies a file and gives what is in it. The copy is as old as the
-// file: a file that was changed in the instant in which the index was written looks
-// unchanged by its times, and git reads it again only where the index is no newer
-// (Documentation/technical/racy-git).
+// copyWithTime copies a file and gives its content. The copy is as old as the file. A file that was
+// changed in the instant in which the index was written looks unchanged by its times. git reads it
+// again only where the index is no newer (Documentation/technical/racy-git).
 func copyWithTime(from, to string) ([]byte, error) {
 	f, err := os.Open(from)
 	if err != nil {
@@ -152,15 +150,14 @@ func escapeGlob(name string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(name)
 }
 
-// CommitWorkingTree gives the commit that a commit of everything in the
-// checkout's working tree would be: of what git tracks and what it doesn't
-// ignore, with the content that is on disk now and converted as git converts it,
-// but for filters, which are not run. It is HEAD itself where that is the same.
-// Its parent is HEAD, and it is made at the given time.
+// CommitWorkingTree gives the commit that a commit of everything in the checkout's working tree
+// would be: all files that git tracks or doesn't ignore. Their content is what is on disk now,
+// converted as git converts it, but for filters, which are not run. It is HEAD itself where that is
+// the same. Its parent is HEAD, and it is made at the given time.
 //
-// What a sparse checkout leaves out is as in the index; so is a submodule, and a
-// tracked file of more than MaxFileSize, which nobody reads; one that isn't
-// tracked is left out. ErrInvalid when there is no working tree.
+// Files that a sparse checkout leaves out are as in the index. So are a submodule, and a tracked
+// file of more than MaxFileSize, which nothing reads; an untracked one is left out. It is
+// ErrInvalid when there is no working tree.
 func (s *Scratch) CommitWorkingTree(ctx context.Context, at time.Time) (string, error) {
 	op := "read the working tree of " + s.checkout.Dir()
 	if s.checkout.Bare() {
@@ -259,9 +256,9 @@ func (s *Scratch) writing(settings []string, args ...string) proc.Command {
 	return c
 }
 
-// toUpdate picks the paths that the index is brought up to date with, from
-// "H 100644 <id> 0\tpath\0" for what is in the index, the same with another letter
-// where the file differs, and "? path\0" for what isn't in it.
+// toUpdate picks the paths with which the index is brought up to date. list has "H 100644 <id>
+// 0\tpath\0" for a file in the index, the same with another letter where the file differs, and "?
+// path\0" for a file that isn't in it.
 func (s *Scratch) toUpdate(list string) (gone, there []string) {
 	links := map[string]bool{} // folders: whether they are symbolic links, behind which git doesn't look
 	for line := range strings.SplitSeq(list, "\x00") {

@@ -28,7 +28,7 @@ func testKey(t *testing.T, seed byte) *sshsig.Key {
 	return key
 }
 
-// verifyCommit has git verify a commit as one by whoever has the key.
+// verifyCommit has git verify that a commit is signed with the key.
 func verifyCommit(t *testing.T, m *Mirror, key *sshsig.Key, sha string) error {
 	t.Helper()
 	if _, err := exec.LookPath("ssh-keygen"); err != nil {

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/lock"
+	"github.com/liftlock/liftlock/internal/cache/lock"
 )
 
 // openSmart opens a mirror of a served repository that has been fetched once.
@@ -65,8 +65,8 @@ func TestNoRequestPastALease(t *testing.T) {
 	}
 }
 
-// TestRequests counts what each call asks of the remote: a fetch two requests where something
-// moved and one otherwise, a push one, where git's programs would make three, two and two.
+// TestRequests counts each call's requests to the remote. A fetch makes two where something moved
+// and one otherwise, and a push makes one, where git's programs would make three, two and two.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -278,8 +278,8 @@ func answerUpload(w http.ResponseWriter, body string) {
 // pkt is a line of the protocol.
 func pkt(line string) string { return fmt.Sprintf("%04x%s", len(line)+4, line) }
 
-// TestPushOverWhatIsGone pushes a commit on one that the remote has thrown away since the last fetch.
-func TestPushOverWhatIsGone(t *testing.T) {
+// TestPushOverDroppedCommit pushes a commit on one that the remote has thrown away since the last fetch.
+func TestPushOverDroppedCommit(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	o, _, m := openSmart(t)

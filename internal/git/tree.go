@@ -2,25 +2,25 @@ package git
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
 )
 
-// Tree is one commit's files as a read-only file system: fs.FS, fs.ReadFileFS,
-// fs.ReadDirFS, fs.StatFS and fs.ReadLinkFS. It is safe for concurrent use,
-// stays valid for as long as the mirror has the commit, and costs nothing
-// until it is read.
+// Tree is one commit's files as a read-only file system: fs.FS, fs.ReadFileFS, fs.ReadDirFS,
+// fs.StatFS and fs.ReadLinkFS. It is safe for concurrent use, stays valid for as long as the mirror
+// has the commit, and costs nothing until it is read.
 //
-// Symbolic links and submodules are never followed: Stat and Lstat both report
-// them by mode (fs.ModeSymlink, fs.ModeIrregular), ReadLink gives a link's
-// target, and opening one, or a path through one, is ErrNotFollowed. Reading a
-// file larger than MaxFileSize is ErrTooLarge. A commit that the mirror does
-// not have is ErrUnknownCommit. Names are compared byte by byte and need not
+// Symbolic links and submodules are never followed. Stat and Lstat both report them by mode
+// (fs.ModeSymlink, fs.ModeIrregular) and ReadLink gives a link's target. Opening one, or a path
+// through one, is ErrNotFollowed. Reading a file larger than MaxFileSize is ErrTooLarge. A commit
+// that the mirror does not have is ErrUnknownCommit. Names are compared byte by byte and need not
 // be UTF-8. Modification times are zero.
 type Tree struct {
 	repo       *repository
@@ -294,26 +294,37 @@ func (t *Tree) entryInfo(e treeEntry) *fileInfo { return &fileInfo{name: e.name,
 
 // parseTree reads a tree object: "<octal mode> <name>\0<20 bytes of id>",
 // repeated. The entries come back sorted by name (git sorts folders as if
-// their names ended in a slash).
+// their names ended in a slash). Names and ids are parts of two long texts: a listing of a thousand
+// folders is read for each commit of a history that is walked.
 func parseTree(data []byte) ([]treeEntry, error) {
-	var out []treeEntry
-	for len(data) > 0 {
-		head, rest, ok := bytes.Cut(data, []byte{0})
+	text := string(data)
+	out := make([]treeEntry, 0, len(text)/typicalEntry+1)
+	ids := make([]byte, 0, 40*cap(out))
+	for text != "" {
+		head, rest, ok := strings.Cut(text, "\x00")
 		if !ok || len(rest) < 20 {
 			return nil, errors.New("an entry is cut off")
 		}
-		modeText, name, ok := strings.Cut(string(head), " ")
+		modeText, name, ok := strings.Cut(head, " ")
 		mode, err := strconv.ParseUint(modeText, 8, 32)
 		if !ok || err != nil {
-			return nil, fmt.Errorf("an entry begins with %q", shortenForLog(string(head)))
+			return nil, fmt.Errorf("an entry begins with %q", shortenForLog(head))
 		}
 		if name == "" || name == "." || name == ".." || strings.Contains(name, "/") {
 			return nil, fmt.Errorf("an entry is named %q", shortenForLog(name))
 		}
-		out = append(out, treeEntry{name: name, mode: normalMode(Mode(mode)), sha: fmt.Sprintf("%x", rest[:20])})
-		data = rest[20:]
+		at := len(data) - len(rest)
+		ids = hex.AppendEncode(ids, data[at:at+20])
+		out = append(out, treeEntry{name: name, mode: normalMode(Mode(mode))})
+		text = rest[20:]
 	}
-	sort.Slice(out, func(i, j int) bool { return out[i].name < out[j].name })
+	for i, all := 0, string(ids); i < len(out); i++ {
+		out[i].sha = all[i*40 : (i+1)*40]
+	}
+	byName := func(a, b treeEntry) int { return strings.Compare(a.name, b.name) }
+	if !slices.IsSortedFunc(out, byName) {
+		slices.SortFunc(out, byName)
+	}
 	for i := 1; i < len(out); i++ {
 		if out[i].name == out[i-1].name {
 			return nil, fmt.Errorf("two entries are named %q", shortenForLog(out[i].name))
@@ -321,6 +332,9 @@ func parseTree(data []byte) ([]treeEntry, error) {
 	}
 	return out, nil
 }
+
+// typicalEntry is about how many bytes an entry of a tree object takes.
+const typicalEntry = 36
 
 // normalMode maps what old tools wrote (100664) to what git writes.
 func normalMode(m Mode) Mode {

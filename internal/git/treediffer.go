@@ -16,8 +16,8 @@ const maxDifferentFiles = 100_000
 // errLargeDiff says that a difference is larger than is compared here.
 var errLargeDiff = errors.New("many folders differ")
 
-// treeDiffer compares two trees in this process, which after a push costs a few
-// questions of a git that runs already, where git diff-tree is a program to start.
+// treeDiffer compares two trees in this process. After a push that costs a few questions to a git
+// that runs already, where git diff-tree is a program to start.
 type treeDiffer struct {
 	listOld, listNew       func(folder string) ([]treeEntry, error)
 	mostFolders, mostFiles int // 0: any number

@@ -138,7 +138,8 @@ func TestWorkingTreeIsAFileSystem(t *testing.T) {
 	}
 }
 
-// What a sparse checkout leaves out is there all the same.
+// TestWorkingTreeOfASparseCheckout holds that files that a sparse checkout leaves out are there all
+// the same.
 func TestWorkingTreeOfASparseCheckout(t *testing.T) {
 	t.Parallel()
 	for _, index := range []string{"--no-sparse-index", "--sparse-index"} {
@@ -217,7 +218,8 @@ func TestWorkingTreeSubmodule(t *testing.T) {
 	}
 }
 
-// What a checkout writes otherwise than it is stored has not been edited.
+// TestWorkingTreeOfConvertedFiles holds that a file that a checkout writes otherwise than it is
+// stored has not been edited.
 func TestWorkingTreeOfConvertedFiles(t *testing.T) {
 	t.Parallel()
 	const content = "a large file\n"

@@ -48,16 +48,15 @@ type CommitSpec struct {
 	Author, Committer *Ident // nil: the mirror's
 }
 
-// Write makes a commit in the mirror, without a work tree and without touching
-// a branch; Push brings it to the remote. The same spec makes the same commit, and
-// isn't written twice in a day.
+// Write makes a commit in the mirror, without a work tree and without touching a branch; Push
+// brings it to the remote. The same spec makes the same commit, and isn't written twice in a day.
 // It is kept from maintenance for two weeks, on a branch or not.
 //
-// Refused with ErrInvalid: paths that are not plain (see checkWritePath), that
-// are named twice, and changes that would replace a folder by a file, a file
-// by a folder, or a symbolic link or submodule by anything, unless what is in
-// the way is deleted by the same spec. ErrUnknownCommit when the mirror lacks
-// a parent or the base; ErrTooLarge for a file past MaxFileSize.
+// It refuses with ErrInvalid paths that are not plain (see checkWritePath) or that are named twice.
+// It also refuses changes that would replace a folder by a file, a file by a folder, or a symbolic
+// link or submodule by anything. These are allowed where the same spec deletes the entry in the
+// way. It is ErrUnknownCommit when the mirror lacks a parent or the base; ErrTooLarge for a file
+// past MaxFileSize.
 func (m *Mirror) Write(ctx context.Context, s CommitSpec) (string, error) {
 	unlock, err := m.lock(ctx)
 	if err != nil {
@@ -90,8 +89,8 @@ func hashSpec(s CommitSpec, base string, files []FileWrite, day string) (spec wr
 	return spec
 }
 
-// planCommit checks a spec, fills in who wrote and committed it where it doesn't say,
-// and gives the tree that it starts from and what happens to its files, in order.
+// planCommit checks a spec, and fills in its author and committer where it has none. It gives the
+// tree that the commit starts from and the changes of its files, in order.
 func (r *repository) planCommit(ctx context.Context, s *CommitSpec, who Ident) (base string, files []FileWrite, err error) {
 	if s.AuthorTime.IsZero() {
 		s.AuthorTime = s.When
@@ -285,10 +284,9 @@ func (mp *mirrorPrograms) writeCommit(ctx context.Context, s CommitSpec, base st
 	return sha, nil
 }
 
-// importCommit runs git fast-import: it writes the commit, tells its id, is
-// then told under which ref to keep it, and sets that ref only when it was
-// told "done": killed before, it leaves nothing. One that is to be signed is kept
-// under no ref.
+// importCommit runs git fast-import, which writes the commit and tells its id. It is then told
+// under which ref to keep it, and sets that ref only when it was told "done": killed before, it
+// leaves nothing. A commit that is to be signed is kept under no ref.
 func (mp *mirrorPrograms) importCommit(ctx context.Context, s CommitSpec, base string, files []FileWrite) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, localTimeout)
 	defer cancel()

@@ -58,8 +58,8 @@ func TestWriteIsDeterministic(t *testing.T) {
 	}
 }
 
-// TestAWrittenCommitIsOnePack holds that a commit's objects aren't unpacked into a file each, and that
-// the packs of many commits are joined by a fetch as those of many fetches are.
+// TestAWrittenCommitIsOnePack holds that a commit's objects aren't unpacked into a file each. A
+// fetch joins the packs of many commits as those of many fetches.
 func TestAWrittenCommitIsOnePack(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -33,7 +33,7 @@ const (
 	maxAge = 24 * time.Hour
 	// slotFor is how long a channel is one process's; sending takes sendTimeout at most.
 	slotFor = time.Minute
-	// lookEvery is how often a channel is looked at without a sign that there is anything.
+	// lookEvery is how often a channel's events are read when nothing announces any.
 	lookEvery = 30 * time.Second
 	// rulesWithin is how long an event waits for the rules of a pipeline that can't be read.
 	rulesWithin = 15 * time.Minute
@@ -42,7 +42,7 @@ const (
 // Channel is where messages go.
 type Channel struct {
 	Name, Type string
-	URL        string // a secret: whoever has it may write
+	URL        string // a secret: its holder may write
 	Secret     string // of a webhook: whsec_ and a key in base64
 }
 
@@ -117,13 +117,16 @@ func (n *Notifier) Run(ctx context.Context) {
 	channels.Wait()
 }
 
+// runChannel sends events to one channel until the context ends. After a step it waits for the time that the step
+// named, such as that of the next try; where it named none, for the next event. A timeout stands in for a store that
+// tells of no events.
 func (n *Notifier) runChannel(ctx context.Context, name string) {
 	events, cancel := n.o.Store.Subscribe()
 	defer cancel()
 	for ctx.Err() == nil {
 		next, err := n.Step(ctx, name)
 		if err != nil && ctx.Err() == nil {
-			n.o.Log.Warn("a channel could not be told", zap.String("channel", name), zap.Time("again", next), zap.Error(err))
+			n.o.Log.Warn("a channel could not be notified", zap.String("channel", name), zap.Time("again", next), zap.Error(err))
 		}
 		now := n.o.Clock.Now()
 		wait := lookEvery
@@ -254,11 +257,11 @@ func (p position) moveOn(until int64, batch []store.Event) position {
 	return position{After: until, Sent: sent}
 }
 
-// choose picks of the events behind a channel's place those that make its next message, sent
-// being those that it was told of already. until is the place up to which nothing is left then,
-// and wait when to look again where they aren't all there yet. Others may come in between what
-// belongs together, as a revert opens between two of many that degrade, and are told after it;
-// but of one component nothing is told before what was earlier.
+// choose picks from the events behind a channel's place those that make its next message; sent are
+// those that it was told of already. until is the place up to which nothing is left then, and wait
+// when to look again where they aren't all there yet. Others may come between events of one
+// message, as a revert opens between two of many that degrade, and are told after it. But a
+// component's events are always told in their order.
 func (n *Notifier) choose(ctx context.Context, name string, all []store.Event, sent []int64) (batch []store.Event, until int64,
 	wait time.Time) {
 	now := n.o.Clock.Now()

@@ -217,10 +217,9 @@ func (f *fixture) texts() (titles []string, events [][]string) {
 	return titles, events
 }
 
-// TestWhatComesInBetween holds that what belongs together is one message also where something
-// else happens in between, which is told after it, and that of one component nothing is told
-// before what was earlier.
-func TestWhatComesInBetween(t *testing.T) {
+// TestEventsInBetween holds that events that belong together are one message although another
+// happens in between, which is told after it. A component's events are told in their order.
+func TestEventsInBetween(t *testing.T) {
 	f := newFixture(t)
 	n := f.notifier("me", Slack)
 	for i := range 40 {
@@ -248,9 +247,8 @@ func TestWhatComesInBetween(t *testing.T) {
 	}
 }
 
-// TestRandomEventsAreSent holds, over random events, outages and restarts, that each is told,
-// that of one component none is told before an earlier one, and that none is told twice where
-// the receiver took all of it.
+// TestRandomEventsAreSent holds, over random events, outages and restarts, that each is told, and a
+// component's in their order. None is told twice where the receiver took all of it.
 func TestRandomEventsAreSent(t *testing.T) {
 	for seed := range uint64(40) {
 		rnd := rand.New(rand.NewPCG(seed, 5))

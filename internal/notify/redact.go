@@ -14,9 +14,9 @@ const minSecret = 6
 // redacted stands for a text that shows a part of the receiver's address.
 const redacted = "(a text that shows the receiver's address, which is a secret)"
 
-// listAddressSecrets lists what of an address lets whoever has it write there: its path
-// and the parts of that, its query's values, and its user, as they are written, decoded
-// and as they are sent. Small letters all.
+// listAddressSecrets lists the parts of an address that give write access: its path and the parts
+// of that, its query's values, and its user. They are as written, decoded and as they are sent. All
+// are in small letters.
 func listAddressSecrets(address string) []string {
 	var out []string
 	add := func(least int, texts ...string) {

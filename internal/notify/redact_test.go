@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestAnswersShowNoAddress holds that whatever a receiver answers with of the address that
-// it was called by, which lets whoever has it write there, is in no error.
+// TestAnswersShowNoAddress holds that no error has any part of the address that a receiver was
+// called by, even if the answer does: its holder may write there.
 func TestAnswersShowNoAddress(t *testing.T) {
 	const address = "/services/T0/B0/Sec%2Fret?sig=a%2Fb-key&code=xyz#fragment"
 	for name, c := range map[string]struct {

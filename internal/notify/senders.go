@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
-	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/liftlock/liftlock/internal/pipeline/event"
@@ -178,18 +177,24 @@ func (w webhookSender) send(ctx context.Context, m message) error {
 		"Webhook-Id": {it.ID}, "Webhook-Timestamp": {strconv.FormatInt(now.Unix(), 10)}, "Webhook-Signature": {signature}})
 }
 
-// encodeCloudEvent is an event as CloudEvents 1.0 has it, in JSON.
+// cloudEvent is an event as CloudEvents 1.0 has it in JSON:
+// https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/formats/json-format.md
+type cloudEvent struct {
+	SpecVersion     string    `json:"specversion"`
+	ID              string    `json:"id"`
+	Source          string    `json:"source"`
+	Type            string    `json:"type"`
+	Subject         string    `json:"subject,omitempty"`
+	DataContentType string    `json:"datacontenttype"`
+	Time            time.Time `json:"time"`
+	Data            *item     `json:"data"`
+}
+
+// encodeCloudEvent writes an event as a CloudEvent.
 func encodeCloudEvent(it *item) ([]byte, error) {
-	e := cloudevents.New()
-	e.SetID(it.ID)
-	e.SetSource("liftlock/" + url.PathEscape(it.Repository) + "/" + it.Pipeline)
-	e.SetType("dev.liftlock." + it.Word + ".v1")
-	e.SetTime(it.At.UTC())
-	e.SetSubject(strings.Trim(it.Environment+"/"+it.Component, "/"))
-	if err := e.SetData(cloudevents.ApplicationJSON, it); err != nil {
-		return nil, fmt.Errorf("write the event: %w", err)
-	}
-	body, err := json.Marshal(e)
+	body, err := json.Marshal(cloudEvent{SpecVersion: "1.0", ID: it.ID, Type: "dev.liftlock." + it.Word + ".v1",
+		Source:  "liftlock/" + url.PathEscape(it.Repository) + "/" + it.Pipeline,
+		Subject: strings.Trim(it.Environment+"/"+it.Component, "/"), DataContentType: "application/json", Time: it.At.UTC(), Data: it})
 	if err != nil {
 		return nil, fmt.Errorf("write the event: %w", err)
 	}

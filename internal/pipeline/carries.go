@@ -8,10 +8,10 @@ import (
 	"github.com/liftlock/liftlock/internal/pipeline/placeholder"
 )
 
-// MayCarryFrom says whether some entry of carry is about a file, given from the repository's
-// root, of an environment of a component: as far as the names tell, whichever folder above the
-// file is the root that the entry's globs are relative to. Kustomizations don't count, nor do fields
-// under other keys than the given ones, where there are any.
+// MayCarryFrom says whether some entry of carry is about a file, given from the repository's root,
+// of an environment of a component. The names decide, whichever folder above the file is the root
+// that the entry's globs are relative to. Kustomizations don't count, nor do fields under other
+// keys than the given ones, where there are any.
 func (p *Pipeline) MayCarryFrom(file, environment, component string, keys ...string) bool {
 	at := placeholder.Values{Environment: environment, Component: component}
 	matches := func(glob string) bool {

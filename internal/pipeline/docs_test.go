@@ -19,7 +19,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/liftlock/liftlock/internal/pipeline/event"
-	"github.com/liftlock/liftlock/internal/strictyaml"
+	"github.com/liftlock/liftlock/internal/pipeline/strictyaml"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -47,7 +47,7 @@ func schema(t *testing.T) *jsonschema.Schema {
 			return nil
 		},
 	}
-	for _, folder := range []string{".", "../../policies"} {
+	for _, folder := range []string{".", "../discover", "../../policies"} {
 		if err := r.AddGoComments(module+"/internal/pipeline", folder, jsonschema.WithFullComment()); err != nil {
 			t.Fatal(err)
 		}
@@ -56,10 +56,12 @@ func schema(t *testing.T) *jsonschema.Schema {
 		r.CommentMap[name] = strings.Join(strings.Fields(comment), " ")
 	}
 	s := r.Reflect(&Pipeline{})
-	s.ID = ""
+	s.ID = SchemaURL
 	s.Title = "Liftlock pipeline"
 	exactlyOne(s.Definitions["Carry"], "kustomizeImages", "kustomizeRefs", "yaml", "json", "files")
 	exactlyOne(s.Definitions["Gate"], policies.Kinds()...)
+	exactlyOne(s.Definitions["Discovery"], "image", "chart")
+	exactlyOne(s.Definitions["Choose"], "semver", "newest", "digest")
 	exactlyOne(s.Definitions["ApplicationSetSource"], "path", "kustomize", "helm", "live")
 	orItsShorthand(s, "Environment", "onDegraded", &OnDegraded{})
 	on, _ := s.Definitions["Notification"].Properties.Get("on")
@@ -160,6 +162,10 @@ func TestSchemaAgrees(t *testing.T) {
 		"another kind":          {"kind: Pipeline", "kind: Pipe"},
 		"what drifted":          {"approvals: {count: 2, from: {users: [ada, grace]}}", "settled: {drift: wait}"},
 		"a window's zone":       {"approvals: {count: 2, from: {users: [ada, grace]}}", `window: {cron: "0 9 * * *", duration: 8h}`},
+		"nothing to discover":   {`- image: registry.example/*`, `- platforms: [linux/amd64]`},
+		"a rule of two":         {`choose: {semver: ">=1.0.0 <2.0.0"}`, `choose: {semver: "*", digest: {tag: main}}`},
+		"no order of tags":      {`choose: {semver: ">=1.0.0 <2.0.0"}`, `choose: {newest: {tags: "^main-"}}`},
+		"another delivery":      {"      verify: {arriveWithin", "      deliver: pull-request\n      verify: {arriveWithin"},
 		"no ApplicationSet":     {"    - path: argocd/*.yaml\n", "    - environment: prod\n"},
 		"two places of sets":    {"    - path: argocd/*.yaml\n", "    - {path: a, live: {name: shop}}\n"},
 		"Applications at will":  {"  component:", "  applications: [{live: {argocd: hub}}]\n  component:"},

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/strictyaml"
+	"github.com/liftlock/liftlock/internal/pipeline/strictyaml"
 )
 
 // Duration is a time.Duration that is written as "1h30m", in the pipeline file

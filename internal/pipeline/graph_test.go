@@ -113,9 +113,9 @@ func TestOrderHolds(t *testing.T) {
 	})
 }
 
-// Upstream is the names of all environments that a release must pass before it
-// may come to the environment, in the order of Topo; nil for a source
-// environment and for a name that the pipeline doesn't have.
+// Upstream is the names of all environments that a release must pass before it may come to the
+// environment, in the order of Topo. It is nil for a source environment and for a name that the
+// pipeline doesn't have.
 func (p *Pipeline) Upstream(environment string) []string {
 	reached := map[string]bool{}
 	var walk func(name string)

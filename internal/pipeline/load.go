@@ -8,7 +8,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/liftlock/liftlock/internal/strictyaml"
+	"github.com/liftlock/liftlock/internal/pipeline/strictyaml"
 )
 
 // Where pipeline files are, from the repository's root.
@@ -47,7 +47,7 @@ func Load(fsys fs.FS) ([]*Pipeline, error) {
 
 // loadDocuments is Load with where each thing stands.
 func loadDocuments(fsys fs.FS) ([]document, error) {
-	files, err := findPipelineFiles(fsys)
+	files, err := FindFiles(fsys)
 	if err != nil {
 		return nil, err
 	}
@@ -80,8 +80,9 @@ func loadDocuments(fsys fs.FS) ([]document, error) {
 	return all, nil
 }
 
-// findPipelineFiles lists the pipeline files of a repository.
-func findPipelineFiles(fsys fs.FS) ([]string, error) {
+// FindFiles lists the pipeline files of a repository, from its root. ErrNoPipeline: there is none. A
+// [strictyaml.Errors] is of files that have another name than they should, or are too many.
+func FindFiles(fsys fs.FS) ([]string, error) {
 	var files []string
 	if _, err := fs.Stat(fsys, FileName); err == nil {
 		files = append(files, FileName)

@@ -12,7 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/liftlock/liftlock/internal/strictyaml"
+	"github.com/liftlock/liftlock/internal/pipeline/strictyaml"
 )
 
 func pipelineNamed(name string) string { return strings.Replace(minimalPipeline, "shop", name, 1) }

@@ -63,8 +63,8 @@ type Quorum struct{ Targets, Percent int }
 // IsZero says that the pipeline file asks for none.
 func (q Quorum) IsZero() bool { return q == Quorum{} }
 
-// Of is how many of so many targets it takes: at least one and at most all, so that a quorum
-// that is larger than an environment, or than what is left of it, can still be reached.
+// Of is how many of so many targets it takes: at least one and at most all. So a quorum that is
+// larger than an environment, or than the rest of it, can still be reached.
 func (q Quorum) Of(total int) int {
 	n := q.Targets
 	if q.Percent > 0 {

@@ -80,8 +80,8 @@ func TestQuorumOf(t *testing.T) {
 	}
 }
 
-// TestQuorumCanBeReached holds of every quorum that may be written that some number of
-// targets reaches it, that a share of them is one, and that its text says it.
+// TestQuorumCanBeReached holds of every quorum that may be written that some number of targets
+// reaches it. A share of them is one, and its text says it.
 func TestQuorumCanBeReached(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := fmt.Sprint(rapid.IntRange(-2, 150).Draw(t, "n"), rapid.SampledFrom([]string{"", "%"}).Draw(t, "unit"))

@@ -3,8 +3,10 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"strings"
 
-	"github.com/liftlock/liftlock/internal/strictyaml"
+	"github.com/liftlock/liftlock/internal/pipeline/strictyaml"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // Parse reads the pipelines of one file, one a document, with their defaults
@@ -52,6 +54,10 @@ func parseDocuments(file string, data []byte) ([]document, error) {
 		if err := d.Decode(p); err != nil && !errors.As(err, &found) {
 			return nil, fmt.Errorf("read the pipeline file %s: %w", file, err)
 		}
+		if kind := describeOtherKind(p); kind != "" {
+			errs = append(errs, d.Errorf("", "%s is no pipeline file, which has apiVersion: %s and kind: %s", kind, APIVersion, Kind))
+			continue
+		}
 		errs = append(errs, found...)
 		errs = append(errs, strictyaml.DropSameLineErrors(validatePipeline(d, p), found)...)
 		p.applyDependentDefaults()
@@ -61,6 +67,21 @@ func parseDocuments(file string, data []byte) ([]document, error) {
 		return nil, err
 	}
 	return all, nil
+}
+
+// describeOtherKind says what kind of object a document is, where it is another one's; "" where it means to be a
+// pipeline.
+func describeOtherKind(p *Pipeline) string {
+	group, _, _ := strings.Cut(p.APIVersion, "/")
+	ours, _, _ := strings.Cut(APIVersion, "/")
+	switch {
+	case p.APIVersion == "" || p.Kind == "" || p.Kind == Kind || group == ours:
+		return ""
+	case group == "argoproj.io":
+		return fmt.Sprintf("this is Argo CD's %s: name its path in a pipeline file, under applicationSets or applications; it",
+			wording.ClipLine(p.Kind, maxNameLength))
+	}
+	return fmt.Sprintf("this %s of %s", wording.ClipLine(p.Kind, maxNameLength), wording.ClipLine(p.APIVersion, maxNameLength))
 }
 
 // findDuplicateNames reports pipelines that have the name of an earlier one.

@@ -6,7 +6,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/liftlock/liftlock/internal/strictyaml"
+	"github.com/liftlock/liftlock/internal/pipeline/strictyaml"
 )
 
 // ServerNames are the names of a server's file that pipeline files may use.

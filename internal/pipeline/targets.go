@@ -124,10 +124,10 @@ func (c *checker) checkFolder(at, folder string) {
 func (c *checker) checkOverrides(at string, s *Spec, component, environment string) {
 	c.checkTemplate(at+".component", component)
 	c.checkTemplate(at+".environment", environment)
-	if component == "" && s.Component == "" {
+	if component == "" && s.Component == "" && !c.Doc.Has("spec.component") {
 		c.Errorf(at, "no component template: give spec.component or one here")
 	}
-	if environment == "" && s.Environment == "" {
+	if environment == "" && s.Environment == "" && !c.Doc.Has("spec.environment") {
 		c.Errorf(at, "no environment template: give spec.environment or one here")
 	}
 	c.checkConstantEnvironment(at+".environment", environment, s)

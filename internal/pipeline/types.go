@@ -16,6 +16,9 @@ const (
 	Kind       = "Pipeline"
 )
 
+// SchemaURL is where editors find the format's JSON schema.
+const SchemaURL = "https://raw.githubusercontent.com/liftlock/liftlock/main/docs/pipeline.schema.json"
+
 // Pipeline is one pipeline: one YAML document of a pipeline file.
 type Pipeline struct {
 	// The format's version.
@@ -391,7 +394,8 @@ const (
 	Manual = "manual"
 )
 
-// Environment is one step of the pipeline. A source environment takes no open, merge, gates or effect.
+// Environment is one step of the pipeline. A source environment takes no open, merge, gates or effect, others no
+// discover or deliver.
 type Environment struct {
 	// The result of the environment template for its targets.
 	Name string `yaml:"name" json:"name" jsonschema:"required,pattern=^[a-z0-9][a-z0-9-]*$,maxLength=63"`
@@ -414,6 +418,10 @@ type Environment struct {
 	// template doesn't show in a target's rendered manifests. Targets that can't be rendered don't
 	// count.
 	Effect string `yaml:"effect" json:"effect,omitempty" jsonschema:"enum=required,enum=optional,default=required"`
+	// Source environments only: which new tags and versions come in by themselves.
+	Discover []Discovery `yaml:"discover" json:"discover,omitempty" jsonschema:"minItems=1"`
+	// How they do. commit: one commit for all that changed of a component.
+	Deliver string `yaml:"deliver" json:"deliver,omitempty" jsonschema:"enum=commit,default=commit"`
 	// How releases are verified.
 	Verify Verify `yaml:"verify" json:"verify"`
 }

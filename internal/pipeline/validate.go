@@ -11,7 +11,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/pipeline/event"
 	"github.com/liftlock/liftlock/internal/pipeline/placeholder"
-	"github.com/liftlock/liftlock/internal/strictyaml"
+	"github.com/liftlock/liftlock/internal/pipeline/strictyaml"
 	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
 )
@@ -108,6 +108,7 @@ func (c *checker) checkListLengths(s *Spec) {
 		at := fmt.Sprintf("spec.environments[%d]", i)
 		c.checkAtMost(at+".after", len(e.After), maxEnvironments)
 		c.checkAtMost(at+".gates", len(e.Gates), maxGates)
+		c.checkAtMost(at+".discover", len(e.Discover), maxNamed)
 	}
 	if expressions > maxExpressions {
 		c.Errorf("spec.environments", "%d gates with an expression or a metric's condition are too many; at most %d", expressions,
@@ -205,9 +206,9 @@ func (c *checker) checkCarry(entries []Carry) {
 			c.Errorf(at, "exactly one of kustomizeImages, kustomizeRefs, yaml, json and files is needed; this entry has %d", kinds)
 		}
 		if e.WhenAbsent == WhenAbsentSkip {
-			// A skipped field makes the two environments' releases differ in
-			// identity, by which everything downstream is judged: a revert would
-			// put another release in quarantine than the one that is promoted.
+			// A skipped field makes the two environments' releases differ in identity, by which
+			// everything downstream is judged. A revert would put another release in quarantine
+			// than the promoted one.
 			c.Errorf(at+".whenAbsent", "skip is not supported, because an environment that lacks a field would carry another release "+
 				"than the one it was given; carry the field where all environments have it, or use add or refuse")
 		} else {
@@ -296,6 +297,7 @@ func (c *checker) checkEnvironments(s *Spec) {
 		c.checkOnDegraded(at+".onDegraded", e.OnDegraded)
 		c.OneOf(at+".effect", e.Effect, EffectRequired, EffectOptional)
 		c.checkSourceKeys(at, e)
+		c.checkDiscovery(at, e)
 		c.checkGates(at, e.Gates)
 		c.checkSoaks(at, e, s)
 		c.checkVerify(at+".verify", e.Verify)

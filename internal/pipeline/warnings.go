@@ -5,13 +5,13 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/liftlock/liftlock/internal/strictyaml"
+	"github.com/liftlock/liftlock/internal/pipeline/strictyaml"
 	"github.com/liftlock/liftlock/policies"
 )
 
-// FindWarnings finds what is worth a second look in a valid pipeline file on disk, each with
-// file and line: it means something, and most likely not what was meant. None where the file
-// isn't valid; the error is one of reading it.
+// FindWarnings finds doubtful parts of a valid pipeline file on disk, each with file and line. They
+// mean something, and most likely not what the author meant. None where the file isn't valid; the
+// error is one of reading it.
 func FindWarnings(file string) (strictyaml.Errors, error) {
 	data, err := strictyaml.ReadFile(os.Open(file))
 	if err != nil {

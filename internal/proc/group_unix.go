@@ -52,10 +52,9 @@ func (g *group) signal(sig syscall.Signal) {
 	_ = syscall.Kill(-g.cmd.Process.Pid, sig) // gone already is fine
 }
 
-// markFinished is called right after the leader was waited for. What a canceled
-// leader left behind in its group is killed: the group's number can't have
-// been given away while a member lives, and no other of our programs can have
-// got it within this instant.
+// markFinished is called right after the leader was waited for. Processes that a canceled leader
+// left behind in its group are killed. The group's number can't have been given away while a member
+// lives, and no other of our programs can have got it within this instant.
 func (g *group) markFinished(canceled bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

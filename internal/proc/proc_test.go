@@ -285,7 +285,7 @@ func TestProcessThatWritesEndlesslyEnds(t *testing.T) {
 	}
 }
 
-func TestStartRefusesWhatItCannotDo(t *testing.T) {
+func TestStartRefusesInvalidCommands(t *testing.T) {
 	if _, err := Start(t.Context(), Command{Program: "cat", Stdin: []byte("x")}); err == nil {
 		t.Error("a piped program took Stdin")
 	}

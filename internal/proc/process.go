@@ -62,8 +62,8 @@ func Start(ctx context.Context, c Command) (*Process, error) {
 func (p *Process) Wait() error {
 	p.once.Do(func() {
 		_ = p.Stdin.Close() // a second close, or a pipe that the program broke
-		// A program that still writes can only end when somebody reads.
-		// Closing our end below ends this, whoever else holds the other one.
+		// A program that still writes can only end when somebody reads. Closing our end below ends
+		// this, even if another process holds the other one.
 		go func() { _, _ = io.Copy(io.Discard, p.out) }()
 		p.err = p.run.wait()
 		closeAll(p.out)

@@ -71,9 +71,9 @@ func (t *tailBuffer) lastText() (s string, dropped bool) {
 	return string(t.buf), t.dropped
 }
 
-// redactTail is what may be shown of a tail. Where its beginning was dropped,
-// the end of a secret may stand there, which no replacement would find: it
-// goes, and so does the rest of that first line.
+// redactTail is what may be shown of a tail. Where its beginning was dropped, the end of a secret
+// may stand there, which no replacement would find. So it goes, and so does the rest of that first
+// line.
 func redactTail(t *tailBuffer, secrets []string) string {
 	s, dropped := t.lastText()
 	s = Redact(strings.ToValidUTF8(s, "\uFFFD"), secrets)

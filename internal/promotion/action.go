@@ -24,9 +24,9 @@ func EnvironmentOf(a Action) string { return a.environment() }
 // PullAction is an action on a pull request.
 type PullAction interface {
 	Action
-	// Subject is the pull request, for a revert that is to be opened the promotion
-	// that it takes back, 0 where it is about none yet; and whom it moves, never nobody
-	// but where a pull request is closed because it moves nothing any more.
+	// Subject is the action's pull request, or the promotion that a revert to be opened undoes; 0
+	// where there is none yet. members are the releases that it moves: at least one, except where a
+	// pull request is closed because it moves nothing any more.
 	Subject() (pull int, members []Member)
 }
 
@@ -41,10 +41,9 @@ const (
 	RequestMergeability   = "mergeability"
 )
 
-// FactRequest asks for an expensive fact about an environment. As an action of a
-// component it is about its own part, and the answer belongs to its Env; among the
-// shared actions it asks what moving the members at once changes, and the answer
-// belongs to Facts.Compositions.
+// FactRequest asks for an expensive fact about an environment. As an action of a component it is
+// about its own part, and the answer belongs to its Env. Among the shared actions it asks what
+// moving the members at once changes, and the answer belongs to Facts.Compositions.
 type FactRequest struct {
 	What        string
 	Environment string

@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestActionsNameTheirEnvironment holds that whoever logs, counts or joins actions is told
-// where each is done.
+// TestActionsNameTheirEnvironment holds that code that logs, counts or joins actions is told where
+// each is done.
 func TestActionsNameTheirEnvironment(t *testing.T) {
 	for _, a := range []Action{
 		FactRequest{Environment: "qa"}, Record{Environment: "qa"}, Open{Environment: "qa"}, Replace{Environment: "qa"},

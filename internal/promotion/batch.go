@@ -33,8 +33,8 @@ type batchArrival struct {
 	arrival   *Arrival
 }
 
-// relateComponents finds what the components of a pipeline with batch: environment must
-// know of each other: who of those that came together is not verified, and whose
+// relateComponents finds the facts that the components of a pipeline with batch: environment need
+// of each other. They are which of those that came in one pull request are not verified, and which
 // degradation a revert of several is for.
 func relateComponents(components []ComponentFacts) []companions {
 	out := make([]companions, len(components))
@@ -173,9 +173,9 @@ func (ev *evaluator) reasonNotToJoin(e *Env, forced *PendingCommand) string {
 	return ""
 }
 
-// reasonToLeave says why a component leaves the pull request in which it moves with
-// others: it is itself on hold, and the others needn't wait for it. What is
-// approved or held stays what it is, and is kept by its gates.
+// reasonToLeave says why a component leaves the pull request in which it moves with others: it is
+// itself on hold, and the others needn't wait for it. An approved or held pull request stays as it
+// is, and its gates keep it.
 func (ev *evaluator) reasonToLeave(e *Env) string {
 	p := e.Open
 	if !p.Batch || p.Held || ev.isApproved(e, p) || !ev.facts.Holds.OK {
@@ -197,9 +197,9 @@ func (ev *evaluator) reasonToLeave(e *Env) string {
 	return why
 }
 
-// unverifiedReason says who of those that came by the same pull request is not verified
-// where an arrival is, so that it doesn't move on without them; "" when all are.
-// One that moved on since counts as what took its place there.
+// unverifiedReason says which component that came by the same pull request is not verified where an
+// arrival is, so that it doesn't move on alone; "" when all are. Where one moved on since, the
+// release in its place counts.
 func unverifiedReason(member *ComponentFacts, e *Env, a *Arrival) string {
 	name := member.Unit.Component + " " + cmp.Or(a.Name, wording.Short(a.Release))
 	if !e.Release.OK || !e.Landed.OK {

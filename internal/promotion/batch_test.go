@@ -144,7 +144,7 @@ type batchCase struct {
 	compose   func(FactRequest) Composition
 	want      []string // Describe of every shared action
 	own       []string // and of every component's own, after its name
-	component string   // whose reasons are looked at
+	component string   // the component with these reasons
 	env       string
 	why       string // part of one; "-": none
 }

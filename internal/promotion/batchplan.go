@@ -198,7 +198,7 @@ func (b *batchPlanner) gatherPlan(env string) *batchPlan {
 		return nil
 	case j.pull == nil:
 	case (j.othersWork || j.pull.HeadState == HeadModified) && !j.wanted:
-		return nil // somebody else's work, and nobody wants it taken over
+		return nil // another account's work, and no command takes it over
 	case len(j.current) == 0 && len(j.next) == 0:
 		j.leaveReasons = append(j.leaveReasons, "it moves nothing any more")
 	}
@@ -211,7 +211,7 @@ func (b *batchPlan) addMember(f *ComponentFacts, e *Env, said []PullAction, othe
 	b.current = append(b.current, p)
 	b.othersWork = b.othersWork || othersWork
 	if othersWork || e.Open.HeadState == HeadModified {
-		// What somebody made of its head isn't carried on; what we put there is.
+		// Another account's content of its head isn't carried on; ours is.
 		p.Release, p.Name = e.Open.DeclaredRelease.Value, ""
 	}
 	for _, a := range said {
@@ -270,9 +270,8 @@ func (b *batchPlanner) composition(j *batchPlan) (Composition, bool) {
 	return c, ok && c.Tip == j.tip
 }
 
-// dropJoiners leaves joiners behind where it can't be told whose part keeps what
-// would move together from being made: who is in the pull request already goes on
-// without them. True when it did.
+// dropJoiners leaves joiners behind where it can't be told whose part keeps the joint edit from
+// being made. The present members go on without them. True when it did.
 func (b *batchPlanner) dropJoiners(j *batchPlan) bool {
 	c, ok := b.composition(j)
 	isRefusedAsWhole := ok && c.State == EditRefused && len(c.RefusedByMember) == 0
@@ -293,7 +292,7 @@ func (b *batchPlanner) dropJoiners(j *batchPlan) bool {
 	return true
 }
 
-// refuseMember says to a component why it doesn't come along, and to whoever wanted it.
+// refuseMember says to a component, and to the author of its command, why it doesn't come along.
 func (b *batchPlanner) refuseMember(j *batchPlan, p Member, why string) {
 	b.addReason(p.Component, j.env, cause.Refused, why)
 	if p.CommandID != 0 {

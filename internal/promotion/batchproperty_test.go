@@ -178,8 +178,8 @@ func (b *batchSimulation) mayCome(t *rapid.T, f *Facts, a Action, env string, q 
 	}
 }
 
-// wentBack says that a release was taken back from an environment where it hasn't been since, as far
-// as is known: what was there before it came again, or a person replaced it by hand.
+// wentBack says that a release was withdrawn from an environment where it hasn't been since, as far
+// as is known. The release before it came again, or a person replaced it by hand.
 func (b *batchSimulation) wentBack(q Member, e *Env, known map[string]bool) bool {
 	came, before := -1, map[string]bool{}
 	moves := func(c *batchSimCommit) bool { _, moved := c.to[q.Component]; return moved && c.env == e.Name }
@@ -203,8 +203,9 @@ func (b *batchSimulation) wentBack(q Member, e *Env, known map[string]bool) bool
 	return false
 }
 
-// isUnproven says that an environment before has the release on record, and not that it was verified there: the
-// record was lost, and it was replaced before it was verified again.
+// isUnproven says that an environment before has a record of the release, but not of its
+// verification there. The record was lost, and the release was replaced before it was verified
+// again.
 func (b *batchSimulation) isUnproven(f *Facts, env string, q Member) bool {
 	own := &f.Components[slices.Index(b.components, q.Component)]
 	return slices.ContainsFunc(simEnv(own, env).Spec.After, func(u string) bool {
@@ -229,8 +230,8 @@ func (b *batchSimulation) isWithdrawn(f *Facts, env string, q Member) bool {
 	return came(b.carries(q.Component, env)) >= came(q.Release) || slices.ContainsFunc(upstreamOf(own, env), func(u string) bool { return b.wentBack(q, simEnv(own, u), nil) })
 }
 
-// membersVerified holds that whoever came to an environment with a passenger and is
-// still as it came is verified there.
+// membersVerified holds that a component that came to an environment with another and is still as
+// it came is verified there.
 func (b *batchSimulation) membersVerified(t *rapid.T, f *Facts, a Action, env string, q Member) {
 	i := b.landed(q.Component, env)
 	c := &b.log[i]

@@ -12,9 +12,9 @@ import (
 	"github.com/liftlock/liftlock/policies"
 )
 
-// batchSimulation is simulation's sister for components that travel together: a branch
-// whose commits may move several, a forge, Argo CD and the store. What is in
-// verified and asked really happened; Decide never sees it.
+// batchSimulation is like simulation for components of one batch: a branch whose commits may move
+// several, a forge, Argo CD and the store. verified and asked have what really happened; Decide
+// never sees it.
 type batchSimulation struct {
 	now        time.Time
 	specs      []pipeline.Environment
@@ -35,7 +35,7 @@ type batchSimulation struct {
 	pending  map[string][]PendingCommand // by component
 	commands int64
 	forgiven map[int]bool    // pull requests, by the decision that is checked
-	seen     map[string]bool // component|commit that were looked at while they were what is there, since the store was lost
+	seen     map[string]bool // component|commit that were evaluated while they were there, since the store was lost
 	adopted  map[string]bool // component|commit of people that brought what would have been promoted
 	adopting map[string]bool // those of which the decision that is checked says so
 

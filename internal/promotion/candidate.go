@@ -25,12 +25,11 @@ type candidate struct {
 	RevertedFrom string
 }
 
-// canMoveOnward says whether an arrival can carry a release onward: a source's by
-// whoever, elsewhere only what a promotion brought. What a revert put back is
-// old news and keeps the rank of its first arrival, and what was there before
-// the pipeline stays where it is: both move only at a command; with adopt: converge what
-// a source environment has since before moves too. A
-// person's own change in the middle of the line was verified by nothing upstream.
+// canMoveOnward says whether an arrival can carry a release onward: a source's by whomever,
+// elsewhere only a promotion's. A release that a revert put back is old and keeps the rank of its
+// first arrival. One that was there before the pipeline stays where it is. Both move only at a
+// command; with adopt: converge a source environment's release from before moves too. Nothing
+// upstream has verified a person's own change in the middle of the pipeline.
 func (ev *evaluator) canMoveOnward(u *Env, a *Arrival, requested bool) bool {
 	switch a.By {
 	case ByPromotion, ByHand:
@@ -45,9 +44,9 @@ func (ev *evaluator) canMoveOnward(u *Env, a *Arrival, requested bool) bool {
 	return false
 }
 
-// adopts says that what an environment carries since before the pipeline came in moves on
-// by itself: only from where releases arrive, because what is further on was verified by
-// nothing before it.
+// adopts says that a release that an environment has had since before the pipeline moves on by
+// itself. That holds only where releases arrive, because nothing upstream has verified one further
+// on.
 func (ev *evaluator) adopts(u *Env) bool {
 	return ev.spec.Adopt == pipeline.AdoptConverge && u.Source()
 }
@@ -167,10 +166,10 @@ func (e *Env) arrivalRank(release string) int64 {
 	return r
 }
 
-// pickCandidate chooses the release that should move into e; nil with the reasons in st,
-// and with the veto where one is all that stands in the way. A forced one was
-// given as a command: then what was reverted from e itself or vetoed before that doesn't
-// count, and neither does how old it is where a person's own change is replaced.
+// pickCandidate chooses the release that should move into e; nil with the reasons in st, and with
+// the veto where one is all that stands in the way. A forced one was given as a command. Then an
+// earlier revert from e itself or veto doesn't count, and neither does the release's age where a
+// person's own change is replaced.
 func (ev *evaluator) pickCandidate(e *Env, st *EnvState, forced *PendingCommand) (*candidate, *PastPull) {
 	now := e.Release.Value.ID
 	cands := ev.listCandidates(e, forced != nil)
@@ -236,7 +235,11 @@ func (ev *evaluator) reasonNotToCome(e *Env, c *candidate, forced *PendingComman
 func (ev *evaluator) explainNoCandidate(e *Env, st *EnvState) {
 	for _, name := range e.Spec.After {
 		u := ev.facts.findEnv(name)
-		if u == nil || !u.Release.OK || !u.Landed.OK {
+		switch {
+		case u != nil && ev.isNotIn(u):
+			st.addReason(cause.Upstream, fmt.Sprintf("%s is not in %s, so nothing comes from there", ev.facts.Unit.Component, name))
+			continue
+		case u == nil || !u.Release.OK || !u.Landed.OK:
 			st.addReason(cause.Upstream, fmt.Sprintf("%s can't be read", name))
 			continue
 		}
@@ -295,9 +298,8 @@ func (ev *evaluator) reasonBarredUpstream(e *Env, release string) string {
 	return ""
 }
 
-// quarantineReason says why a release may not come (back) to e nor pass it, and since
-// when, where that is known: a revert of it is open or was merged, and no later
-// promotion of it was.
+// quarantineReason says why a release may not come (back) to e nor pass it, and since when, where
+// that is known. A revert of it is open or was merged, and no later promotion of it was.
 func (ev *evaluator) quarantineReason(e *Env, release string) (why string, since time.Time) {
 	if e.Revert != nil && SameRelease(release, wording.Short(e.Revert.Release)) {
 		return fmt.Sprintf("is being reverted from %s by #%d", e.Name, e.Revert.Number), e.Revert.CreatedAt
@@ -343,16 +345,15 @@ func (p *PastPull) lifts(release string) bool {
 }
 
 // isAfter says that a pull request was merged or closed after another. Some of the times are a
-// forge's, to the millisecond, and some a commit's, to the second: within one the numbers say, as a
-// revert is opened after what it takes back was merged.
+// forge's, to the millisecond, and some a commit's, to the second. Within one second the numbers
+// decide, as a revert is opened after the merge that it undoes.
 func (p *PastPull) isAfter(o *PastPull) bool {
 	return cmp.Or(p.At.Truncate(time.Second).Compare(o.At.Truncate(time.Second)), p.Number-o.Number) > 0
 }
 
-// findVeto finds the pull request of ours that a person closed with this release
-// and that nothing has overruled since: a promotion of the same release that was
-// merged after all. One of which the release is unknown stands for every release
-// until any other was merged.
+// findVeto finds the pull request of ours that a person closed with this release and that no later
+// merged promotion of the same release has overruled. One whose release is unknown stands for every
+// release until any other was merged.
 func findVeto(e *Env, release string) *PastPull {
 	merged := false
 	for i := range e.PastPulls {

@@ -6,9 +6,9 @@ import (
 	"github.com/liftlock/liftlock/policies"
 )
 
-// Liftlock's own conditions, which stand beside the pipeline's gates while they aren't met. Each
-// is declared once, in ownGates: whoever adds one writes its line there and evaluates it in
-// evaluateGates. A test holds that no other room spells one.
+// Liftlock's own conditions, which stand beside the pipeline's gates while they aren't met. Each is
+// declared once, in ownGates: a new one has its line there and is evaluated in evaluateGates. A
+// test holds that no other room spells one.
 const (
 	GatePipelineFile   policies.GateName = "pipeline-file"
 	GateTargets        policies.GateName = "targets"
@@ -16,7 +16,7 @@ const (
 	GateOneEnvironment policies.GateName = "one-environment" // it changes no other
 	GateMergeable      policies.GateName = "mergeable"       // the forge's own answer
 	GateDiverged       policies.GateName = "diverged"        // nobody changed the environment by hand
-	GateHead           policies.GateName = "head"            // what is merged is what Liftlock composed
+	GateHead           policies.GateName = "head"            // the merged head is Liftlock's own
 	GateBase           policies.GateName = "base"            // it is composed on what its branch has now
 	GateReverting      policies.GateName = "reverting"
 	GateVerifying      policies.GateName = "verifying"
@@ -39,6 +39,9 @@ type ownGate struct {
 	mergedPast bool
 	// promoteHelps says that its remedy is the command that promotes the release.
 	promoteHelps bool
+	// passing says that it is Liftlock's own work, done within moments: it is listed while it lasts, and is no
+	// headline.
+	passing bool
 }
 
 const (
@@ -47,25 +50,29 @@ const (
 )
 
 var ownGates = []ownGate{
-	{GatePipelineFile, policies.GateWords{WaitsFor: "a working pipeline file", Remedy: "a commit that mends the pipeline file"}, true, false},
-	{GateTargets, policies.GateWords{WaitsFor: "its targets",
-		Remedy: "a commit that mends the ApplicationSets or the pipeline file"}, false, false},
-	{GateHold, policies.GateWords{WaitsFor: "the hold", Remedy: "`/liftlock unhold`, as the reason says"}, true, false},
-	{GateOneEnvironment, policies.GateWords{}, true, false},
-	{GateMergeable, policies.GateWords{WaitsFor: "the forge", Remedy: "the forge: its checks and branch protection"}, false, false},
-	{GateDiverged, policies.GateWords{WaitsFor: "a decision about a change by hand"}, true, true},
-	{GateHead, policies.GateWords{}, false, false},
-	{GateBase, policies.GateWords{WaitsFor: "being composed anew", Remedy: "Liftlock, by itself"}, false, false},
-	{GateReverting, policies.GateWords{WaitsFor: "the open revert", Remedy: "merging or closing the revert"}, true, false},
-	{GateVerifying, policies.GateWords{WaitsFor: "what is there to be verified", Remedy: byItselfWhenWell}, false, false},
-	{GateUpstream, policies.GateWords{WaitsFor: "upstream to be well", Remedy: byItselfWhenWell}, true, false},
-	{GateClosed, policies.GateWords{WaitsFor: "a decision about a promotion that a person closed"}, true, true},
-	{GateBatch, policies.GateWords{WaitsFor: "what came along upstream", Remedy: byItselfWhenWell}, false, false},
-	{GateIncomplete, policies.GateWords{}, true, false},
-	{GateLimit, policies.GateWords{WaitsFor: "the limit of merges", Remedy: byItself}, false, false},
-	{GateRevertLimit, policies.GateWords{}, true, false},
-	{GateDegraded, policies.GateWords{WaitsFor: "a person's decision", Remedy: "a person: merge it or close it"}, false, false},
-	{GateEffect, policies.GateWords{}, true, false},
+	{name: GatePipelineFile, mergedPast: true, words: policies.GateWords{WaitsFor: "a working pipeline file",
+		Remedy: "a commit that mends the pipeline file"}},
+	{name: GateTargets, words: policies.GateWords{WaitsFor: "its targets",
+		Remedy: "a commit that mends the ApplicationSets or the pipeline file"}},
+	{name: GateHold, mergedPast: true, words: policies.GateWords{WaitsFor: "the hold", Remedy: "`/liftlock unhold`, as the reason says"}},
+	{name: GateOneEnvironment, mergedPast: true, words: policies.GateWords{WaitsFor: "proof that it changes no other environment"}},
+	{name: GateMergeable, words: policies.GateWords{WaitsFor: "the forge", Remedy: "the forge: its checks and branch protection"}},
+	{name: GateDiverged, mergedPast: true, promoteHelps: true,
+		words: policies.GateWords{WaitsFor: "a decision about a change by hand"}},
+	{name: GateHead},
+	{name: GateBase, passing: true, words: policies.GateWords{WaitsFor: "being composed anew", Remedy: "Liftlock, by itself"}},
+	{name: GateReverting, mergedPast: true, words: policies.GateWords{WaitsFor: "the open revert",
+		Remedy: "merging or closing the revert"}},
+	{name: GateVerifying, words: policies.GateWords{WaitsFor: "what is there to be verified", Remedy: byItselfWhenWell}},
+	{name: GateUpstream, mergedPast: true, words: policies.GateWords{WaitsFor: "upstream to be well", Remedy: byItselfWhenWell}},
+	{name: GateClosed, mergedPast: true, promoteHelps: true,
+		words: policies.GateWords{WaitsFor: "a decision about a promotion that a person closed"}},
+	{name: GateBatch, words: policies.GateWords{WaitsFor: "what came along upstream", Remedy: byItselfWhenWell}},
+	{name: GateIncomplete, mergedPast: true, words: policies.GateWords{WaitsFor: "the rest of the release"}},
+	{name: GateLimit, words: policies.GateWords{WaitsFor: "the limit of merges", Remedy: byItself}},
+	{name: GateRevertLimit, mergedPast: true, words: policies.GateWords{WaitsFor: "the reverts to end"}},
+	{name: GateDegraded, words: policies.GateWords{WaitsFor: "a person's decision", Remedy: "a person: merge it or close it"}},
+	{name: GateEffect, mergedPast: true, words: policies.GateWords{WaitsFor: "its effect in the rendered manifests"}},
 }
 
 func findOwnGate(name policies.GateName) (g ownGate, found bool) {

@@ -8,8 +8,8 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
-// TestConverge holds that with adopt: converge what a source has since before the pipeline
-// moves to where something else is, once it is verified, and nothing else of the kind does.
+// TestConverge holds that with adopt: converge a verified release that a source has had since
+// before the pipeline moves to where another one is. Nothing else of the kind moves.
 func TestConverge(t *testing.T) {
 	// dev carries r2, qa and prod r1, all of it since before the pipeline.
 	differing := func(change func(f *ComponentFacts)) *ComponentFacts {

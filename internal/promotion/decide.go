@@ -14,13 +14,12 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// Decide judges one component, or all of a pipeline with batch: environment. Each is
-// evaluated as if it were alone; of those that share pull requests these are joined:
-// one carries all that are ready, it merges when every one of them may be, and what it
-// brought is reverted as a whole. It is pure and total: facts that are missing make it
-// wait or request them, never guess. After a FactRequest the caller gathers the
-// fact and calls again; the components' own come first, as what moves together hangs
-// on them.
+// Decide judges one component, or all of a pipeline with batch: environment. Each is evaluated as
+// if it were alone, and then the pull requests that they share are joined. One carries all that are
+// ready, it merges when every one of them may, and its releases are reverted as a whole. It is pure
+// and total: missing facts make it wait or request them, never guess. After a FactRequest the
+// caller gathers the fact and calls again. The components' own requests come first, as the joined
+// ones depend on them.
 func Decide(f Facts) Decision {
 	var d Decision
 	intents, othersWork := make([][]PullAction, len(f.Components)), make([]map[string]bool, len(f.Components))
@@ -198,6 +197,11 @@ func (ev *evaluator) evaluateCurrent(e *Env, st *EnvState) {
 		st.State, st.Reason = Mixed, e.FieldsReason
 		return
 	}
+	if ev.isNotIn(e) {
+		st.State, st.Reason = NotHere, fmt.Sprintf("%s is not in %s: no ApplicationSet generates a target for it there",
+			ev.facts.Unit.Component, e.Name)
+		return
+	}
 	if !e.Release.OK || !e.Landed.OK {
 		st.State, st.Reason = Unreadable, cmp.Or(e.Release.Err, e.Landed.Err, "not read yet")
 		return
@@ -229,7 +233,8 @@ func (ev *evaluator) evaluateCurrent(e *Env, st *EnvState) {
 		st.State = Idle
 		st.Reason = "in place; nothing waits for its verification"
 	}
-	// What the pipeline found there, or a person put there, is recorded only where somebody needs to know.
+	// A release that the pipeline found there, or that a person put there, is recorded only where
+	// its verdict is needed.
 	isPromoted := l.By != ByBaseline && !e.isChangedByHand()
 	if a != nil && (isPromoted || ev.needsVerdict(e)) {
 		switch {
@@ -255,10 +260,16 @@ func (ev *evaluator) evaluateCurrent(e *Env, st *EnvState) {
 	}
 }
 
-// needsVerdict says whether anybody needs to know how this environment, which can be read,
-// is: it landed within its watch, or a target still waited its turn within that time, or
-// what is there may still have to go further. Without this a start on a large repository
-// would have Argo CD refresh everything.
+// isNotIn says that the component is known to have no target in an environment. Where something of the targets can't
+// be worked out, it may have one.
+func (ev *evaluator) isNotIn(e *Env) bool {
+	return len(e.Targets) == 0 && e.HasNoTarget && len(ev.facts.Problems) == 0
+}
+
+// needsVerdict says whether the verdict of this environment, which can be read, is needed. It
+// landed within its watch, or a target still waited its turn within that time, or its release may
+// still have to go further. Without this a start on a large repository would have Argo CD refresh
+// everything.
 func (ev *evaluator) needsVerdict(e *Env) bool {
 	l := e.Landed.Value
 	if e.isChangedByHand() {
@@ -320,9 +331,9 @@ func (ev *evaluator) membersOf(p *Pull) []Member {
 	return []Member{ev.member(p.Release, p.Name, nil)}
 }
 
-// minRecheckDelay is the shortest time after which a decision is worth making again when
-// nothing was heard; overdue is that time where the one that was given has come
-// and changed nothing: it must not be looked at again and again.
+// minRecheckDelay is the shortest time after which a decision is made again when no change was
+// reported. pastDueRecheckDelay is that time where the given one has passed and changed nothing:
+// otherwise the decision would be made again and again.
 const (
 	minRecheckDelay     = 100 * time.Millisecond
 	pastDueRecheckDelay = 5 * time.Minute

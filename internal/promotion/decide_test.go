@@ -156,11 +156,11 @@ type decisionCase struct {
 	name  string
 	facts *ComponentFacts
 	want  []string // Describe of every action
-	env   string   // whose reasons are looked at
+	env   string   // the environment with these reasons
 	why   string   // part of one
 	state string
 	promo string
-	next  time.Duration // from noon on, when it is looked at again; 0: that doesn't matter here
+	next  time.Duration // from noon on, when it is decided again; 0: that doesn't matter here
 }
 
 func (dc decisionCase) check(t *testing.T) {

@@ -232,7 +232,7 @@ func TestDecideOpening(t *testing.T) {
 	})
 }
 
-// TestDecideGates has what an open pull request waits for, and when it is looked at again.
+// TestDecideGates says what an open pull request waits for, and when it is decided again.
 func TestDecideGates(t *testing.T) {
 	open := func() *ComponentFacts { return arrivedFacts().pull("qa", "r2") }
 	merge := []string{"merge #7 into qa at head"}
@@ -519,8 +519,8 @@ func TestVerifiedInAll(t *testing.T) {
 	}
 }
 
-// TestWhatMovesOnward holds whose arrivals carry a release on.
-func TestWhatMovesOnward(t *testing.T) {
+// TestArrivalsThatMoveOnward holds whose arrivals carry a release on.
+func TestArrivalsThatMoveOnward(t *testing.T) {
 	source, middle := linearFacts().env("dev"), linearFacts().env("qa")
 	for _, c := range []struct {
 		by        string
@@ -580,8 +580,8 @@ func TestSameRelease(t *testing.T) {
 	}
 }
 
-// TestUpstreamIsListedOnce holds that an environment that several ways lead from is looked at
-// once, and that a circle ends.
+// TestUpstreamIsListedOnce holds that an environment that several ways lead from is listed once,
+// and that a circle ends.
 func TestUpstreamIsListedOnce(t *testing.T) {
 	after := func(name string, names ...string) Env {
 		return Env{Name: name, Spec: pipeline.Environment{After: names}}

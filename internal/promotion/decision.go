@@ -28,6 +28,7 @@ const (
 	Diverged   = "diverged" // a person's own change: hands off
 	Mixed      = "mixed"
 	Unreadable = "unreadable"
+	NotHere    = "not-here" // the component has no target in the environment
 )
 
 // EnvState is what the decision says of one environment.
@@ -71,8 +72,8 @@ type TargetView struct {
 	Runs *verification.Runs `json:"runs,omitempty"`
 }
 
-// UntoldTargets are the names, sorted, of those targets of which nobody has been able to
-// tell for so long how they are that a person should look why; none when there are none.
+// UntoldTargets are the names, sorted, of the targets whose state has been unknown for so long that
+// a person should find out why; none when there are none.
 func (e *EnvState) UntoldTargets() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(e.Targets)), func(name string) bool { return !e.Targets[name].Untold })
 }
@@ -111,8 +112,8 @@ type Decision struct {
 	Queued []int `json:"-"`
 }
 
-// ComponentDecision is what is to be done for one component alone, when to look at it
-// again at the latest, and what is said of each of its environments.
+// ComponentDecision has the actions for one component alone, when to evaluate it again at the
+// latest, and the state of each of its environments.
 type ComponentDecision struct {
 	Actions []Action `json:"-"`
 	// Answers are to people whose command is carried out by what is done with a pull
@@ -146,11 +147,10 @@ type Step struct {
 	Action    Action
 }
 
-// Steps are all actions in the order in which they are to be done: the components' own
-// first, then the pull requests, then the answers to what was done with those, and last the
-// requests for reviews and what the forge shows of deployments, for which nothing else waits. What fails in an environment keeps from
-// being done what comes after it there: of the component's own, or, where a pull request
-// couldn't be acted on, of all.
+// Steps are all actions in their order: the components' own first, then the pull requests, then the
+// answers about those. Last come the requests for reviews and the forge's deployments, for which
+// nothing else waits. An action that fails in an environment stops the later ones there: the
+// component's own or, where a pull request couldn't be acted on, all of them.
 func (d *Decision) Steps() []Step {
 	var out, requests, deployments []Step
 	for i := range d.Components {

@@ -170,8 +170,8 @@ func findRefusedRevert(e *Env) *PastPull {
 // isRefusedRevert says that a person closed a revert.
 func (p *PastPull) isRefusedRevert() bool { return p.Revert && p.isRefused() }
 
-// isRefused says that a person closed it, and nobody has taken that back. Who merged a revert into
-// another branch closed nothing.
+// isRefused says that a person closed it, and nobody has taken that back. A person who merged a
+// revert into another branch closed nothing.
 func (p *PastPull) isRefused() bool { return !p.Merged && !p.OnOtherBranch && !p.Superseded }
 
 // revertLimitReached says that as many reverts were opened as the limit allows.

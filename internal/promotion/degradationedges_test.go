@@ -17,8 +17,8 @@ func degradedInQA() *ComponentFacts {
 	return f.verdict("qa", verification.Degraded, "bad")
 }
 
-// TestDegradationEdges has what is done about a degradation where two rules meet and where
-// a time is just over, and under which code a person reads that nothing is.
+// TestDegradationEdges has degradations where two rules meet and where a time is just over. It
+// holds the actions, and the code under which a person reads that there are none.
 func TestDegradationEdges(t *testing.T) {
 	const recorded = "record 723200000000 degraded in qa"
 	only := []string{recorded}
@@ -63,8 +63,8 @@ func TestDegradationEdges(t *testing.T) {
 	})
 }
 
-// TestLeftAlone says nothing of a degradation that is nobody's business.
-func TestLeftAlone(t *testing.T) {
+// TestDegradationsWithoutAPromotion says nothing of a degradation that concerns no promotion.
+func TestDegradationsWithoutAPromotion(t *testing.T) {
 	for name, f := range map[string]*ComponentFacts{
 		"what a person put there":       linearFacts().with(func(f *ComponentFacts) { f.land("qa", "r9", ByPerson, 0) }),
 		"what was there from the start": linearFacts(),

@@ -8,9 +8,8 @@ type Delivery struct {
 	Change bool
 	// Failure says that what a promotion brought is degraded for the first time.
 	Failure bool
-	// Lead is how long ago the release came into the environment in which it began; 0:
-	// this isn't the first verification of what a promotion brought, or it isn't known when
-	// that was.
+	// Lead is how long ago the release came into the environment in which it began. It is 0 where
+	// this isn't the first verification of a promotion's release, or that time isn't known.
 	Lead time.Duration
 	// Restore is for how long the environment had been degraded that is verified now; 0: it
 	// wasn't.

@@ -59,8 +59,8 @@ func TestMeasureDelivery(t *testing.T) {
 	}
 }
 
-// TestLaterVerdictWins holds that of two verdicts on an arrival the one that was said last
-// counts, also where a clock says that both were at once, or the other way round.
+// TestLaterVerdictWins holds that of two verdicts on an arrival the later one counts. That holds
+// too where a clock says that both came at once, or the other way round.
 func TestLaterVerdictWins(t *testing.T) {
 	for name, since := range map[string]time.Duration{"later": time.Minute, "at once": 0, "by a clock that is behind": -time.Minute} {
 		a := Arrival{DegradedAt: noon}

@@ -18,8 +18,8 @@ const (
 	maxUnrenderedWhy = 300
 )
 
-// IneffectiveField is a carried field that a promotion changes and that changes nothing in what is rendered for a
-// target, although it is an image, a chart's version or a part of a pod template.
+// IneffectiveField is a carried field that a promotion changes without any change in a target's
+// rendered manifests. It is an image, a chart's version or a part of a pod template.
 type IneffectiveField struct {
 	Target string `json:"target"`
 	Field  string `json:"field"`
@@ -150,8 +150,9 @@ func DescribeUnrendered(targets []UnrenderedTarget) string {
 	return "whether it shows isn't known before the merge for " + strings.Join(said, ", ") + ": the verification finds out"
 }
 
-// evaluateEffect is the gate that what is promoted comes to its targets; it is listed only while something
-// doesn't, or that isn't known: then it passes with a note. Somebody may skip it, as the pipeline file's gates.
+// evaluateEffect is the gate that a promotion's changes come to its targets. It is listed only
+// while one doesn't, or where that isn't known: then it passes with a note. Somebody may skip it,
+// as the pipeline file's gates.
 func (ev *evaluator) evaluateEffect(e *Env, p *Pull) []policies.Result {
 	if !e.Spec.RequiresEffect() {
 		return nil

@@ -110,7 +110,7 @@ type OtherTarget struct {
 	RevisionChanged *bool `json:"revisionChanged,omitempty"`
 }
 
-// What a record holds at most.
+// These bound a record.
 const (
 	maxEvidenceTargets   = 10
 	maxEvidenceResources = 20
@@ -233,9 +233,8 @@ func (t *TargetEvidence) describe() []string {
 	return out
 }
 
-// describeCause names in one line what broke, and where: the resource that is unhealthy, of
-// several one that the promotion changed, in Argo CD's words; else how the target's verdict
-// came about.
+// describeCause names in one line what broke, and where. It is the unhealthy resource, of several
+// one that the promotion changed, in Argo CD's words; else the reason of the target's verdict.
 func (e *Evidence) describeCause() string {
 	t := &e.Targets[0]
 	where := t.Target

@@ -81,7 +81,7 @@ type ClusterIncident struct {
 	Health    string    `json:"health,omitempty"` // Argo CD's word
 	Since     time.Time `json:"since"`            // by our clock
 	Until     time.Time `json:"until,omitzero"`   // when it had recovered, a short while ago; zero: it hasn't
-	// Whose it is, where that is a component of this pipeline.
+	// Component names the component, where it is one of this pipeline.
 	Component   string `json:"component,omitempty"`
 	Environment string `json:"environment,omitempty"`
 	// RevisionChanged says that it was synced, or made, just before; nil: that can't be told.
@@ -98,9 +98,9 @@ type Limits struct {
 	// promotions that joined the forge's merge queue, or whose merge was asked for, within that hour, this
 	// unit's too, and that aren't known to have landed
 	QueuedMerges []QueuedMerge `json:"queuedMerges,omitempty"`
-	// Reverts opened within 10 minutes, this unit's too; where this unit is
-	// degraded, those since 10 minutes before it became so, so that the limit
-	// stays reached when time passes and a person is called once.
+	// Reverts opened within 10 minutes, this unit's too. Where this unit is degraded, they are
+	// those since 10 minutes before it became so: the limit stays reached when time passes and a
+	// person is called once.
 	RevertsByEnv       map[string]int `json:"revertsByEnv,omitempty"`
 	RevertsByCluster   map[string]int `json:"revertsByCluster,omitempty"` // likewise, by cluster
 	OldestRecentRevert time.Time      `json:"oldestRevertInTen,omitzero"`
@@ -164,13 +164,12 @@ type Arrival struct {
 	Author  string    `json:"author,omitempty"` // ByPerson: the commit's author, for people
 	Pull    int       `json:"pull,omitempty"`   // ByPromotion, ByRevert
 	At      time.Time `json:"at"`
-	// When it was last verified and last degraded. The later one is in force: MarkVerified
-	// and MarkDegraded see to it that this is the one that was said last, whatever the
-	// clocks of those who said it.
+	// When it was last verified and last degraded. The later one is in force. MarkVerified and
+	// MarkDegraded see to it that this is the last verdict, whatever the clocks that stamped them.
 	VerifiedAt time.Time `json:"verifiedAt,omitzero"`
 	DegradedAt time.Time `json:"degradedAt,omitzero"`
-	// WithdrawnAt is when something that was there before took its place, a person's change was
-	// followed by another release, or its commit went from the branch; zero: none of that.
+	// WithdrawnAt is when an earlier release took its place, a person's change was followed by
+	// another release, or its commit went from the branch; zero: none of that.
 	WithdrawnAt time.Time `json:"withdrawnAt,omitzero"`
 	// Soak is for how long it was verified without a break.
 	Soak Soak `json:"soak,omitzero"`
@@ -180,8 +179,8 @@ type Arrival struct {
 // still keeps apart.
 const verdictStep = time.Microsecond
 
-// MarkVerified says that the arrival is verified from now on, and not before what was
-// said of it so far: a clock may be behind the one that was used then.
+// MarkVerified says that the arrival is verified from now on, and not before its last verdict: a
+// clock may be behind the one that gave that verdict.
 func (a *Arrival) MarkVerified(now time.Time) { a.VerifiedAt = later(now, a.DegradedAt) }
 
 // MarkDegraded says that it is degraded from now on.
@@ -202,8 +201,8 @@ func (a *Arrival) IsDegraded() bool {
 // IsVerified says that it is verified, and wasn't degraded since.
 func (a *Arrival) IsVerified() bool { return !a.VerifiedAt.IsZero() && !a.IsDegraded() }
 
-// isReverted says of an arrival, by its place in the history, that a revert has taken its
-// release back since: what was found out about it until then no longer speaks for it.
+// isReverted says of an arrival, by its place in the history, that a revert has taken its release
+// back since. Earlier findings about it no longer speak for it.
 func (e *Env) isReverted(i int) bool {
 	for k := 1; k <= i; k++ {
 		if e.History[k].Release == e.History[i].Release && e.History[k-1].By == ByRevert {
@@ -243,11 +242,12 @@ type Env struct {
 	// MissingSignatures says that the forge merges only signed commits into the branch, why ours
 	// aren't, and what to do; empty: it isn't known to keep ours from being merged.
 	MissingSignatures string                 `json:"missingSignatures,omitempty"`
-	PastPulls         []PastPull             `json:"past,omitempty"`     // ours that are no longer open, newest first
-	History           []Arrival              `json:"history,omitempty"`  // newest first
-	Compositions      map[string]Composition `json:"composed,omitempty"` // by the identity of a release that may come here
-	Restore           Known[Composition]     `json:"restore"`            // of what is there now
-	RevertedReleases  []string               `json:"reverted,omitempty"` // short releases that a revert commit on the branch names
+	PastPulls         []PastPull             `json:"past,omitempty"`        // ours that are no longer open, newest first
+	History           []Arrival              `json:"history,omitempty"`     // newest first
+	Compositions      map[string]Composition `json:"composed,omitempty"`    // by the identity of a release that may come here
+	Restore           Known[Composition]     `json:"restore"`               // of what is there now
+	HasNoTarget       bool                   `json:"hasNoTarget,omitempty"` // the ApplicationSets generate none of the component here
+	RevertedReleases  []string               `json:"reverted,omitempty"`    // short releases that a revert commit on the branch names
 }
 
 // Source says that releases arrive here from outside.
@@ -327,6 +327,8 @@ type Pull struct {
 	UpdatedAt       time.Time     `json:"updatedAt,omitzero"`
 	Held            bool          `json:"held,omitempty"`     // the label liftlock/hold
 	HeldUntil       time.Time     `json:"heldUntil,omitzero"` // when that is lifted by itself; zero: never
+	HeldBy          string        `json:"heldBy,omitempty"`   // who holds it for longest; empty: nobody by a command
+	HoldReason      string        `json:"holdReason,omitempty"`
 	HeadState       HeadState     `json:"headState,omitempty"`
 	HeadReason      string        `json:"headReason,omitempty"` // HeadModified: why
 	Queued          bool          `json:"queued,omitempty"`     // in the forge's merge queue, or else set to merge by itself
@@ -371,8 +373,9 @@ type PastPull struct {
 	Release    string `json:"release,omitempty"`
 	Merged     bool   `json:"merged,omitempty"`     // into the environment's branch
 	Superseded bool   `json:"superseded,omitempty"` // closed by us, or forgiven by /liftlock retry
-	// OnOtherBranch says that a revert was merged into another branch than the environment's: nothing
-	// landed, and what it was to take back stays in quarantine. Of a promotion it is as if we had closed it.
+	// OnOtherBranch says that a revert was merged into another branch than the environment's.
+	// Nothing landed, and the release that it was to take back stays in quarantine. For a promotion
+	// it is as if we had closed it.
 	OnOtherBranch bool `json:"onOtherBranch,omitempty"`
 	// Unrequested says that a person merged the promotion and nobody who may had asked for its release:
 	// it lifts no quarantine and no veto. It is known only where there is one that it could lift.

@@ -12,16 +12,16 @@ import (
 	"github.com/liftlock/liftlock/policies"
 )
 
-// recheck bounds how often a merge state that the forge is still computing is
-// looked at again: the wait grows with the age of the pull request's last change.
+// recheck bounds how often a merge state that the forge is still computing is read again: the wait
+// grows with the age of the pull request's last change.
 const (
 	minMergeableRecheck = 250 * time.Millisecond
 	maxMergeableRecheck = 10 * time.Minute
 )
 
-// evaluateGates evaluates everything that stands between an open pull request and its
-// merge. What always holds (Liftlock's own conditions) is listed only while it
-// doesn't; the pipeline's gates are always listed.
+// evaluateGates evaluates everything that stands between an open pull request and its merge.
+// Liftlock's own conditions are listed only while they don't hold; the pipeline's gates are always
+// listed.
 func (ev *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Result {
 	var out []policies.Result
 	add := func(gate policies.GateName, o policies.Outcome, reason string) {
@@ -37,15 +37,19 @@ func (ev *evaluator) evaluateGates(e *Env, p *Pull, revert bool) []policies.Resu
 		add(GateHold, policies.Wait, "the holds can't be read: "+cmp.Or(ev.facts.Holds.Err, "not read yet"))
 	}
 	if p.Held {
-		add(GateHold, policies.Wait, "the pull request has the label liftlock/hold"+untilText(p.HeldUntil)+"; /liftlock unhold lifts it")
+		brief := "by its label " + LabelHold
+		if p.HeldBy != "" {
+			brief = briefHold(p.HeldBy, p.HeldUntil, p.HoldReason, ev.facts.Now)
+		}
+		out = append(out, policies.Result{Gate: GateHold, Outcome: policies.Wait, Brief: brief,
+			Reason: "the pull request has the label liftlock/hold" + untilText(p.HeldUntil) + "; /liftlock unhold lifts it"})
 	}
-	holds := ev.listHolds(e)
-	if revert {
+	for _, h := range ev.findHoldsOn(e) {
 		// The way back to safety isn't meant by a stop, unless it says so.
-		holds = ev.listHoldsOn(e, func(h Hold) bool { return h.Reverts })
-	}
-	for _, h := range holds {
-		add(GateHold, policies.Wait, h)
+		if !revert || h.Reverts {
+			out = append(out, policies.Result{Gate: GateHold, Outcome: policies.Wait, Reason: ev.describeHold(h),
+				Brief: briefHold(h.By, h.Until, h.Reason, ev.facts.Now)})
+		}
 	}
 	if p.Reach != ReachEnvironment {
 		add(GateOneEnvironment, policies.Wait, p.ReachReason)
@@ -140,9 +144,9 @@ func (ev *evaluator) evaluateOwnGates(e *Env, p *Pull, revert bool) []policies.R
 	return out
 }
 
-// evaluateMergeLimit says that no more may be merged for now. What is on its way, as in the forge's
-// merge queue, counts as merged for what would follow; what is in the queue already isn't taken out
-// for the others that are.
+// evaluateMergeLimit says that no more may be merged for now. Merges that are on their way, as in
+// the forge's merge queue, count as done for later ones. A pull request that is in the queue
+// already isn't taken out for the others there.
 func (ev *evaluator) evaluateMergeLimit(p *Pull) (r policies.Result, reached bool) {
 	limit, l := ev.spec.Limits.MergesPerHour, ev.facts.Limits
 	first, queued := l.OldestMerge, 0
@@ -259,8 +263,8 @@ func (ev *evaluator) addPromotionGates(e *Env, p *Pull, add addGate) {
 			ev.recheckAt(oldest.Add(revertWindow))
 		}
 	}
-	// What is there must have come to its end first: otherwise a busy upstream
-	// replaces every release before it is verified, and nothing ever gets past here.
+	// The release there must have come to its end first. Otherwise a busy upstream replaces every
+	// release before it is verified, and nothing ever gets past here.
 	r, l := ev.rollups[e.Name], e.Landed.Value
 	isVerifying := r.state == Verifying && len(e.Targets) > 0
 	if isVerifying && slices.Contains([]string{ByPromotion, ByHand, ByRevert}, l.By) {
@@ -304,8 +308,8 @@ func gateOfReason(r Reason) policies.GateName {
 	return GateUpstream
 }
 
-// findEarliestEnd is when the first of gates that all pass may not do so any more, as far as
-// they say: a window closes, a freeze begins, an approval or a skip is over.
+// findEarliestEnd is when the first of several passing gates may no longer pass, as far as they
+// say. A window closes, a freeze begins, or an approval or a skip is over.
 func findEarliestEnd(rs []policies.Result) time.Time {
 	var first time.Time
 	for _, r := range rs {

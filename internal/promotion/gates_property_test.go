@@ -185,9 +185,9 @@ func drawReview(t *rapid.T) policies.Facts {
 	return f
 }
 
-// drawSkips are skips at random, of which some count: of gates of any kind, by an author of the
-// release (who may have another name by now), by who gave the command to promote it, by a second
-// person, and by a token.
+// drawSkips are random skips, of which some count. They are of gates of any kind. An author of the
+// release gives them (who may have another name by now), or the person who gave the command to
+// promote it, a second person, or a token.
 func drawSkips(t *rapid.T, now time.Time, kinds []string) []Skip {
 	var out []Skip
 	for range rapid.IntRange(0, 3).Draw(t, "skips") {
@@ -207,10 +207,9 @@ func (s *Skip) countsAt(now time.Time, r *policies.Facts, allowSelf bool) bool {
 	return second && s.Err == "" && now.Before(s.Until) && !s.At.After(now.Add(policies.MaxClockAhead))
 }
 
-// TestNothingMergesPastAGate holds, over random gates, floors, facts, skips and times, that a
-// merge is decided exactly while every gate passes at that very moment, of the head that was
-// judged, that no skip passes what the server's file asks for, and that it is looked at again
-// no later than any gate says.
+// TestNothingMergesPastAGate holds, over random gates, floors, facts, skips and times, that a merge
+// is decided exactly while every gate passes at that very moment, and of the judged head. No skip
+// passes the server file's gates, and the next decision comes no later than any gate says.
 func TestNothingMergesPastAGate(t *testing.T) {
 	merges, waits, skipped, kept := 0, 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -306,7 +305,7 @@ func TestNothingMergesPastAGate(t *testing.T) {
 				t.Fatalf("it merges until %s, by skips that are over then: %+v", m.Until, p.Skips)
 			}
 		}
-		// What the server's file asks for passes by itself, whatever was skipped.
+		// The server file's gates pass by themselves, whatever was skipped.
 		alone := facts
 		alone.ApprovalGates = nil
 		if limit != nil {

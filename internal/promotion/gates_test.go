@@ -21,8 +21,8 @@ func gatedFacts(gates ...policies.Gate) *ComponentFacts {
 	return f
 }
 
-// TestGates holds that the pipeline's gates stop the merge of a promotion, and when it
-// is looked at again because of them.
+// TestGates holds that the pipeline's gates stop the merge of a promotion, and says when they are
+// evaluated again.
 func TestGates(t *testing.T) {
 	window := func(cron string) policies.Gate {
 		return policies.Gate{Window: &policies.Window{Cron: cron, Duration: time.Hour, Timezone: "UTC"}}

@@ -332,13 +332,14 @@ func (g *guiltModel) evaluate(t *rapid.T) (verification.Verdict, bool) {
 	return verdict, slices.ContainsFunc(d.Actions, func(a Action) bool { _, ok := a.(OpenRevert); return ok })
 }
 
-// TestOnlyTheGuiltyIsReverted looks at a target over random histories of operations, whosever
-// and of whatever kind, revisions, health, culprits (also with images that can't be pulled) and whether they can be told, incidents on
-// its cluster and of the release before elsewhere, and trouble with Argo CD. No
-// revert opens but where the release's own first whole sync failed in a resource, or the
-// target became unwell with it and nothing else explains that. And where that sync has failed
-// so, or the target is Degraded or Missing for certain, and nothing else ever could explain
-// that, a revert opens within debounce and one look; within timeout where it doesn't get well.
+// TestOnlyTheGuiltyIsReverted judges a target over random histories. They have operations by
+// anybody and of any kind, revisions, health, and culprits (also with images that can't be pulled)
+// that are known or not. They have incidents on its cluster and of the release before in other
+// places, and trouble with Argo CD. A revert opens only where the release's own first whole sync
+// failed in a resource, or where the target became unhealthy with it and nothing else explains
+// that. That sync may have failed so, or the target may be Degraded or Missing for certain. If
+// nothing else could ever explain that, a revert opens within debounce and one look. Where it
+// doesn't become healthy, it opens within timeout.
 func TestOnlyTheGuiltyIsReverted(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newGuiltModel(t)

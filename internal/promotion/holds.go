@@ -1,6 +1,7 @@
 package promotion
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -22,9 +23,9 @@ type Holding struct {
 // ViaConsole is the way of a hold by a user of the console.
 const ViaConsole = "console"
 
-// IsOf says whether somebody set a hold: a person by their account's number, or by their login where
-// it isn't known of both, or with via api a token by its name, or with via console a user by the
-// subject. One of the console without is nobody's.
+// IsOf says whether an account set a hold. A person is known by the account's number, or by the
+// login where the number isn't known of both. With via api it is a token by its name, with via
+// console a user by the subject. A hold of the console without a subject belongs to no user.
 func (h Holding) IsOf(by string, byID int64, via, subject string) bool {
 	if h.Via != via {
 		return false
@@ -48,11 +49,10 @@ func ListActive(all []Holding, now time.Time) []Holding {
 	return slices.DeleteFunc(slices.Clone(all), func(h Holding) bool { return h.IsOver(now) })
 }
 
-// AddHold adds a hold to those of the same that stand. Each holder has one, and another one of
-// reverts too, so that reverts are held no longer than that was said of them: who holds again
-// makes it no weaker, so that the later end counts, and holds from then on, so that an unhold
-// that was given in between, and is only carried out later, doesn't lift it. What others hold
-// stays theirs.
+// AddHold adds a hold to those of the same subject that stand. Each holder has one, and another one
+// of reverts too, so that reverts are held no longer than was said for them. A second hold makes
+// the first no weaker, so the later end counts. It holds from then on, so that an unhold that was
+// given in between, and is only carried out later, doesn't lift it. Others' holds stay theirs.
 func AddHold(active []Holding, h Holding) []Holding {
 	out := slices.Clone(active)
 	if i := slices.IndexFunc(out, func(s Holding) bool {
@@ -96,9 +96,8 @@ func FindStrongest(holds []Holding) (strongest Holding, held bool) {
 	return strongest, len(holds) > 0
 }
 
-// liftSlack is by how much a hold may be younger than the command that lifts it where the
-// two are stamped by different clocks: the forge's for what is written there, ours for what
-// comes by the API.
+// liftSlack is by how much a hold may be younger than the command that lifts it where different
+// clocks stamp the two. The forge's stamps comments there, ours stamps commands by the API.
 const liftSlack = time.Minute
 
 // Lift says which holds somebody lifts. Its zero value lifts all.
@@ -117,7 +116,7 @@ func (l Lift) IsLate(now time.Time) bool {
 	return !l.Given.IsZero() && now.After(l.Given.Add(liftSlack))
 }
 
-// Of are the holds that stand after it.
+// Of are the holds that are left after the lift.
 func (l Lift) Of(active []Holding) []Holding {
 	return slices.DeleteFunc(slices.Clone(active), func(h Holding) bool {
 		slack := liftSlack
@@ -127,4 +126,81 @@ func (l Lift) Of(active []Holding) []Holding {
 		isLater := !l.Given.IsZero() && h.At.After(l.Given.Add(slack))
 		return !isLater && (!l.OwnOnly || h.IsOf(l.By, l.ByID, l.Via, l.Subject))
 	})
+}
+
+// listHolds lists the holds that cover an environment, for people.
+func (ev *evaluator) listHolds(e *Env) []string {
+	var out []string
+	for _, h := range ev.findHoldsOn(e) {
+		out = append(out, ev.describeHold(h))
+	}
+	return out
+}
+
+// findHoldsOn finds the holds that cover an environment.
+func (ev *evaluator) findHoldsOn(e *Env) []Hold {
+	return slices.DeleteFunc(ev.activeHolds(), func(h Hold) bool { return h.Scope == "environment" && h.Environment != e.Name })
+}
+
+// describeHold says what a hold stops, who set it and what lifts it.
+func (ev *evaluator) describeHold(h Hold) string {
+	s := fmt.Sprintf("%s is on hold by %s since %s%s", holdSubject(h, ev.facts.Unit.Component), orSomebody(h.By),
+		h.At.UTC().Format(time.RFC3339), untilText(h.Until))
+	if h.Reason != "" {
+		s += ": " + h.Reason
+	}
+	return s + "; /liftlock unhold " + h.Scope + " lifts it"
+}
+
+// briefHold is who holds, until when and why, as it follows "on hold".
+func briefHold(by string, until time.Time, reason string, now time.Time) string {
+	s := "by " + orSomebody(by)
+	if !until.IsZero() {
+		s += " until " + formatNear(until, now)
+	}
+	if reason != "" {
+		s += ": " + reason
+	}
+	return s
+}
+
+// nearby is how far a time may be from now for its weekday to say which day it is.
+const nearby = 6 * 24 * time.Hour
+
+// formatNear is a time for a headline: "Mon 16:33 UTC", with its date where it isn't within days of now.
+func formatNear(at, now time.Time) string {
+	if away := at.Sub(now).Abs(); away > nearby {
+		return at.UTC().Format("Mon 2006-01-02 15:04 UTC")
+	}
+	return at.UTC().Format("Mon 15:04 UTC")
+}
+
+// activeHolds lists the holds that haven't come to their end.
+func (ev *evaluator) activeHolds() []Hold {
+	var out []Hold
+	for _, h := range ev.facts.Holds.Value {
+		if !h.IsOver(ev.facts.Now) {
+			out = append(out, h)
+			ev.recheckAt(h.Until)
+		}
+	}
+	return out
+}
+
+// untilText says when something ends; "" where it doesn't by itself.
+func untilText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return " until " + t.UTC().Format(time.RFC3339)
+}
+
+func holdSubject(h Hold, component string) string {
+	switch h.Scope {
+	case "environment":
+		return "environment " + h.Environment
+	case "component":
+		return "component " + component
+	}
+	return "the pipeline"
 }

@@ -60,8 +60,8 @@ func TestEverybodyHasAHold(t *testing.T) {
 	}
 }
 
-// TestConsoleHoldsAreTheUsers holds that a hold by the console is of whoever has its subject,
-// whatever the name: names there aren't unique.
+// TestConsoleHoldsAreTheUsers holds that a hold by the console belongs to the user with its
+// subject, whatever the name: names there aren't unique.
 func TestConsoleHoldsAreTheUsers(t *testing.T) {
 	held := func(subject string) Holding {
 		return Holding{Hold: Hold{By: "Ada"}, Via: ViaConsole, Subject: subject}
@@ -84,8 +84,9 @@ func TestConsoleHoldsAreTheUsers(t *testing.T) {
 	}
 }
 
-// TestHoldsAreOfAccounts holds that a hold stays with the account that set it, whatever its login is by
-// now and whoever has the former one; where an account isn't known the login says whose it is.
+// TestHoldsAreOfAccounts holds that a hold stays with the account that set it, whatever its login
+// is by now, even if another account has the former one. Where an account isn't known the login
+// says whose it is.
 func TestHoldsAreOfAccounts(t *testing.T) {
 	of := func(by string, id int64, via string) Holding {
 		return Holding{Hold: Hold{By: by, At: noon}, ByID: id, Via: via}

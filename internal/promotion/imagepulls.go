@@ -10,8 +10,8 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// unpulledImages are the images that the target's pods can't pull, where that is all that
-// is known to be wrong with it; none where something else is or may be.
+// unpulledImages are the images that the target's pods can't pull, where that is its only known
+// fault. There are none where there is, or may be, another.
 func (t *Target) unpulledImages() []string {
 	if !t.Unhealthy.OK || len(t.Verdict.Culprits) > 0 {
 		return nil

@@ -10,9 +10,8 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
-// incidentClockSkew is how much earlier than the forge's merge time another target
-// may have become unhealthy and still count as the same window: the two times come
-// from different clocks.
+// incidentClockSkew is how much earlier than the forge's merge time another target may have become
+// unhealthy and still count for the same window. The two times come from different clocks.
 const incidentClockSkew = time.Minute
 
 // incidentAftermath is how long after another target recovered, besides debounce, what is
@@ -24,9 +23,9 @@ func (l *Landed) broughtTarget(incident *ClusterIncident, env string) bool {
 	return incident.Environment == env && slices.ContainsFunc(l.Members, func(p Member) bool { return p.Component == incident.Component })
 }
 
-// ruledOutIncident finds out, where targets that the promotion didn't touch became unhealthy
-// on the same cluster too, whether it changed what is degraded: if it did, it is
-// to blame all the same. If it didn't, or that can't be told, a person decides.
+// ruledOutIncident finds out whether the promotion changed the degraded targets, where targets that
+// it didn't touch became unhealthy on the same cluster too. If it changed them, it is to blame all
+// the same. If it didn't, or that can't be told, a person decides.
 func (ev *evaluator) ruledOutIncident(e *Env, st *EnvState) bool {
 	var blamed []string
 	for _, t := range e.degradedTargets() {
@@ -76,10 +75,10 @@ func (ev *evaluator) ruledOutIncident(e *Env, st *EnvState) bool {
 	return true
 }
 
-// findClusterIncident is a target that the promotion didn't touch and that became unhealthy
-// since the promotion landed, on a target's cluster or, with what was there before, in
-// another environment; nil when there is none. One that has recovered counts for a while,
-// after which this is decided again.
+// findClusterIncident is a target that the promotion didn't touch and that became unhealthy after
+// the promotion landed. It is on a target's cluster or, with the release before, in another
+// environment. It is nil when there is none. One that has recovered counts for a while, after which
+// this is decided again.
 func (ev *evaluator) findClusterIncident(e *Env, t *Target) *ClusterIncident {
 	for i := range ev.facts.ClusterIncidents {
 		w := &ev.facts.ClusterIncidents[i]
@@ -97,10 +96,9 @@ func (ev *evaluator) findClusterIncident(e *Env, t *Target) *ClusterIncident {
 	return nil
 }
 
-// speaksForIncident says that what became of another target may have to do with a target's
-// being degraded: it is on the same cluster and has nothing of what the promotion brought,
-// or it is the same component with what was there before, wherever that is; and it wasn't
-// so already before the merge.
+// speaksForIncident says that another target's trouble may have to do with a target's degradation.
+// It is on the same cluster and has nothing of the promotion's release, or it is the same component
+// with the release before, in any environment. And its trouble didn't begin before the merge.
 func (ev *evaluator) speaksForIncident(w *ClusterIncident, e *Env, t *Target) bool {
 	switch {
 	case w.Since.Before(e.Landed.Value.At.Add(-incidentClockSkew)):
@@ -116,10 +114,10 @@ func lastsUntil(w *ClusterIncident, e *Env) time.Time {
 	return w.Since.Add(e.Spec.Verify.Debounce.AsDuration())
 }
 
-// awaitsIncident is when it is known of another target, which turned Progressing or Unknown
-// before the target degraded, whether that lasts; zero when there is none. It is
-// never later than a debounce after the degradation. One that has lasted already
-// is what findClusterIncident finds, and comes first.
+// awaitsIncident is when it becomes known whether another target's trouble lasts, which turned
+// Progressing or Unknown before the target degraded; zero when there is none. It is never later
+// than a debounce after the degradation. findClusterIncident finds one that has lasted already, and
+// comes first.
 func (ev *evaluator) awaitsIncident(e *Env, t *Target) (*ClusterIncident, time.Time) {
 	for i := range ev.facts.ClusterIncidents {
 		w := &ev.facts.ClusterIncidents[i]
@@ -136,9 +134,9 @@ func (ev *evaluator) hasOtherRelease(name string, e *Env) bool {
 	return u != nil && u.Release.OK && u.Release.Value.ID != e.Release.Value.ID
 }
 
-// runsFormerRelease says that a target of this component runs what an environment had before
-// its last promotion: in another environment, or in this one, where the promotion hasn't come
-// to it yet.
+// runsFormerRelease says that a target of this component runs an environment's release before its
+// last promotion. It is in another environment, or in this one, where the promotion hasn't come to
+// it yet.
 func (ev *evaluator) runsFormerRelease(w *ClusterIncident, e *Env) bool {
 	if w.Environment != e.Name {
 		return ev.hasFormerRelease(w.Environment, e)

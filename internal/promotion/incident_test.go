@@ -145,8 +145,8 @@ func TestUnpulledImages(t *testing.T) {
 	}
 }
 
-// TestSelfRunning degrades, while nobody else is unwell, what also fails by itself: only what
-// the promotion changed of it, and what failed in the release's own sync, is its doing.
+// TestSelfRunning degrades resources that also fail by themselves, while all else is healthy. Only
+// those that the promotion changed, and failures in the release's own sync, are its doing.
 func TestSelfRunning(t *testing.T) {
 	resource := func(group, kind, name string) verification.Resource {
 		return verification.Resource{Group: group, Kind: kind, Namespace: "shop", Name: name, Health: "Degraded"}
@@ -210,9 +210,9 @@ func TestSelfRunning(t *testing.T) {
 	}
 }
 
-// TestIncidentThatIsOver holds for a while after another target has recovered: they don't
-// all recover at once. What still has what was there before the promotion, in whatever
-// environment, speaks for an incident as well.
+// TestIncidentThatIsOver holds for a while after another target has recovered: they don't all
+// recover at once. A target that still has the release before the promotion, in any environment,
+// speaks for an incident as well.
 func TestIncidentThatIsOver(t *testing.T) {
 	own := Sure([]Object{{"apps", "Deployment", "shop", "web"}})
 	for _, c := range []struct {
@@ -298,10 +298,10 @@ func TestFormerReleaseInTheSameEnvironment(t *testing.T) {
 	}
 }
 
-// TestWhatSpeaksForAnIncident has, to the moment, since when another target's being unwell may
-// have to do with a degradation, and takes no environment that carries nothing for one that has
-// what was there before.
-func TestWhatSpeaksForAnIncident(t *testing.T) {
+// TestEvidenceOfIncident has, to the moment, since when another target's trouble may have to
+// do with a degradation. An environment that carries nothing doesn't count as one with the former
+// release.
+func TestEvidenceOfIncident(t *testing.T) {
 	merged := noon.Add(-5 * time.Minute)
 	sameComponent := func(f *ComponentFacts) ClusterIncident {
 		f.env("prod").Release = Sure(Release{})

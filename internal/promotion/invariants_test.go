@@ -90,8 +90,8 @@ func (si *simulation) check(t *rapid.T, f *ComponentFacts, d *ComponentDecision)
 	}
 }
 
-// mayCome holds 1 and 6: verified by all before it, well and not quarantined in
-// any upstream, not brought back where it was reverted unless a person said so.
+// mayCome holds 1 and 6. A release was verified by all before it, and is healthy and not
+// quarantined in any upstream. It isn't brought back where it was reverted unless a person said so.
 func (si *simulation) mayCome(t *rapid.T, f *ComponentFacts, a Action, env, release string) {
 	e := simEnv(f, env)
 	for _, u := range e.Spec.After {
@@ -198,9 +198,9 @@ func (si *simulation) cameUpstream(f *ComponentFacts, env, release string, seen 
 	return last
 }
 
-// withdrawn is the commit that took a release back from an environment where it hasn't been since: it
-// brought again what was there before the release, or is a person's in an environment that promotions
-// bring releases to. -1: none did, or what knew of it is lost.
+// withdrawn is the commit that withdrew a release from an environment where it hasn't been since.
+// It brought the release before again, or is a person's in an environment to which promotions bring
+// releases. -1: none did, or the record of it is lost.
 func (si *simulation) withdrawn(e *Env, release string) int {
 	came := -1
 	before := map[string]bool{}

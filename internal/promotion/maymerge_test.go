@@ -44,8 +44,8 @@ func wentBackUnverified(f *ComponentFacts) {
 	f.verdict("qa", verification.Soaking, "healthy for a moment")
 }
 
-// TestWithdrawnUpstream holds that what people took back from an environment is neither opened for the next
-// one nor merged there, for the same reason, until it is there again.
+// TestWithdrawnUpstream holds that a release that people withdrew from an environment is neither
+// opened for the next one nor merged there, until it is there again.
 func TestWithdrawnUpstream(t *testing.T) {
 	wasWithdrawn := "r3 was taken back from qa at 2026-03-02T11:55:00Z; it goes on once it is there again and verified"
 	approve := func(f *ComponentFacts) {
@@ -83,9 +83,9 @@ func TestWithdrawnUpstream(t *testing.T) {
 	}
 }
 
-// TestOneOfTwoWentBack holds that one of two environments before that went back keeps what it went back
+// TestOneOfTwoWithdrew holds that one of two environments before that went back keeps what it went back
 // from, also where the other hasn't gone back yet.
-func TestOneOfTwoWentBack(t *testing.T) {
+func TestOneOfTwoWithdrew(t *testing.T) {
 	f := linearFacts()
 	specs := f.Pipeline.Spec.Environments
 	load := specs[1]
@@ -107,8 +107,8 @@ func TestOneOfTwoWentBack(t *testing.T) {
 	decisionCase{facts: f, want: []string{"open a promotion of r1 into load", "close #7: qa, load went back to r1, which prod carries"}}.check(t)
 }
 
-// TestPushedOverHead holds that of the releases that somebody pushes over an open promotion only one that
-// could be opened now is taken for more than somebody else's work, and even that is composed anew.
+// TestPushedOverHead holds that a release that a person pushes over an open promotion is taken for
+// that person's work, unless it could be opened now. Even then it is composed anew.
 func TestPushedOverHead(t *testing.T) {
 	fourth := func() *ComponentFacts {
 		f := twoPromotedToQA()
@@ -223,8 +223,9 @@ func TestApprovalThatCountsForNoGate(t *testing.T) {
 	}
 }
 
-// TestAdoptByHand holds when what a person puts into an environment counts as what would have been promoted
-// there: not when something newer was there, even where that can't go on at the moment.
+// TestAdoptByHand says when a person's own change of an environment counts as the release that
+// would have been promoted there. It doesn't where something newer was there, even where that can't
+// go on at the moment.
 func TestAdoptByHand(t *testing.T) {
 	degradedInDev := func(f *ComponentFacts) {
 		f.env("dev").History[0].MarkDegraded(noon)

@@ -21,16 +21,16 @@ const (
 	AuditViaForge  = "forge"  // a person merged on the forge
 )
 
-// MergeRecord is by what one component's part of a merge was judged, as the audit trail
-// keeps it. Of a merge by a person it is how the gates stood when the component was last
-// looked at: nobody judged at the moment of that merge.
+// MergeRecord is the facts and gates by which one component's part of a merge was judged, as the
+// audit trail keeps them. For a merge by a person it has the gates of the component's last
+// evaluation: nothing was judged at the moment of that merge.
 type MergeRecord struct {
 	Kind    string `json:"kind"` // promotion or revert
 	Release string `json:"release,omitempty"`
 	Head    string `json:"head"`             // the head that was merged
 	Tip     string `json:"tip,omitempty"`    // the head of the branch into which, when it was judged
 	Commit  string `json:"commit,omitempty"` // as which it landed; empty: not known
-	// JudgedAt is when the gates gave their answers; zero: nobody looked at them.
+	// JudgedAt is when the gates gave their answers; zero: they weren't evaluated.
 	JudgedAt time.Time `json:"judgedAt,omitzero"`
 	// SentAt is when the forge was about to be asked for the merge, after all that it was judged on was
 	// read; zero: Liftlock didn't ask.
@@ -41,9 +41,9 @@ type MergeRecord struct {
 	Gates  []policies.Result `json:"gates"` // what Liftlock itself waits for only where it didn't pass
 }
 
-// NewMergeRecord is by what a merge of a component was just judged: what the decision says
-// of the environment's gates, and a hash of the facts that it was made from. The error says
-// that those can't be written as JSON.
+// NewMergeRecord is the record of a merge of a component that was just judged. It has the
+// decision's gates of the environment, and a hash of the facts that it was made from. The error
+// says that those can't be written as JSON.
 func NewMergeRecord(f *ComponentFacts, d *ComponentDecision, m Merge, release string) (MergeRecord, error) {
 	raw, err := json.Marshal(f)
 	if err != nil {

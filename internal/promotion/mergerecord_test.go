@@ -7,8 +7,8 @@ import (
 	"github.com/liftlock/liftlock/policies"
 )
 
-// TestMergeRecord holds what is kept of a merge: the answers of the environment's gates, and
-// a hash that is the same for the same facts and another one for others.
+// TestMergeRecord holds the record of a merge: the answers of the environment's gates, and a hash.
+// The same facts have the same hash, and others have another.
 func TestMergeRecord(t *testing.T) {
 	f := gatedFacts(policies.Gate{Approvals: &policies.Approvals{Count: 1}})
 	d := decideAlone(t, *f)

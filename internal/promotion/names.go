@@ -11,6 +11,8 @@ import (
 const (
 	BranchPrefix = "liftlock/"
 	RevertPrefix = "liftlock-revert/"
+	// OnboardingBranch is that of the pull request that proposes a pipeline file. It is no promotion's.
+	OnboardingBranch = BranchPrefix + "onboarding"
 )
 
 // The labels that mean something to Liftlock.

@@ -103,9 +103,9 @@ func (c *ComponentFacts) Requesters(env, release string) []policies.Account {
 }
 
 const (
-	// requesterSeparator can be in nobody's login.
+	// requesterSeparator can't be in a login.
 	requesterSeparator = ", "
-	// What stands around the number of a requester's account. After a # it would be taken for a
+	// These stand around the number of a requester's account. After a # it would be taken for a
 	// reference to an issue.
 	requesterIDBefore, requesterIDAfter = " (id ", ")"
 )

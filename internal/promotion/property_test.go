@@ -152,8 +152,8 @@ func (si *simulation) untilQuiet(t *rapid.T) {
 	t.Fatalf("doesn't come to rest: %s", asJSON(t, d))
 }
 
-// reachesEverywhere holds that no state is a trap: when what is broken is mended and all is
-// well, people get the next release everywhere by what Liftlock tells them.
+// reachesEverywhere holds that no state is a trap. When all faults are mended, people get the next
+// release everywhere by Liftlock's own instructions.
 func (si *simulation) reachesEverywhere(t *rapid.T) {
 	si.broken, si.problems, si.holds, si.holdsErr, si.incidents, si.limits, si.refused = "", nil, nil, "", nil, Limits{}, map[string]bool{}
 	next := id("rz")

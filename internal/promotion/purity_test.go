@@ -11,7 +11,7 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
-// pureEvery is how often a decision is looked at for being pure: it costs more
+// pureEvery is how many decisions come for one that is checked for being pure: the check costs more
 // than all the rest.
 const pureEvery = 16
 

@@ -59,8 +59,8 @@ func (e *Env) findDropped() *Pull {
 	return nil
 }
 
-// queueRecheckDelay is how often a pull request in the forge's queue is looked at at the
-// latest: no forge tells of all that befalls one there.
+// queueRecheckDelay is how often at the latest a pull request in the forge's queue is read: no
+// forge reports all changes there.
 const queueRecheckDelay = time.Minute
 
 // queuedPull is an open pull request in the forge's queue, as the first component that knows
@@ -73,10 +73,10 @@ type queuedPull struct {
 	components  []int // who knows of it
 }
 
-// planQueue keeps in the forge's merge queue what would be merged now, and nothing else: what is
-// in it lands without being judged again. What isn't merged any more, or is changed or closed,
-// leaves it first. A head that isn't ours is left alone, in the queue as anywhere, unless a person
-// holds it: who does that wants it not to land, whoever composed it.
+// planQueue keeps in the forge's merge queue what would be merged now, and nothing else: what is in
+// it lands without being judged again. A pull request that isn't merged any more, or is changed or
+// closed, leaves it first. A head that isn't ours is left alone, in the queue as anywhere, unless a
+// person holds it. That person wants it not to land, whoever composed it.
 func (d *Decision) planQueue(f *Facts) {
 	for _, q := range listQueued(f) {
 		i := slices.IndexFunc(d.Actions, func(a Action) bool {
@@ -143,7 +143,7 @@ func (c *ComponentFacts) isHeld(e *Env, p *Pull) bool {
 	})
 }
 
-// stayQueued says that a pull request is in the queue, and when it is looked at again.
+// stayQueued says that a pull request is in the queue, and when it is read again.
 func (d *Decision) stayQueued(f *Facts, q *queuedPull) {
 	d.Queued = append(d.Queued, q.Number)
 	for _, i := range q.components {

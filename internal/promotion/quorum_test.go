@@ -28,8 +28,8 @@ func withTargets(total, degraded int, quorum pipeline.Quorum) func(*ComponentFac
 	}
 }
 
-// TestQuorum holds a degradation of fewer targets than the quorum for a person, with what
-// they have to know, and opens the revert, or merges it, as soon as there are as many.
+// TestQuorum holds a degradation of fewer targets than the quorum for a person, with all that they
+// have to know. It opens the revert, or merges it, as soon as there are as many.
 func TestQuorum(t *testing.T) {
 	only := []string{"record 723200000000 degraded in qa"}
 	revert := append(only[:1:1], "open a revert of #5 in qa")

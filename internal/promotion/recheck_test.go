@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// TestNextIsNeverNow holds that a time that has come and changed nothing is not
-// looked at again at once.
-func TestNextIsNeverNow(t *testing.T) {
+// TestRecheckIsLater holds that after a time that has come and changed nothing the next decision
+// isn't made at once.
+func TestRecheckIsLater(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		next time.Time

@@ -10,9 +10,10 @@ import (
 	"github.com/liftlock/liftlock/policies"
 )
 
-// evaluateRetry answers /liftlock retry. In this order: it takes over a head that is not
-// ours any more, has endpoints that said fail asked again, lets what the forge's merge queue
-// dropped join again, takes back a person's close, or starts a verification again.
+// evaluateRetry answers /liftlock retry. It does the first of these that applies. It takes over a
+// head that is not ours any more, has failed endpoints asked again, or lets a dropped pull request
+// join the forge's merge queue again. Else it undoes a person's close, or starts a verification
+// again.
 func (ev *evaluator) evaluateRetry(e *Env, st *EnvState) {
 	pending := ev.findCommand(command.Retry, e.Name)
 	if pending == nil {
@@ -49,9 +50,9 @@ func (ev *evaluator) evaluateRetry(e *Env, st *EnvState) {
 	}
 }
 
-// retryVerification starts the verification of what landed again. Where a target's sync failed,
-// or never began, looking again would find the same: Argo CD is asked for another one where
-// Liftlock may ask, and the answer says what to do where it may not.
+// retryVerification starts the verification of what landed again. Where a target's sync failed, or
+// never began, another look would find the same. Argo CD is asked for another sync where Liftlock
+// may ask; where it may not, the answer says what to do.
 func (ev *evaluator) retryVerification(e *Env, pending *PendingCommand) {
 	var resync, barred []string
 	for i := range e.Targets {
@@ -125,7 +126,7 @@ func (ev *evaluator) takeOverHead(e *Env, st *EnvState, pending *PendingCommand)
 		ev.finishCommand(pending, false, ev.facts.Problems[0])
 		return
 	}
-	// What is composed is the release that we put there, not what somebody made of it.
+	// The release that we put there is composed, without another account's changes.
 	why, release := "", p.DeclaredRelease.Value
 	if release == "" && VerifiedInAll(ev.facts.Envs, e.Spec.After, p.Release) &&
 		ev.reasonNotToMerge(e, ev.findCommandFor(e, p.Release)).Text == "" {

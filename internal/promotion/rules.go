@@ -77,9 +77,9 @@ func (r *RuleReport) Describe() string {
 	return strings.Join(parts, "; ")
 }
 
-// isBehindAlone says that nothing keeps a pull request from being merged but that its branch
-// isn't up to date, which is this one's turn to be. A revert waits for nobody's turn. Its head is
-// ours: of others nothing is merged.
+// isBehindAlone says that a pull request could be merged if its branch were up to date, and that it
+// is this one's turn to be. A revert doesn't wait its turn. Its head is ours: other heads are never
+// merged.
 func (p *Pull) isBehindAlone(gates []policies.Result, revert bool, now time.Time) bool {
 	isItsTurn := revert || p.UpdatedFirst == 0
 	if p.Mergeable != MergeBehind || !isItsTurn || p.isBeingUpdated(now) {
@@ -89,7 +89,7 @@ func (p *Pull) isBehindAlone(gates []policies.Result, revert bool, now time.Time
 }
 
 // lacksMore says that the forge demands more of a pull request than that it is up to date and that
-// its checks end: brought up to date, it could be merged none the more.
+// its checks end. Bringing it up to date wouldn't make it ready.
 func (p *Pull) lacksMore() bool {
 	return p.Rules.Read && len(p.Rules.Unmet) > 0 && !p.Rules.OnlyRunning
 }
@@ -110,11 +110,11 @@ func (p *Pull) hasApproval() bool {
 	return slices.ContainsFunc(p.Review.Approvals, func(a policies.Approval) bool { return a.Current && a.MayWrite })
 }
 
-// isBlockedWrongly says that the forge says that it blocks a merge, and no rule of its own that
-// is known explains it, while every gate passes: it is sent the merge then, whose refusal has
-// the words. It never is where Liftlock's account may merge past a rule, or not all of them is
-// seen: that might merge what the forge's rules keep others from merging; nor where it would join
-// the forge's merge queue again, which dropped it.
+// isBlockedWrongly says that the forge says that it blocks a merge, and no known rule of its own
+// explains it, while every gate passes. Then the merge is sent, and the refusal has the words. It
+// is never so where Liftlock's account may merge past a rule, or doesn't see all of them: the merge
+// might pass rules that keep others from merging. Nor is it where the merge would join the forge's
+// merge queue again, which dropped the pull request.
 func (p *Pull) isBlockedWrongly(gates []policies.Result, now time.Time) bool {
 	if p.Mergeable != MergeBlocked || p.Draft || p.isDropped() {
 		return false

@@ -99,9 +99,9 @@ func TestStoppedByTheForge(t *testing.T) {
 	}
 }
 
-// TestRefusedMergeIsLookedAtAgain holds that a merge that the forge refused is tried again once
+// TestRefusedMergeIsRetried holds that a merge that the forge refused is tried again once
 // it is time, where anything was heard of it since, and otherwise when something is.
-func TestRefusedMergeIsLookedAtAgain(t *testing.T) {
+func TestRefusedMergeIsRetried(t *testing.T) {
 	for notified, want := range map[bool]time.Time{true: noon.Add(mergeAttemptInterval - time.Minute), false: {}} {
 		f := stoppedInQA(MergeBlocked, func(p *Pull) {
 			p.Rules.Read = true

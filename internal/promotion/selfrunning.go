@@ -9,9 +9,8 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
 
-// selfRunningKinds run, renew, scale or wait for a volume by themselves, so that they fail at
-// times of their own: a CronJob of Argo CD 3.2 and later is Degraded whenever its last run
-// failed.
+// selfRunningKinds run, renew, scale or wait for a volume by themselves, so that they fail at times
+// of their own. A CronJob of Argo CD 3.2 and later is Degraded whenever its last run failed.
 var selfRunningKinds = map[string][]string{
 	"":                {"PersistentVolumeClaim"},
 	"autoscaling":     {"HorizontalPodAutoscaler"},
@@ -32,9 +31,9 @@ func (t *Target) mayFailByItself() bool {
 		!slices.ContainsFunc(bad, func(r verification.Resource) bool { return !failsByItself(r) })
 }
 
-// ruledOutSelfRunning finds out, where nothing but what runs by itself is degraded, whether
-// the promotion changed it: if it didn't, or that can't be told, a person decides. What
-// failed in the release's own sync is the release's, of whatever kind it is.
+// ruledOutSelfRunning finds out, where nothing but what runs by itself is degraded, whether the
+// promotion changed it: if it didn't, or that can't be told, a person decides. A failure in the
+// release's own sync is the release's, whatever kind it is of.
 func (ev *evaluator) ruledOutSelfRunning(e *Env, st *EnvState) bool {
 	degraded := e.degradedTargets()
 	if slices.ContainsFunc(degraded, func(t *Target) bool { return !t.mayFailByItself() }) {

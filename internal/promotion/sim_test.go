@@ -11,9 +11,9 @@ import (
 	"github.com/liftlock/liftlock/policies"
 )
 
-// simulation is a small model of everything outside Decide: a tracked branch, a
-// forge, Argo CD and the store. What is in book is what really happened; Decide
-// never sees it, and it survives the loss of the store.
+// simulation is a small model of everything outside Decide: a tracked branch, a forge, Argo CD and
+// the store. book has what really happened; Decide never sees it, and it survives the loss of the
+// store.
 type simulation struct {
 	now   time.Time
 	skew  time.Duration // of the clock of the server that decides, against the world's
@@ -40,7 +40,7 @@ type simulation struct {
 	store     simStore
 	commands  int64 // commands given so far
 	truth     simTruth
-	seen      map[string]bool // commits that were looked at while they were what is there, since the store was lost
+	seen      map[string]bool // commits that were evaluated while they were there, since the store was lost
 	adopted   map[string]bool // commits of people that brought what would have been promoted
 	adopting  map[string]bool // those of which the decision that is checked says so
 	decisions int             // taken so far
@@ -69,7 +69,7 @@ type simPull struct {
 	head          string
 	open, merged  bool
 	held, super   bool
-	headModified  string // somebody else's work on its head
+	headModified  string // another account's work on its head
 	approvals     map[string]string
 	mergeable     string
 	commit        string
@@ -409,7 +409,7 @@ func (si *simulation) answerRequest(f *ComponentFacts, l FactRequest) {
 	}
 }
 
-// unhealthyResources is what is degraded, or that nobody says so.
+// unhealthyResources is the degraded resources, or the fact that they aren't known.
 func (si *simulation) unhealthyResources(commit string) Known[[]verification.Resource] {
 	if commit[len(commit)-1]%5 == 0 {
 		return Unsure[[]verification.Resource]("403 Forbidden")

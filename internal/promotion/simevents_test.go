@@ -226,8 +226,8 @@ func (si *simulation) event(t *rapid.T) {
 	}
 }
 
-// smooth is a stretch in which things go as they should: releases are made, what
-// was to be known is known, what arrived is well, people approve and merge.
+// smooth is a stretch in which all goes well: releases are made, facts are known, arrivals are
+// healthy, people approve and merge.
 func (si *simulation) smooth(t *rapid.T) {
 	si.now = si.now.Add(time.Minute)
 	if oneOf(t, []bool{true, false, false}, "release") {

@@ -81,8 +81,8 @@ type skipFound struct {
 	why  string // of a skip that doesn't count
 }
 
-// listUnskippedGates lists the gates that nobody skipped, and what was found of skips by
-// the gate's kind. Of a gate that is skipped the floor's part stays.
+// listUnskippedGates lists the gates that weren't skipped, and the skips found by the gate's kind.
+// A skipped gate keeps the floor's part.
 func (ev *evaluator) listUnskippedGates(e *Env, p *Pull) ([]policies.Gate, map[policies.GateName]skipFound) {
 	skips := map[policies.GateName]skipFound{}
 	for _, s := range p.Skips {

@@ -8,10 +8,9 @@ import (
 	"github.com/liftlock/liftlock/policies"
 )
 
-// Soak is for how long an arrival was verified without a break: one stretch that goes on
-// or stands still, and the longest of those that a degradation, another release or a
-// change by hand ended. A stretch begins with the verification. What nobody saw isn't
-// counted.
+// Soak is for how long an arrival was verified without a break: one stretch that goes on or stands
+// still, and the longest of those that ended. A degradation, another release or a change by hand
+// ends a stretch. A stretch begins with the verification. Unobserved time isn't counted.
 type Soak struct {
 	Served  time.Duration `json:"served,omitempty"`  // of the stretch, until Seen
 	Seen    time.Time     `json:"seen,omitzero"`     // until when it was counted; zero: there is no stretch
@@ -41,8 +40,8 @@ func (s Soak) advance(state soakState, now time.Time, maxGap time.Duration) Soak
 		if since := now.Sub(s.Seen); isOpen && !s.Paused && since > 0 && since <= maxGap {
 			s.Served += since
 		}
-		// A clock may be behind the one that was used then, and that time isn't counted
-		// twice; one that is behind by more is right, and the other was far ahead.
+		// A clock may be behind the one that was used then, and that time isn't counted twice. One
+		// that is behind by more is right, and the other was far ahead.
 		if s.Seen.Sub(now) > maxGap {
 			s.Seen = now
 		} else {
@@ -53,17 +52,16 @@ func (s Soak) advance(state soakState, now time.Time, maxGap time.Duration) Soak
 	return s
 }
 
-// isWorthStoring says that what a look changed has to outlive it: that a stretch begins,
-// ends, stands still or goes on, or that it went on for a part of maxGap. Every look would
-// be a write otherwise.
+// isWorthStoring says that a look's change has to outlive it: a stretch begins, ends, stands still
+// or goes on, or it went on for a part of maxGap. Every look would be a write otherwise.
 func (s Soak) isWorthStoring(before Soak, maxGap time.Duration) bool {
 	return s.Seen.IsZero() != before.Seen.IsZero() || s.Paused != before.Paused || s.Seen.Sub(before.Seen).Abs() >= maxGap/4
 }
 
-// AdvanceSoaks counts, for each arrival in the environment's history, for how long it has
-// been verified without a break, by a look at now; its targets' verdicts must be filled in.
-// maxGap is the longest time between two looks that counts. It returns the arrivals of
-// which what was counted has to be written down.
+// AdvanceSoaks counts, for each arrival in the environment's history, for how long it has been
+// verified without a break, by a look at now. The verdicts of its targets must be filled in. maxGap
+// is the longest time between two looks that counts. It returns the arrivals whose count has to be
+// stored.
 func (e *Env) AdvanceSoaks(now time.Time, maxGap time.Duration) []*Arrival {
 	var changed []*Arrival
 	for i := range e.History {

@@ -97,8 +97,8 @@ func looksBack(looks []soakLook, i int) Soak {
 	return Soak{}
 }
 
-// TestSoakNeverCountsTooMuch holds, over random looks, that what was counted is never more
-// than the time between those, each within the gap of the one before, at which all was well.
+// TestSoakNeverCountsTooMuch holds, over random looks, that the count is never more than the time
+// between healthy looks, each within the gap of the one before.
 func TestSoakNeverCountsTooMuch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s Soak
@@ -167,8 +167,8 @@ func TestSoakGate(t *testing.T) {
 	}
 }
 
-// TestWhatSoaksIsSwept holds that what soaks is looked at although it is settled.
-func TestWhatSoaksIsSwept(t *testing.T) {
+// TestSoakingReleaseIsSwept holds that a soaking release is evaluated although it is settled.
+func TestSoakingReleaseIsSwept(t *testing.T) {
 	t.Parallel()
 	spec := &pipeline.Spec{Environments: []pipeline.Environment{{Name: "dev"}, {Name: "qa", After: []string{"dev"}},
 		{Name: "prod", After: []string{"qa"}, Gates: []policies.Gate{{Soak: &policies.Soak{For: time.Hour}}}},

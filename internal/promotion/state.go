@@ -25,7 +25,7 @@ type HeadState string
 // The states of a head.
 const (
 	HeadComposed HeadState = ""
-	HeadModified HeadState = "modified" // somebody else's work, or that can't be ruled out
+	HeadModified HeadState = "modified" // another account's work, or that can't be ruled out
 )
 
 // ReachState says which targets merging a pull request would change.
@@ -87,16 +87,16 @@ func (p *Pull) MarkModified(why string) {
 	}
 }
 
-// MarkUnmanaged says what of somebody else's stands on the branch of promotions into
-// the environment; an empty reason changes nothing.
+// MarkUnmanaged names another account's work on the branch of promotions into the environment; an
+// empty reason changes nothing.
 func (e *Env) MarkUnmanaged(why string) {
 	if why != "" {
 		e.BranchState, e.BranchReason = BranchUnmanaged, why
 	}
 }
 
-// MarkRevertUnmanaged says what of somebody else's stands on the branch that a revert of
-// what is there now would use; an empty reason changes nothing.
+// MarkRevertUnmanaged names another account's work on the branch that a revert of the present
+// release would use; an empty reason changes nothing.
 func (e *Env) MarkRevertUnmanaged(why string) {
 	if why != "" {
 		e.RevertBranchState, e.RevertBranchReason = BranchUnmanaged, why

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// A release is taken back from an environment when what was there before it comes back in its
-// place, when a person replaces it by hand where promotions bring releases, or when its commit goes
-// from the branch. It goes no further then, from there or from what comes after, until it arrives
-// there again: however much arrives meanwhile.
+// A release is withdrawn from an environment when the release before it comes back in its place, or
+// when its commit goes from the branch. It is too when a person replaces it by hand where
+// promotions bring releases. It then goes no further, from there or from later environments, until
+// it arrives there again, however many others arrive meanwhile.
 
 // ListWithdrawn lists which of an environment's arrivals its newest one takes back for good, by
 // their place in its history.
@@ -25,15 +25,16 @@ func (e *Env) ListWithdrawn() []int {
 			out = append(out, i)
 		}
 	}
-	// What a person puts there may turn out to be what would have been promoted, as long as it is there.
+	// A person's own release may turn out to be the one that would have been promoted, as long as
+	// it is there.
 	if i := e.replacedByHand(1); i > 0 && !slices.Contains(out, i) {
 		out = append(out, i)
 	}
 	return slices.DeleteFunc(out, func(i int) bool { return e.History[i].Release == now || !e.History[i].WithdrawnAt.IsZero() })
 }
 
-// replacedByHand is the place of the arrival that the one at a place replaced, where that was a
-// person's doing in an environment that promotions bring releases to; 0: it wasn't.
+// replacedByHand is the place of the arrival that the one at a place replaced, where a person did
+// that in an environment to which promotions bring releases. It is 0 where it wasn't so.
 func (e *Env) replacedByHand(by int) int {
 	if e.Source() || by+1 >= len(e.History) || e.History[by].By != ByPerson || e.History[by].Release == e.History[by+1].Release {
 		return 0
@@ -62,9 +63,10 @@ func (e *Env) withdrawnAt(release string) time.Time {
 	return time.Time{}
 }
 
-// reasonWithdrawn says why what people did in an environment before e keeps a release from going on;
-// "" when nothing does. That environments before e had the release is known, if only because
-// Liftlock put it on its way; one that has no record of it any more tells by what it has instead.
+// reasonWithdrawn says why people's changes in an environment before e keep a release from going
+// on; "" when nothing does. Environments before e are known to have had the release, if only
+// because Liftlock put it on its way. Where one has no record of it any more, its present release
+// tells.
 func (ev *evaluator) reasonWithdrawn(e *Env, release, name string) string {
 	for _, u := range ev.listUpstream(e) {
 		if at := u.withdrawnAt(release); !at.IsZero() {
@@ -85,8 +87,9 @@ func (ev *evaluator) reasonWithdrawn(e *Env, release, name string) string {
 	return ""
 }
 
-// reasonOutdated says why a release is no newer for e than what is there; "" when it is. What the
-// environments before e have no record of any more is older than what they have one of.
+// reasonOutdated says why a release is no newer for e than what is there; "" when it is. A release
+// of which the environments before e have no record any more is older than one of which they have
+// one.
 func (ev *evaluator) reasonOutdated(e *Env, release, name string) string {
 	there := ev.releaseRank(e, e.Release.Value.ID)
 	if there == 0 || ev.releaseRank(e, release) > there {
@@ -101,9 +104,10 @@ func (ev *evaluator) reasonOutdated(e *Env, release, name string) string {
 	return fmt.Sprintf("%s carries %s, which came to %s later than %s", e.Name, e.Release.Value, strings.Join(e.Spec.After, ", "), name)
 }
 
-// adoptByHand takes what a person put into e by hand for what a promotion would have brought, where it
-// is what would be promoted there now: the newest release that all before it have verified, with
-// nothing against it, and no older than anything that was there. Then nothing has diverged.
+// adoptByHand takes a person's own change of e for a promotion's, where it is the release that
+// would be promoted there now. That is the newest release that all environments before have
+// verified, with nothing against it, and no older than any that was there. Then nothing has
+// diverged.
 func (ev *evaluator) adoptByHand(e *Env) {
 	isReadable := e.Release.OK && e.Landed.OK
 	if !isReadable || !e.isChangedByHand() || e.Revert != nil {

@@ -46,8 +46,8 @@ func repositoryOfKey(key string) string {
 	return k.Repository
 }
 
-// attributeTrouble says which repository a trouble of the health is about, or that it is about none.
-// A name that several forges have is nobody's who doesn't read all.
+// attributeTrouble says which repository a trouble of the health is about, or that it is about
+// none. A name that several forges have counts as no repository's for readers who don't read all.
 func (s *Server) attributeTrouble(t *api.Trouble) {
 	name, ok := strings.CutPrefix(t.Part, "repository ")
 	if !ok {

@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/console/login/logintest"
-	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
+	"github.com/liftlock/liftlock/internal/world/logintest"
 )
 
-// TestForgeRightsOfReaders holds, over the whole service, that with access a repository is shown to
-// whoever may read it on the forge and to nobody else, commands and metrics included.
+// TestForgeRightsOfReaders holds, over the whole service, that with access a repository is shown
+// only to accounts that may read it on the forge, commands and metrics included.
 func TestForgeRightsOfReaders(t *testing.T) {
 	eachFace(t, func(t *testing.T, face emulator.Face) {
 		idp := logintest.New(t, time.Now)

@@ -6,11 +6,11 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/forge/github"
 	"github.com/liftlock/liftlock/internal/forge/rest"
+	"github.com/liftlock/liftlock/internal/server/config"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/webhooks"
 )
@@ -29,9 +29,9 @@ func newApp(c *config.Config, f config.Forge, o rest.Options) (*github.App, erro
 	return github.NewApp(o, app)
 }
 
-// acceptInstallation has what an App's installation is read again, and the repositories of its
-// owner looked at: which of them it may work for by now, or not any more, isn't said, or only by
-// names that may be old. Installations that no repository of ours is in are nobody's concern.
+// acceptInstallation has an App's installation read again, and the repositories of its owner
+// evaluated. The event doesn't say which of them the App may work for now, or only by names that
+// may be old. Installations without a repository of ours are ignored.
 func (s *Server) acceptInstallation(d *store.Delivery, ev *webhooks.Event) {
 	app := s.apps[d.Forge]
 	if app == nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // TestAppInSeveralOrganisations: as an App, one organisation's suspended installation keeps
@@ -59,8 +59,8 @@ func TestAppInSeveralOrganisations(t *testing.T) {
 	})
 }
 
-// TestAppTokensEndDuringAPromotion: where GitHub takes the App's tokens no more, between any two
-// steps of a promotion, others are exchanged, for Git too, and nothing is done twice or said to fail.
+// TestAppTokensEndDuringAPromotion has GitHub refuse the App's tokens between any two steps of a
+// promotion. Others are exchanged, for Git too, and nothing is done twice or said to fail.
 func TestAppTokensEndDuringAPromotion(t *testing.T) {
 	clock := newSteppedClock()
 	s := startHarness(t, harnessOptions{face: emulator.GitHubApp, clock: clock, pipeline: pipelineYAML(nil, dev, manualQA)})

@@ -12,9 +12,9 @@ import (
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/argocd"
 	"github.com/liftlock/liftlock/internal/argocd/api"
-	"github.com/liftlock/liftlock/internal/config"
-	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
+	"github.com/liftlock/liftlock/internal/server/config"
 )
 
 // argocdConnection is one Argo CD of the server's file with what reaches it.
@@ -93,8 +93,8 @@ func newArgoCDAPI(a *config.ArgoCDAPI) (*api.Client, error) {
 }
 
 // factsArgoCD is the Argo CD as the observer knows it.
-func (a *argocdConnection) factsArgoCD() facts.ArgoCD {
-	out := facts.ArgoCD{
+func (a *argocdConnection) factsArgoCD() branch.ArgoCD {
+	out := branch.ArgoCD{
 		Apps: a.watcher, Live: a.watcher, Windows: a.watcher, Follower: a.watcher, Trees: a.watcher, Rights: a.watcher,
 		Namespace: a.config.Namespace(), Globbing: a.config.Globbing, Version: a.version,
 		Policy:    appset.ControllerPolicy{Sync: a.config.ApplicationSetPolicy, Override: a.config.ApplicationSetPolicyOverride},
@@ -137,8 +137,8 @@ type partStatus struct {
 	err  error
 }
 
-// argocdStatuses says how the Argo CDs are, by name. What may be forbidden (their
-// ApplicationSets and projects) is only told of an Argo CD that can be reached.
+// argocdStatuses says how the Argo CDs are, by name. Parts that may be forbidden (their
+// ApplicationSets and projects) are only reported of an Argo CD that can be reached.
 func (s *Server) argocdStatuses() []partStatus {
 	names := make([]string, 0, len(s.argocds))
 	for name := range s.argocds {

@@ -6,7 +6,8 @@ import (
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/console/api"
-	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/world/argoemulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // newPluginHarness makes a world whose targets are rendered by a plugin of Argo CD's, and in
@@ -18,8 +19,9 @@ func newPluginHarness(t *testing.T, lines string) *harness {
 	return s
 }
 
-// TestArgoCDRenders shows what a promotion changes of manifests that only a plugin of Argo
-// CD's makes: in the pull request, to who asks there, and in the API, also when it has landed.
+// TestArgoCDRenders shows what a promotion changes of manifests that only a plugin of Argo CD's
+// makes. It shows it in the pull request, to people who ask there, and in the API, also when it has
+// landed.
 func TestArgoCDRenders(t *testing.T) {
 	s := newPluginHarness(t, "    render: argocd\n")
 	p := s.releaseToProd("1.1.0")
@@ -65,7 +67,7 @@ func TestArgoCDRenders(t *testing.T) {
 func TestArgoCDCannotRender(t *testing.T) {
 	s := newPluginHarness(t, "    render: argocd\n")
 	s.awaitJudged()
-	s.must("break the plugin", s.ArgoCD.SetFault("argocd", "web-prod", emulator.AppFault{RenderError: "plugin sidecar failed: --token hunter2, exit status 1"}))
+	s.must("break the plugin", s.ArgoCD.SetFault("argocd", "web-prod", argoemulator.AppFault{RenderError: "plugin sidecar failed: --token hunter2, exit status 1"}))
 	p := s.releaseToProd("1.1.0")
 	p = s.awaitPull(p.Number, "says why it isn't rendered", func(p *emulator.PullRequest) bool {
 		return strings.Contains(p.Body, "- `web-prod`: not rendered: Argo CD: plugin sidecar failed: --token (hidden), exit status 1")

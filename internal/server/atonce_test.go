@@ -7,15 +7,16 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/console/api"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/world/argoemulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
-// TestPromotionsAtOnce has 500 releases promoted at once on a GitLab that enforces what gitlab.com
-// publishes of its limits: all end, by one merge request each, and none is reverted for the wait.
-// What that costs grows with their number, and not with its square, though each merge has GitLab
-// work out anew whether the others can be merged. The short form has 60, and fewer calls an account
-// and minute, so that they wait too.
+// TestPromotionsAtOnce has 500 releases promoted at once on a GitLab that enforces the limits that
+// gitlab.com publishes. All end, by one merge request each, and none is reverted for the wait. The
+// cost grows with their number, and not with its square, though each merge has GitLab work out anew
+// whether the others can be merged. The short form has 60, and fewer calls an account and minute,
+// so that they wait too.
 func TestPromotionsAtOnce(t *testing.T) {
 	promotions, perMinute := 60, 240
 	if *runLong {
@@ -48,9 +49,9 @@ func startAtOnce(t *testing.T, components int, o harnessOptions) *harness {
 		o.components = append(o.components, fmt.Sprintf("c%03d", i))
 	}
 	o.clock = newSteppedClock()
-	// Argo CD compares all Applications after a push: after each of hundreds that would be most of what
-	// is done here. Of those that wait a refresh is asked for.
-	o.timings = emulator.FastTimings()
+	// Argo CD compares all Applications after a push: after each of hundreds that would be most of
+	// the work here. A refresh is requested for waiting Applications.
+	o.timings = argoemulator.FastTimings()
 	o.timings.Tick, o.timings.Notice, o.timings.Resync = 50*time.Millisecond, time.Minute, 3*time.Minute
 	o.pipeline = pipelineYAML([]string{"limits: {openPerEnvironment: 1000, mergesPerHour: 1000}"},
 		"name: dev\nverify: "+verify, "name: qa\nafter: [dev]\nmerge: auto\nverify: "+verify)
@@ -109,7 +110,7 @@ func (ha *harness) promoteAtOnce(step time.Duration, rest func()) (took time.Dur
 }
 
 // awaitNothingDue waits until no key is due or running and no webhook is under way, twice in a row:
-// Argo CD looks in between. The clock goes on only for runs that wait for it: where keys are given one
+// Argo CD looks in between. The clock goes on only for runs that wait for it. Where keys get one
 // turn after the other for hours, there would always be one that is due.
 func (ha *harness) awaitNothingDue() {
 	ha.t.Helper()

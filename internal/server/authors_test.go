@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/console/api"
-	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // approvedByAnybody is a prod that anybody who may write can approve, but the authors.

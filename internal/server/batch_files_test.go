@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // sharedListHarness is a scene whose components have their tags in elements of one list, in
@@ -33,8 +33,8 @@ func (s sharedListHarness) updateApplication(component, env, tag string) {
 	s.must("update the Application", s.ArgoCD.SetOptions("argocd", component+"-"+env, map[string]any{"kustomize": map[string]any{"images": []any{"registry.example/" + component + ":" + tag}}}))
 }
 
-// TestBatchInOneFile moves two components whose fields are in one file, and
-// takes them back when somebody else's field in it has changed since.
+// TestBatchInOneFile moves two components whose fields are in one file, and reverts them when
+// another component's field in it has changed since.
 func TestBatchInOneFile(t *testing.T) {
 	pipeline := strings.NewReplacer(
 		`- kustomizeImages: ["registry.example/*"]`, `- yaml: {files: ["shop.yaml"], paths: ["spec.generators[0].list.elements[component={{component}},env={{environment}}].tag"]}`,

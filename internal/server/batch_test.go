@@ -10,8 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/liftlock/liftlock/internal/console/api"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/world/argoemulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // batchName stands for a component where several are moved by one pull request.
@@ -109,8 +110,8 @@ func testBatch(t *testing.T, face emulator.Face) {
 	}
 }
 
-// TestJoining composes the open pull request anew for whoever becomes ready, but
-// not once it is approved: then who comes later waits for the next.
+// TestJoining composes the open pull request anew for each component that becomes ready, but not
+// once it is approved: later ones wait for the next.
 func TestJoining(t *testing.T) {
 	s := startHarness(t, harnessOptions{components: []string{"web", "api", "db"}, pipeline: batchPipeline(dev, strings.Replace(gatedQA, "merge: auto", "merge: manual", 1))})
 	s.awaitJudged()
@@ -203,7 +204,7 @@ func TestBatchRevert(t *testing.T) {
 func TestBatchWaitsForAllMembers(t *testing.T) {
 	s := startHarness(t, harnessOptions{components: []string{"web", "api"}, pipeline: batchPipeline(dev, strings.Replace(gatedQA, "timeout: 4s", "timeout: 10m", 1), prod)})
 	s.awaitJudged()
-	s.must("keep api-qa from becoming healthy", s.ArgoCD.SetFault("argocd", "api-qa", emulator.AppFault{Health: "Progressing", Message: "one more replica"}))
+	s.must("keep api-qa from becoming healthy", s.ArgoCD.SetFault("argocd", "api-qa", argoemulator.AppFault{Health: "Progressing", Message: "one more replica"}))
 	s.commitReleases("web", "1.1.0", "api", "2.0.0")
 	p := s.awaitBatchPull("qa", "", "web 1.1.0", "api 2.0.0")
 	s.approve(p.Number, "ada")
@@ -214,7 +215,7 @@ func TestBatchWaitsForAllMembers(t *testing.T) {
 	if n := len(s.listPulls(batchName, "prod")); n != 0 {
 		t.Fatalf("%d pull requests into prod before all are verified", n)
 	}
-	s.must("let api-qa become healthy", s.ArgoCD.SetFault("argocd", "api-qa", emulator.AppFault{}))
+	s.must("let api-qa become healthy", s.ArgoCD.SetFault("argocd", "api-qa", argoemulator.AppFault{}))
 	s.awaitBatchPull("prod", "", "web 1.1.0", "api 2.0.0")
 }
 

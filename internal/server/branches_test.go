@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/liftlock/liftlock/internal/console/api"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // environmentBranches are three environments, the last of which lives on the tracked branch.
@@ -135,10 +135,9 @@ ELEMENTS
         automated: {}
 `
 
-// TestStoryOnBranches is the story where each environment lives on a branch of
-// its own. It also holds that every pull request is for the branch of its
-// environment, that the rest of each branch stays as it is, and that a restart
-// without a database finds nothing to do.
+// TestStoryOnBranches is the story where each environment lives on a branch of its own. It also
+// holds that every pull request is for the branch of its environment, and that the rest of each
+// branch stays as it is. A restart without a database finds nothing to do.
 func TestStoryOnBranches(t *testing.T) { testStoryOnBranches(t, forgeFace()) }
 
 func testStoryOnBranches(t *testing.T, face emulator.Face) {
@@ -236,7 +235,7 @@ func TestImpactOnBranches(t *testing.T) {
 	s.awaitImpactCheck(theirs("env/dev", "rules", map[string]string{".liftlock.yaml": "kind: Nonsense\n", "argocd/shop.yaml": "nonsense: [\n"}), "success", "touches no target")
 	otherBranch := theirs("env/dev", "feature", change)
 	s.awaitImpactCheck(otherBranch, "success", "touches dev: 1 changed", "web-dev")
-	// A pull request into a branch that no environment lives on is nobody's business.
+	// A pull request into a branch that no environment lives on is ignored.
 	nobody := theirs("feature", "on-top", map[string]string{"apps/web/x": "x\n"})
 	s.awaitIdle()
 	if p := s.readPull(nobody); len(p.Statuses) != 0 || len(p.Comments) != 0 {

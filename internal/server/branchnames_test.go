@@ -6,12 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
-// TestForksBranchOfOurName has somebody without any right open a pull request from a fork's branch that is named as a
-// promotion's: it keeps none from being opened, approved and merged, with the database and without.
+// TestForksBranchOfOurName has an account without any right open a pull request from a fork's
+// branch that is named as a promotion's. It keeps no promotion from being opened, approved and
+// merged, with the database and without.
 func TestForksBranchOfOurName(t *testing.T) {
 	eachFace(t, func(t *testing.T, face emulator.Face) {
 		s := startHarness(t, harnessOptions{face: face, access: map[string]emulator.Permission{"mallory": emulator.Read}})
@@ -58,8 +59,9 @@ func (ha *harness) pushRef(login, commit, ref string) {
 	}
 }
 
-// TestTagsNamedAsBranches has a writer push tags, and branches with the names of refs, that are called as the tracked branch
-// and as a promotion's: what is read, composed and merged is the branches'.
+// TestTagsNamedAsBranches has a writer push tags, and branches with the names of refs, that are
+// called as the tracked branch and as a promotion's. Liftlock reads, composes and merges the
+// branches.
 func TestTagsNamedAsBranches(t *testing.T) {
 	s := startHarness(t, harnessOptions{})
 	s.awaitJudged()
@@ -81,8 +83,9 @@ func TestTagsNamedAsBranches(t *testing.T) {
 	}
 }
 
-// TestBranchInTheWayOfHolds has a writer push a branch below the one that has the holds, so that none can be written: nothing
-// is merged past a hold that somebody gave and that isn't written yet, and it is once the branch is gone.
+// TestBranchInTheWayOfHolds has a writer push a branch below the one that has the holds, so that
+// none can be written. Nothing is merged past a hold that was given and isn't written yet, and it
+// is once the branch is gone.
 func TestBranchInTheWayOfHolds(t *testing.T) {
 	s := startHarness(t, harnessOptions{})
 	p := s.releaseToProd("1.1.0")

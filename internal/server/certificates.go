@@ -10,11 +10,10 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/liftlock/liftlock/internal/config"
+	"github.com/liftlock/liftlock/internal/server/config"
 )
 
-// certificateInterval is how often the certificate's files are looked at, while there
-// are connections.
+// certificateInterval is how often the certificate's files are read, while there are connections.
 const certificateInterval = 10 * time.Second
 
 // certificateFiles is a certificate that is read again when its files change. While

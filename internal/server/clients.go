@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// maxForwarded is how many addresses of X-Forwarded-For are looked at: no chain of
-// proxies is as long.
+// maxForwarded is how many addresses of X-Forwarded-For are read: no chain of proxies is as long.
 const maxForwarded = 16
 
 // clientResolver says whose request it is: the address that the connection comes
@@ -21,9 +20,9 @@ func (c clientResolver) isProxy(a netip.Addr) bool {
 	return slices.ContainsFunc(c.proxies, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// clientOf names a request's client. X-Forwarded-For is read from its end, which the
-// nearest proxy wrote, up to the first address that is no trusted proxy's: what
-// stands in front of that anybody can have made up.
+// clientOf names a request's client. X-Forwarded-For is read from its end, which the nearest proxy
+// wrote, up to the first address that is no trusted proxy's. Anybody can have made up the addresses
+// before that.
 func (c clientResolver) clientOf(r *http.Request) string {
 	peer, ok := addressOf(r.RemoteAddr)
 	if !ok {

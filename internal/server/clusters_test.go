@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/world/argoemulator"
 )
 
-// TestIncidentAcrossArgoCDs has two Argo CDs with an Application of one name each, and the
-// other's turns unhealthy before the release's own does. That is an incident if they are on
-// one cluster, which only the server's file can tell: what each calls in-cluster isn't one,
-// and one that they both have is known to each by a name or an address of its own.
+// TestIncidentAcrossArgoCDs has two Argo CDs with an Application of one name each, and the other's
+// turns unhealthy before the release's own does. That is an incident if they are on one cluster,
+// which only the server's file can tell. Two clusters that their Argo CDs call in-cluster aren't
+// one, and a common cluster has another name or address in each Argo CD.
 func TestIncidentAcrossArgoCDs(t *testing.T) {
 	t.Parallel()
 	const address = "https://10.0.0.1"
@@ -42,7 +42,7 @@ func TestIncidentAcrossArgoCDs(t *testing.T) {
 			s.awaitMerged(s.awaitPromotion("web", "qa", "1.1.0").Number)
 			s.awaitVerified("web", "qa", "1.1.0")
 			for _, w := range []*harness{edge, s} {
-				s.must("degrade web-qa", w.ArgoCD.SetFault("argocd", "web-qa", emulator.AppFault{Health: "Degraded", Message: "node not ready"}))
+				s.must("degrade web-qa", w.ArgoCD.SetFault("argocd", "web-qa", argoemulator.AppFault{Health: "Degraded", Message: "node not ready"}))
 			}
 			if c.incident != "" {
 				s.awaitReason("web", "qa", "web-qa on the same cluster ("+c.incident+"), which this promotion didn't touch, became unwell too")

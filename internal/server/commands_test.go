@@ -14,11 +14,11 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/console/api"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/server"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 const operatorToken = "a-token-of-an-operator"
@@ -122,7 +122,7 @@ func TestHoldOnPullRequest(t *testing.T) {
 	if s.readPull(p.Number).Merged {
 		t.Fatal("a held pull request was merged")
 	}
-	if a := s.awaitReaction(p.Number, s.addComment(p.Number, "linus", "/liftlock unhold"), "confused"); !strings.Contains(a, "approvals gate") {
+	if a := s.awaitReaction(p.Number, s.addComment(p.Number, "linus", "/liftlock unhold"), "confused"); !strings.Contains(a, "so it takes somebody whose approval counts there: ada, grace") {
 		t.Errorf("a writer who is no approver lifts a hold: %q", a)
 	}
 	s.awaitReaction(p.Number, s.addComment(p.Number, "grace", "/liftlock unhold"), "+1")
@@ -156,7 +156,7 @@ func TestHoldsOutliveTheDatabase(t *testing.T) {
 	if s.readPull(p.Number).Merged || len(s.listPulls("api", "qa")) != 0 {
 		t.Fatal("a hold was lost with the database")
 	}
-	// What covers an environment with an approvals gate takes an approver.
+	// Lifting a hold that covers an environment with an approvals gate takes an approver.
 	if a := s.awaitReaction(p.Number, s.addComment(p.Number, "linus", "/liftlock unhold pipeline"), "confused"); !strings.Contains(a, "approvals gate") {
 		t.Errorf("a writer who is no approver lifts the pipeline's hold: %q", a)
 	}

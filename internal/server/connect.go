@@ -11,21 +11,21 @@ import (
 	"github.com/cenkalti/backoff/v4"
 	"go.uber.org/zap"
 
-	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/controller"
-	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/server/config"
 	"github.com/liftlock/liftlock/policies"
 )
 
 // maxConnectWait is the longest wait between two tries to reach a forge at start.
 const maxConnectWait = time.Minute
 
-// connectRepositories finds out for every repository who we are on its forge, opens its
-// mirror and gives it to reached; each by itself, at its time. It tries until it
-// succeeds or the context ends: a forge that is down when Liftlock starts is no
-// reason to be down as well, and a repository that can't be reached none for the others.
+// connectRepositories finds out for every repository its own account on the forge, opens its mirror
+// and gives it to reached; each by itself, at its time. It tries until it succeeds or the context
+// ends. A forge that is down when Liftlock starts is no reason to be down as well, and a repository
+// that can't be reached holds up no other.
 func (s *Server) connectRepositories(ctx context.Context, reached chan<- *controller.Repository) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -124,11 +124,11 @@ func (s *Server) connectRepository(ctx context.Context, r config.Repository) (*c
 	for _, s := range fc.WebhookSecrets {
 		secrets = append(secrets, []byte(s.Reveal()))
 	}
-	marks, err := facts.NewMarkSigner(secrets...)
+	marks, err := branch.NewMarkSigner(secrets...)
 	if err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
-	before, err := facts.RememberAccount(ctx, s.store, id, policies.Account{ID: me.ID, Login: me.Login}, s.o.Clock.Now())
+	before, err := branch.RememberAccount(ctx, s.store, id, policies.Account{ID: me.ID, Login: me.Login}, s.o.Clock.Now())
 	if err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
@@ -137,13 +137,13 @@ func (s *Server) connectRepository(ctx context.Context, r config.Repository) (*c
 		unsigned += ": " + cure
 	}
 	er := &controller.Repository{
-		Repository: &facts.Repository{Marks: marks, ID: id, Name: repo, Forge: f, ForgeRef: r.Forge, ForgeType: fc.Type, Branch: r.Branch,
+		Repository: &branch.Repository{Marks: marks, ID: id, Name: repo, Forge: f, ForgeRef: r.Forge, ForgeType: fc.Type, Branch: r.Branch,
 			Mirror: m, URLs: []string{url}, BotLogin: me.Login, BotID: me.ID, Former: before, Number: number, Unsigned: unsigned,
 			SignedByForge: signer != nil},
-		PollInterval: r.PollInterval, SweepInterval: s.o.Config.SweepInterval,
+		PollInterval: r.PollInterval, SweepInterval: s.o.Config.SweepInterval, Onboard: r.Onboard,
+		DiscoverInterval: r.DiscoverInterval,
 	}
-	// An App's webhook is looked after by whoever has set it; what it couldn't deliver is found
-	// in any case.
+	// The App's owner manages its webhook, but deliveries that it missed are found in any case.
 	if r.ManageWebhooks || fc.Auth.App != nil {
 		er.Hook = &forge.Hook{URL: fmt.Sprintf("%s/webhooks/%s", s.o.Config.Webhooks.ExternalURL, r.Forge),
 			Secret: fc.WebhookSecrets[0].Reveal()}

@@ -19,16 +19,16 @@ const (
 	// maxOfClient is how many of them one address has, unless it is a trusted
 	// proxy's: half, because a proxy may be in front that nobody told us about.
 	maxOfClient = maxConnections / 2
-	// maxShares is into how many shares the places are divided at most, however many
-	// clients there are: a forge opens more than one connection, and somebody who has
-	// thousands of addresses, each with one, mustn't leave it none.
+	// maxShares is into how many shares the places are divided at most, however many clients there
+	// are. A forge opens more than one connection, and an attacker with thousands of addresses,
+	// each with one, mustn't leave it none.
 	maxShares = 64
 )
 
-// limitedListener caps the connections that are open at once. Nobody is kept out by
-// connections that lie idle or have been sending their request for longest: those
-// are closed for the new one, first of the clients that have more than their share.
-// Only where every connection is being answered, a new one is closed at once.
+// limitedListener caps the connections that are open at once. Connections that lie idle or have
+// been sending their request for longest keep no other out. They are closed for the new one, first
+// those of clients that have more than their share. Only where every connection is being answered,
+// a new one is closed at once.
 type limitedListener struct {
 	net.Listener
 	max, maxOfClient int
@@ -121,11 +121,11 @@ func (l *limitedListener) makeRoom(client string) (dropped []*limitedConn, ok bo
 	return dropped, true
 }
 
-// chooseWaiting says of whose connections one gives way to a client's new one: its own
-// where it has more than its share, else those of the client that has most beyond it,
-// and only where nobody has of all. Who goes on opening connections from a few addresses
-// would else push out everybody's, since theirs soon wait longest. A trusted proxy's are
-// many clients' and never too many.
+// chooseWaiting chooses whose connection gives way to a client's new one. It is the client's own
+// where it has more than its share, else one of the client that has most beyond its share. Only
+// where no client has more does it choose among all. Otherwise a client that goes on opening
+// connections from a few addresses would push out all others', since theirs soon wait longest. A
+// trusted proxy's connections are many clients' and never too many.
 func (l *limitedListener) chooseWaiting(client string) *list.List {
 	clients := len(l.byClient)
 	if l.byClient[client] == nil {
@@ -263,9 +263,9 @@ func rememberConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// trackRequests tells a request's connection when it begins and ends. answering says
-// that the handler has all it needs from the client: a connection whose request is
-// still to come, as a webhook's body is, may have to give way.
+// trackRequests tells a request's connection when it begins and ends. answering says that the
+// handler has all it needs from the client. A connection whose request is still to come, as a
+// webhook's body is, may have to give way.
 func trackRequests(answering bool, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c, ok := r.Context().Value(connKey{}).(*limitedConn); ok {

@@ -108,9 +108,9 @@ func TestAClientHasALimitOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestAFewClientsPushNobodyOut holds that with all places taken those who have more than
+// TestFewClientsKeepToTheirShare holds that with all places taken those who have more than
 // their share give way, and not who has waited longest.
-func TestAFewClientsPushNobodyOut(t *testing.T) {
+func TestFewClientsKeepToTheirShare(t *testing.T) {
 	t.Parallel()
 	const strangerA, strangerB, other = "192.0.2.1", "192.0.2.2", "192.0.2.3"
 	l := newTestListener(64, 32)
@@ -134,9 +134,9 @@ func TestAFewClientsPushNobodyOut(t *testing.T) {
 	}
 }
 
-// TestWhoHasMostGivesWay is about whose connection is closed for one of a client that has
+// TestBusiestClientGivesWay is about whose connection is closed for one of a client that has
 // no more than its share.
-func TestWhoHasMostGivesWay(t *testing.T) {
+func TestBusiestClientGivesWay(t *testing.T) {
 	t.Parallel()
 	open := func(l *limitedListener, from string, n int, answered bool) (all []*fakeConn) {
 		for range n {
@@ -155,7 +155,7 @@ func TestWhoHasMostGivesWay(t *testing.T) {
 		return n
 	}
 	for name, test := range map[string]struct {
-		answered    bool // those of whoever has most
+		answered    bool // those of the client with most
 		forgeOpens  int
 		proxied     int // connections of a trusted proxy, the oldest
 		few         int
@@ -205,7 +205,7 @@ func TestManyAddressesLeaveAShare(t *testing.T) {
 	}
 }
 
-func TestWhatIsAnsweredIsNotClosed(t *testing.T) {
+func TestBusyConnectionsStayOpen(t *testing.T) {
 	t.Parallel()
 	l := newTestListener(2, 2)
 	refused := 0

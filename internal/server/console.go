@@ -8,21 +8,21 @@ import (
 	"strings"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/console"
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/controller"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/server/config"
 )
 
 // newConsole builds the pages and the API.
-func (s *Server) newConsole() (*console.Console, error) {
-	tokens := make([]console.Token, 0, len(s.o.Config.API.Tokens))
-	for _, t := range s.o.Config.API.Tokens {
-		tokens = append(tokens, console.Token{Name: t.Name, Role: string(t.Role), Secret: t.Token.Reveal()})
+func (s *Server) newConsole(ctx context.Context) (*console.Console, error) {
+	tokens, err := s.consoleTokens(ctx)
+	if err != nil {
+		return nil, err
 	}
-	signIn, err := newLogin(s.o.Config, s.o.Clock.Now)
+	signIn, err := newLogin(s.o.Config, len(tokens) > 0, s.o.Clock.Now)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (s *Server) runCommand(ctx context.Context, o console.Command) (string, err
 }
 
 // listTroubles are what keeps Liftlock from working as a whole, for the console.
-func (s *Server) listTroubles(context.Context) []api.Trouble {
+func (s *Server) listTroubles(ctx context.Context) []api.Trouble {
 	out := s.health.listTroubles()
 	for i := range out {
 		s.attributeTrouble(&out[i])
@@ -100,12 +100,13 @@ func (s *Server) listTroubles(context.Context) []api.Trouble {
 		for repo, f := range e.DeploymentRefusals() {
 			out = append(out, api.Trouble{Repository: repo, Part: "deployments of " + repo, Message: f.Reason, Since: f.Since})
 		}
+		out = append(out, proposalTroubles(ctx, e)...)
 		for key, f := range e.FailingRuns() {
 			out = append(out, api.Trouble{Repository: repositoryOfKey(key), Part: describeKey(key),
 				Message: fmt.Sprintf("%s (tried again at %s)", f.Err, f.RetryAt.UTC().Format(time.RFC3339)), Since: f.Since})
 		}
 	}
-	if s.login != nil {
+	if s.login != nil && s.login.Provider != nil {
 		if why, since := s.login.Provider.Failure(); why != "" {
 			out = append(out, api.Trouble{General: true, Part: "login", Message: why, Since: since})
 		}
@@ -133,6 +134,8 @@ func describeKey(key string) string {
 		return "sweep of " + rest
 	case "hook":
 		return "webhook of " + rest
+	case "onboard":
+		return "proposing a pipeline file to " + rest
 	}
 	return key
 }

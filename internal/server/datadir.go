@@ -14,10 +14,9 @@ import (
 // of every repository.
 const ownerOnly = 0o700
 
-// makeDataDir makes the data directory and lets nobody but the owner into it, also
-// where it was there before with a wider mode. A folder that belongs to somebody
-// else, such as the root of a volume with a group of its own, keeps its mode: then
-// what is in it is closed, and the log says so.
+// makeDataDir makes the data directory and lets only the owner into it, also where it was there
+// before with a wider mode. A folder that belongs to another account, such as the root of a volume
+// with a group of its own, keeps its mode. Then its content is closed, and the log says so.
 func makeDataDir(dir string, log *zap.Logger) error {
 	for _, d := range []string{dir, filepath.Join(dir, mirrorsFolder)} {
 		if err := os.MkdirAll(d, ownerOnly); err != nil {

@@ -7,7 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/liftlock/liftlock/internal/config"
+	"github.com/liftlock/liftlock/internal/server/config"
 )
 
 func TestDataDirectoryIsTheOwnersOnly(t *testing.T) {

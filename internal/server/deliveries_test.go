@@ -16,10 +16,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/emulator"
-	"github.com/liftlock/liftlock/internal/emulator/story"
 	"github.com/liftlock/liftlock/internal/server"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/world/emulator"
+	"github.com/liftlock/liftlock/internal/world/emulator/story"
 )
 
 // testDelivery is one request to the webhook's address.
@@ -124,7 +124,7 @@ func TestDeliveries(t *testing.T) {
 		}
 	}
 	s.stop()
-	// What was refused is not stored, what came twice is stored once.
+	// A refused delivery is not stored, and a repeated one is stored once.
 	if got := s.countDeliveries(); got != 4 {
 		t.Errorf("%d deliveries are stored, want 4", got)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/liftlock/liftlock/internal/appset/isolation"
 	"github.com/liftlock/liftlock/internal/console"
 	"github.com/liftlock/liftlock/internal/console/api"
-	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/effects"
 	"github.com/liftlock/liftlock/internal/manifest/render"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
@@ -26,7 +26,7 @@ func (s *Server) renderDiff(ctx context.Context, p store.Promotion) (*api.Render
 		return nil, console.ErrNotReady
 	}
 	d, err := e.Difference(ctx, promotion.Unit{Repo: p.Repo, Pipeline: p.Pipeline, Component: p.Component}, p.Environment, p.Pull)
-	var none *facts.NoDifferenceError
+	var none *effects.NoDifferenceError
 	if errors.As(err, &none) {
 		return nil, &console.Refusal{Reason: none.Why}
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/console/api"
-	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // wholeLink is the link in a pull request's body to the whole rendered difference.
@@ -30,9 +30,9 @@ func (ha *harness) getDiff(pull int) (*api.RenderedDiff, error) {
 	return &d, err
 }
 
-// TestTheWholeDifference shows what a promotion changes of the manifests: as long
-// as it is open and ours, when it has landed, when it has landed long ago, and
-// when the database is gone. What somebody else pushed is never rendered.
+// TestTheWholeDifference shows what a promotion changes in the manifests. It does so as long as it
+// is open and ours, when it has landed, when it has landed long ago, and when the database is gone.
+// Another account's push is never rendered.
 func TestTheWholeDifference(t *testing.T) {
 	files := map[string]string{}
 	for _, env := range []string{"dev", "qa", "prod"} {
@@ -59,7 +59,7 @@ func TestTheWholeDifference(t *testing.T) {
 		t.Errorf("%s: HTTP %d\n%s", link[1], status, body)
 	}
 
-	// What somebody pushes to it is theirs.
+	// Another account's push to it is theirs.
 	theirs := s.editTagOn("grace", p.Branch, "web", "prod", "6.6.6")
 	s.awaitPull(p.Number, "is stopped", func(p *emulator.PullRequest) bool { return liftlockStatus(p.Statuses).State == "failure" })
 	if _, err := s.getDiff(p.Number); err == nil || !strings.Contains(err.Error(), "not what Liftlock composed") {

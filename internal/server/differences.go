@@ -7,7 +7,7 @@ import (
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/console"
 	"github.com/liftlock/liftlock/internal/console/api"
-	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 )
 
 // compareLive compares what a pipeline resolves to with what runs, for the console.
@@ -17,7 +17,7 @@ func (s *Server) compareLive(ctx context.Context, repo, pipeline string) (*api.D
 		return nil, console.ErrNotReady
 	}
 	c, err := e.Compare(ctx, repo, pipeline)
-	if errors.Is(err, facts.ErrNoPipeline) {
+	if errors.Is(err, branch.ErrNoPipeline) {
 		return nil, &console.Refusal{Reason: err.Error()}
 	}
 	if err != nil {

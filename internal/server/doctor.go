@@ -44,7 +44,7 @@ func Doctor(ctx context.Context, o Options, probe bool) (*doctor.Report, error) 
 		options.Kubeconfig, options.Context = a.Kubernetes.Kubeconfig, a.Kubernetes.Context
 		checks.ArgoCDs[a.Name] = inspectedArgoCD{options}
 	}
-	consoleLogin, err := newLogin(o.Config, o.Clock.Now)
+	consoleLogin, err := newLogin(o.Config, len(o.Config.API.Tokens) > 0, o.Clock.Now)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func Doctor(ctx context.Context, o Options, probe bool) (*doctor.Report, error) 
 		return nil, err
 	}
 	checks.Targets = newDoctorTargets(o.Config, o.Clock.Now)
-	if consoleLogin != nil {
+	if consoleLogin != nil && consoleLogin.Provider != nil {
 		checks.Login = consoleLogin.Provider
 	}
 	return doctor.Run(ctx, checks), nil

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/liftlock/liftlock/internal/config"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/server"
+	"github.com/liftlock/liftlock/internal/server/config"
 	"github.com/liftlock/liftlock/internal/server/doctor"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // TestDoctorReachesSourcesAndCharts: doctor reaches what the server's file lists for renderings, with the account that is

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/config"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/server/config"
 	"github.com/liftlock/liftlock/internal/server/doctor"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // TestSilentArgoCD: an Argo CD that takes connections and never answers doesn't use up the time in

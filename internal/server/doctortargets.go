@@ -8,8 +8,9 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/argocd"
-	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
+	"github.com/liftlock/liftlock/internal/server/config"
 	"github.com/liftlock/liftlock/internal/server/doctor"
 )
 
@@ -20,7 +21,7 @@ type doctorTargets struct {
 	resolver *appset.Resolver
 
 	once    sync.Once
-	argocds map[string]facts.ArgoCD
+	argocds map[string]branch.ArgoCD
 	unread  map[string]error // by the Argo CD's name, why its sets and projects couldn't be listed
 }
 
@@ -31,10 +32,10 @@ func newDoctorTargets(c *config.Config, now func() time.Time) *doctorTargets {
 // Resolve implements doctor.Targets. It may be called concurrently.
 func (d *doctorTargets) Resolve(ctx context.Context, of *doctor.Checkout, all []*doctor.Checkout) ([]doctor.PipelineTargets, error) {
 	d.once.Do(func() { d.listArgoCDs(ctx) })
-	var repos []*facts.Repository
-	var own *facts.Repository
+	var repos []*branch.Repository
+	var own *branch.Repository
 	for _, c := range all {
-		r := &facts.Repository{ID: c.Config.Forge + ":" + c.Config.Name, Branch: c.Config.Branch, Mirror: c.Mirror, URLs: []string{c.URL}}
+		r := &branch.Repository{ID: c.Config.Forge + ":" + c.Config.Name, Branch: c.Config.Branch, Mirror: c.Mirror, URLs: []string{c.URL}}
 		repos = append(repos, r)
 		if c == of {
 			own = r
@@ -42,7 +43,7 @@ func (d *doctorTargets) Resolve(ctx context.Context, of *doctor.Checkout, all []
 	}
 	gatherer := facts.New(facts.Options{Resolver: d.resolver, ArgoCDs: d.argocds, MainArgoCD: d.mainName(),
 		Generators: appset.Generators(d.config.Generators), Repos: repos, Now: d.now})
-	s, err := gatherer.Snapshot(ctx, own)
+	s, err := gatherer.Targets.Snapshot(ctx, own)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +51,7 @@ func (d *doctorTargets) Resolve(ctx context.Context, of *doctor.Checkout, all []
 	for _, p := range s.Pipelines {
 		found := doctor.PipelineTargets{Pipeline: p.Name(), Targets: len(p.TargetSet.Targets), Components: len(p.Units),
 			Problems: p.Problems}
-		for _, name := range gatherer.NamesOf(p.Pipeline) {
+		for _, name := range gatherer.ArgoCDs.NamesOf(p.Pipeline) {
 			if err := d.unread[name]; err != nil {
 				found.Unread = err
 			}
@@ -62,8 +63,8 @@ func (d *doctorTargets) Resolve(ctx context.Context, of *doctor.Checkout, all []
 
 func (d *doctorTargets) mainName() string { return d.config.ArgoCDByName("").Name }
 
-// listingShare is what the time for resolving is divided by for the Argo CDs to answer in: one that
-// never does leaves the rest for what needs none, and for saying which one it was.
+// listingShare divides the time for resolving: the Argo CDs must answer in one share. One that
+// never does leaves the rest for the checks that need none, and for naming it.
 const listingShare = 2
 
 // listArgoCDs reads what targets depend on of each Argo CD of the server's file, side by side.
@@ -73,7 +74,7 @@ func (d *doctorTargets) listArgoCDs(ctx context.Context) {
 		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/listingShare)
 		defer cancel()
 	}
-	d.argocds, d.unread = map[string]facts.ArgoCD{}, map[string]error{}
+	d.argocds, d.unread = map[string]branch.ArgoCD{}, map[string]error{}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	for _, a := range d.config.ArgoCD {
@@ -89,17 +90,17 @@ func (d *doctorTargets) listArgoCDs(ctx context.Context) {
 
 // listArgoCD reads an Argo CD once. With an error no more of it is known than what the server's file
 // says, and not even that where the file's access can't be used.
-func listArgoCD(ctx context.Context, a config.ArgoCD) (facts.ArgoCD, error) {
+func listArgoCD(ctx context.Context, a config.ArgoCD) (branch.ArgoCD, error) {
 	o, err := argocdOptions(a)
 	if err == nil && !a.APIAlone {
 		o.Config, err = argocd.RESTConfig(a.Kubernetes.Kubeconfig, a.Kubernetes.Context)
 	}
 	if err != nil {
-		return facts.ArgoCD{}, fmt.Errorf("argocd %s: %w", a.Name, err)
+		return branch.ArgoCD{}, fmt.Errorf("argocd %s: %w", a.Name, err)
 	}
 	connection, err := newConnection(a, o)
 	if err != nil {
-		return facts.ArgoCD{}, fmt.Errorf("argocd %s: %w", a.Name, err)
+		return branch.ArgoCD{}, fmt.Errorf("argocd %s: %w", a.Name, err)
 	}
 	known := connection.factsArgoCD()
 	found, err := connection.watcher.ListSetsAndProjects(ctx)

@@ -8,10 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/liftlock/liftlock/internal/config"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/server"
+	"github.com/liftlock/liftlock/internal/server/config"
 	"github.com/liftlock/liftlock/internal/server/doctor"
+	"github.com/liftlock/liftlock/internal/world/argoemulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // examinedSet generates a target of each folder, and examinedPipeline names it.
@@ -76,7 +77,7 @@ func TestDoctorResolvesTargets(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = em.Close() })
-			argo, err := emulator.NewArgoCD(emulator.ArgoCDOptions{Repos: em})
+			argo, err := argoemulator.New(argoemulator.Options{Repos: em})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,12 +8,12 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/liftlock/liftlock/internal/cache"
-	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/forge/gitea"
 	"github.com/liftlock/liftlock/internal/forge/github"
 	"github.com/liftlock/liftlock/internal/forge/gitlab"
 	"github.com/liftlock/liftlock/internal/forge/rest"
+	"github.com/liftlock/liftlock/internal/server/config"
 )
 
 // publicGitLab is where a GitLab is that no address is given of.

@@ -5,8 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/world/argoemulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // commentEditedAtOnce has somebody comment, and somebody else edit that before the forge's clock shows it.
@@ -23,11 +24,12 @@ func (ha *harness) commentEditedAtOnce(number int, author, editor, body string) 
 	return id
 }
 
-// TestACommentEditedByAnother holds on each face that what the release's author makes of an approver's comment,
-// in the second in which it was written, lifts no hold: GitHub is asked who edited it, and GitLab's times show it.
+// TestACommentEditedByAnother holds on each face that an approver's comment that the release's
+// author edits, in the second in which it was written, lifts no hold. GitHub tells who edited it,
+// and GitLab's times show it.
 func TestACommentEditedByAnother(t *testing.T) {
 	eachFace(t, func(t *testing.T, face emulator.Face) {
-		timings := emulator.FastTimings()
+		timings := argoemulator.FastTimings()
 		timings.WholeSeconds = face != emulator.GitLab // whose notes have milliseconds
 		s := startHarness(t, harnessOptions{face: face, timings: timings})
 		p := s.releaseToProd("1.1.0")

@@ -7,14 +7,15 @@ import (
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/console/api"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 	"github.com/liftlock/liftlock/policies"
 )
 
-// TestPromotionThatDoesNotComeToItsTarget holds a promotion whose image the Application of its target overrides: it is
-// opened, says so everywhere and isn't merged, until that is taken away, or somebody skips the gate.
-func TestPromotionThatDoesNotComeToItsTarget(t *testing.T) {
+// TestPromotionWithoutEffectWaits holds a promotion whose image the Application of its
+// target overrides. It is opened, says so everywhere and isn't merged, until the override is
+// removed or a person skips the gate.
+func TestPromotionWithoutEffectWaits(t *testing.T) {
 	eachFace(t, func(t *testing.T, face emulator.Face) {
 		s := startHarness(t, harnessOptions{face: face, pipeline: pipelineYAML([]string{"breakGlass: {users: [ada]}"}, dev, qa)})
 		s.awaitJudged()
@@ -63,9 +64,9 @@ func TestPromotionThatDoesNotComeToItsTarget(t *testing.T) {
 	})
 }
 
-// TestPromotionOfWhatArgoCDIgnores holds that a pull request says which of its fields Argo CD ignores, and by which line:
+// TestPromotionOfIgnoredFields holds that a pull request says which of its fields Argo CD ignores, and by which line:
 // it would say Synced of what never arrived.
-func TestPromotionOfWhatArgoCDIgnores(t *testing.T) {
+func TestPromotionOfIgnoredFields(t *testing.T) {
 	s := startHarness(t, harnessOptions{})
 	s.awaitJudged()
 	set, _, err := s.Forge.File(repoName, "main", "argocd/shop.yaml")

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/server/config"
 	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/webhooks"
 )
@@ -22,9 +22,9 @@ var repositoryNumbers = record.Declare[record.Repository, int64](record.Declarat
 	Doc: "The repository's number on its forge when it was first reached. Without it, the repository that has the name now is believed.",
 })
 
-// readNumber reads a repository's number on its forge and holds it against the one that it had when
-// it was first reached, which the store has: 0 where the forge tells none. errReplaced where they
-// differ: whoever made the one that is there may be anybody.
+// readNumber reads a repository's number on its forge and holds it against the number that it had
+// when it was first reached, which the store has. It is 0 where the forge tells none. The error is
+// errReplaced where they differ: anybody may have made the present one.
 func (s *Server) readNumber(ctx context.Context, id string, f forge.Forge, r forge.Repo) (int64, error) {
 	n, ok := f.(forge.RepositoryNumberer)
 	if !ok {
@@ -52,11 +52,11 @@ func (s *Server) readNumber(ctx context.Context, id string, f forge.Forge, r for
 	return number, nil
 }
 
-// repositoryOf is the repository of the server's file that an event is about; nil: none. What
-// was renamed or moved to another owner is still in the file as it was: it is found by its
-// former name, or by its number once it was reached. The name comes first: the number of what
-// is in the file under its old and its new name doesn't tell which is meant. What only has the name
-// of one that has another number is none of ours.
+// repositoryOf is the repository of the server's file that an event is about; nil: none. A
+// repository that was renamed or moved to another owner is still in the file as it was. It is found
+// by its former name, or by its number once it was reached. The name comes first: where a
+// repository is in the file under its old and its new name, its number doesn't tell which is meant.
+// A repository that only has the name of one with another number isn't ours.
 func (s *Server) repositoryOf(forgeName string, ev *webhooks.Event) *config.Repository {
 	return s.findRepository(forgeName, func(r *config.Repository, number int64) bool {
 		isOther := ev.RepoID != 0 && number != 0 && ev.RepoID != number

@@ -4,13 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
-// TestAChartThatEndsItsProcess puts a chart on the tracked branch that prints a dict that
-// contains itself, which Go's runtime can't recover from. It is promoted like any other, its
-// pull request says why its manifests can't be shown, and the server and the other team go on,
-// also after a restart.
+// TestAChartThatEndsItsProcess puts a chart on the tracked branch that prints a dict that contains
+// itself, which Go's runtime can't recover from. It is promoted like any other, and its pull
+// request says why its manifests can't be shown. The server and the other team go on, also after a
+// restart.
 func TestAChartThatEndsItsProcess(t *testing.T) {
 	files := map[string]string{}
 	for _, env := range []string{"dev", "qa", "prod"} {

@@ -12,13 +12,13 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/liftlock/liftlock/internal/appset/evaluate"
-	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/controller/charts"
-	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/controller/gateclient"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/manifest/render"
-	"github.com/liftlock/liftlock/internal/sandbox"
+	"github.com/liftlock/liftlock/internal/proc/sandbox"
+	"github.com/liftlock/liftlock/internal/server/config"
 )
 
 const (
@@ -31,8 +31,8 @@ const (
 
 // newExternals makes what opens the sources and charts of the server's file, and the tracked
 // repositories, for renderings. It asks nobody yet.
-func (s *Server) newExternals(children *sandbox.Runner) (*facts.ExternalFiles, error) {
-	var sources []facts.ReadOnlySource
+func (s *Server) newExternals(charts *charts.Fetcher) (*branch.ExternalFiles, error) {
+	var sources []branch.ReadOnlySource
 	for i := range s.o.Config.Sources {
 		g := &s.o.Config.Sources[i]
 		sum := sha256.Sum256([]byte(g.URL))
@@ -43,10 +43,13 @@ func (s *Server) newExternals(children *sandbox.Runner) (*facts.ExternalFiles, e
 			return nil, fmt.Errorf("the source %s: %w", g.URL, err)
 		}
 		s.sources = append(s.sources, m)
-		sources = append(sources, facts.ReadOnlySource{URL: g.URL, Mirror: m})
+		sources = append(sources, branch.ReadOnlySource{URL: g.URL, Mirror: m})
 	}
-	open, err := s.newCharts(children)
-	return facts.NewExternalFiles(sources, open, s.o.Clock.Now), err
+	var open render.OpenExternal
+	if charts != nil {
+		open = charts.Open
+	}
+	return branch.NewExternalFiles(sources, open, s.o.Clock.Now), nil
 }
 
 // sourceOptions open a source's mirror in a folder.
@@ -59,19 +62,17 @@ func sourceOptions(g *config.GitSource, dir string) git.Options {
 }
 
 // newCharts makes what fetches charts; nil where the server's file lists none.
-func (s *Server) newCharts(children *sandbox.Runner) (render.OpenExternal, error) {
+func (s *Server) newCharts(children *sandbox.Runner) (*charts.Fetcher, error) {
 	hosts, err := chartHosts(s.o.Config.Charts)
 	if err != nil || hosts == nil {
 		return nil, err
 	}
-	f, err := charts.New(charts.Options{Hosts: hosts, Dir: filepath.Join(s.o.Config.DataDir, chartsFolder), Now: s.o.Clock.Now,
+	return charts.New(charts.Options{Hosts: hosts, Dir: filepath.Join(s.o.Config.DataDir, chartsFolder), Now: s.o.Clock.Now,
 		Find: func(ctx context.Context, index []byte, chart, constraint string) (render.ChartVersion, error) {
 			return evaluate.FindChartInWorker(ctx, children, index, chart, constraint)
+		}, List: func(ctx context.Context, index []byte, chart string) ([]string, error) {
+			return evaluate.ListChartInWorker(ctx, children, index, chart)
 		}})
-	if err != nil {
-		return nil, err
-	}
-	return f.Open, nil
 }
 
 // chartHosts are the chart repositories of the server's file.

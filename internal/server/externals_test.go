@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/console/api"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -49,8 +49,8 @@ func TestPromotionOverASource(t *testing.T) {
 	}
 }
 
-// TestPushToASource has a push to a listed repository wake who reads it, long before it would be looked at again by
-// itself; what isn't signed wakes nobody.
+// TestPushToASource has a push to a listed repository wake its readers, long before they would run
+// again by themselves; an unsigned one wakes nothing.
 func TestPushToASource(t *testing.T) {
 	const baseRepo = "acme/base"
 	eachFace(t, func(t *testing.T, face emulator.Face) {

@@ -5,8 +5,8 @@ import (
 	"os"
 	"testing"
 
-	"github.com/liftlock/liftlock/internal/emulator"
-	"github.com/liftlock/liftlock/internal/emulator/story"
+	"github.com/liftlock/liftlock/internal/world/emulator"
+	"github.com/liftlock/liftlock/internal/world/emulator/story"
 )
 
 // forgeFace is the face of the forge that the stories are told on: GitHub's, unless the

@@ -8,12 +8,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
-// carryCase is a component that has its release in one kind of file: what dev
-// and qa have of it at first, what a release makes of dev's, and what a promotion
-// makes of qa's. An empty text is no file.
+// carryCase is a component that has its release in one kind of file. It has the first content for
+// dev and qa, dev's content after a release, and qa's after a promotion. An empty text is no file.
 type carryCase struct{ dev, qa, released, promoted map[string]string }
 
 // carryRules is every kind of carry, as its lines of the pipeline file. Each
@@ -33,8 +32,8 @@ spec:
   source: {repoURL: 'https://charts.example', chart: web, targetRevision: "VERSION", helm: {parameters: [{name: image.tag, value: TAG}, {name: replicas, value: "REPLICAS"}]}}
 `
 
-// carryCases are the components of a scene, by name. What isn't carried
-// differs between dev and qa.
+// carryCases are the components of a scene, by name. Fields that aren't carried differ between dev
+// and qa.
 func carryCases() map[string]carryCase {
 	app := func(env, version, tag, replicas string) string {
 		return strings.NewReplacer("ENV", env, "TEAM", env+"'s team", "VERSION", version, "TAG", tag, "REPLICAS", replicas).Replace(applicationTemplate)
@@ -62,10 +61,10 @@ func carryCases() map[string]carryCase {
 	}
 }
 
-// TestPromoteAndRevertEveryCarry promotes a release of every kind of carry and takes it back,
-// in both layouts and with every merge method; a person merges the promotion, and
-// Liftlock the revert. What isn't carried stays as it is, and in the end the tree
-// is, byte for byte, what it was.
+// TestPromoteAndRevertEveryCarry promotes a release of every kind of carry and reverts it, in both
+// layouts and with every merge method. A person merges the promotion, and Liftlock the revert.
+// Fields that aren't carried stay as they are, and in the end the tree is, byte for byte, the same
+// as before.
 func TestPromoteAndRevertEveryCarry(t *testing.T) {
 	t.Parallel()
 	for layout, branches := range map[string]map[string]string{"directories": nil, "branches": {"dev": "env/dev", "qa": "env/qa"}} {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 func overlayPath(component, env string) string { return "apps/" + component + "/overlays/" + env }
@@ -39,6 +39,9 @@ func (ha *harness) repositoryFiles() map[string]string {
 		out["argocd/shop.yaml"] = strings.Replace(out["argocd/shop.yaml"], folder, folder+"        plugin: {name: "+ha.opts.plugin+"}\n", 1)
 	}
 	ha.addComponentFiles(out, ha.opts.components)
+	if ha.opts.onboard {
+		delete(out, ".liftlock.yaml")
+	}
 	for name, text := range ha.opts.files {
 		out[name] = text
 	}

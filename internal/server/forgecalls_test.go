@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // forgeCall is a call of the forge's API that a promotion is worth.
@@ -16,7 +16,7 @@ type forgeCall struct {
 	why   string
 }
 
-// What a promotion without gates calls, from the release to its verification.
+// A promotion without gates makes these calls, from the release to its verification.
 var (
 	githubCalls = []forgeCall{
 		{"POST /repos/{owner}/{repo}/pulls", 1, "it is opened"},

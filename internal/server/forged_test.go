@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/fieldedit"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // releaseID is the identity of a component's release with this tag.
@@ -30,9 +30,8 @@ func (ha *harness) forgeHead(p *emulator.PullRequest, tag string) {
 	ha.approve(p.Number, "grace")
 }
 
-// TestForgedRelease never merges a release that nobody verified, however well its
-// pull request is made: not while the store knows what was pushed, and not after the
-// database is gone.
+// TestForgedRelease never merges an unverified release, however well its pull request is made. It
+// doesn't while the store knows the pushes, nor after the database is gone.
 func TestForgedRelease(t *testing.T) {
 	t.Parallel()
 	for name, lost := range map[string]bool{"with the database": false, "without the database": true} {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,14 +13,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/console"
+	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/server/config"
 )
 
 const (
 	readerToken   = "a-token-of-a-viewer"
 	operatorToken = "a-token-of-an-operator"
 )
+
+// deadCluster is the kubeconfig of a cluster that can't be reached.
+const deadCluster = `{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: x, user: x}}], clusters: [{name: x, cluster: {server: "http://127.0.0.1:1"}}], users: [{name: x, user: {}}]}`
 
 // newTestServer builds a server that can reach nothing; lines are further keys of its file.
 func newTestServer(t testing.TB, lines string) *Server {
@@ -32,7 +37,7 @@ func newTestServer(t testing.TB, lines string) *Server {
 		}
 		return file
 	}
-	kubeconfig := write("kubeconfig", `{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: x, user: x}}], clusters: [{name: x, cluster: {server: "http://127.0.0.1:1"}}], users: [{name: x, user: {}}]}`)
+	kubeconfig := write("kubeconfig", deadCluster)
 	file := write("liftlock.yaml", fmt.Sprintf(`listen: 127.0.0.1:0
 dataDir: %s
 forges:
@@ -111,6 +116,38 @@ func (s *Server) listRoutes(t testing.TB) []testRoute {
 	return out
 }
 
+// TestOpenAPIHasTheServersRoutes holds what the server answers of the API beside the console, which
+// holds its own.
+func TestOpenAPIHasTheServersRoutes(t *testing.T) {
+	t.Parallel()
+	var doc struct {
+		Paths map[string]map[string]any
+	}
+	if err := json.Unmarshal(api.OpenAPI, &doc); err != nil {
+		t.Fatal(err)
+	}
+	s := newTestServer(t, "")
+	seen := 0
+	for _, r := range s.mainRoutes() {
+		method, path, _ := strings.Cut(r.pattern, " ")
+		if strings.HasPrefix(path, "/api/") {
+			seen++
+			if doc.Paths[path][strings.ToLower(method)] == nil {
+				t.Errorf("%s isn't described", r.pattern)
+			}
+		}
+	}
+	if seen != 1 {
+		t.Errorf("the server answers %d addresses of the API", seen)
+	}
+}
+
+// sessionRoutes are answered with a page to log in at, or need a form of the console's own.
+var sessionRoutes = map[string][2]int{"GET /login": {303, 303}, "POST /login/token": {403, 403}}
+
+// usersRoutes are those for whoever is logged in, which a token alone isn't: pages lead to the login.
+var usersRoutes = map[string][2]int{"GET": {303, 303}, "POST": {403, 403}}
+
 // TestEveryRouteIsGuarded goes through the whole table of routes: security headers on
 // every answer, who may read behind a token, and names of others refused.
 func TestEveryRouteIsGuarded(t *testing.T) {
@@ -138,6 +175,11 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 			}
 		}
 		want := map[access][2]int{forReaders: {401, 200}, access(console.ForCommands): {401, 403}, forAnybody: {200, 200}, forForges: {415, 415}, forEndpoints: {401, 401}}[r.access]
+		if answers, isOfSessions := sessionRoutes[r.method+" "+r.path]; isOfSessions {
+			want = answers
+		} else if r.access == access(console.ForUsers) {
+			want = usersRoutes[r.method]
+		}
 		if stranger.Code != want[0] || (reader.Code == 401 || reader.Code == 403) != (want[1] == 401 || want[1] == 403) {
 			t.Errorf("%s %s (for %s) is answered with %d to a stranger and %d to a reader", r.method, r.path, r.access, stranger.Code, reader.Code)
 		}

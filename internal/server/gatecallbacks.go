@@ -11,12 +11,12 @@ import (
 	"github.com/liftlock/liftlock/policies"
 )
 
-// serveGateCallback takes POST /api/v1/promotions/{id}/gates/{gate}: what an endpoint of
-// the gate http says later of the request with that id. Nothing of the body is looked at
-// before its signature is found to be the endpoint's, and nothing but the request that it
-// names changes. Bodies of who isn't known have a budget of their own, as deliveries have,
-// in which nobody keeps others out by dawdling. 401 says that it isn't signed, 400 that it
-// can't be read, 404 that no promotion waits for it, 409 that something else counts already.
+// serveGateCallback takes POST /api/v1/promotions/{id}/gates/{gate}: a later answer of an endpoint
+// of the gate http to the request with that id. No byte of the body is interpreted before its
+// signature is found to be the endpoint's, and nothing but the request that it names changes.
+// Bodies of unknown senders have a budget of their own, as deliveries have, in which slow senders
+// keep no others out. 401 says that it isn't signed, 400 that it can't be read, 404 that no
+// promotion waits for it, 409 that another answer counts already.
 func (s *Server) serveGateCallback(w http.ResponseWriter, r *http.Request) {
 	id, gate := r.PathValue("id"), r.PathValue("gate")
 	body, refusal := s.callbacks.ReadBody(w, r, policies.MaxEndpointAnswer)

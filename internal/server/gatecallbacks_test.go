@@ -92,7 +92,7 @@ func TestGateCallbacks(t *testing.T) {
 	if diff := cmp.Diff(counted, scrape(s.metrics.callbacks)); diff != "" {
 		t.Errorf("counted (-want +got):\n%s", diff)
 	}
-	// What is seen on the way and sent again takes nothing back.
+	// A delivery that was seen on the way and sent again takes nothing back.
 	reset()
 	const wait = `{"id":"a","outcome":"wait"}`
 	pass, later := sign(approverSecret, good, now.Add(-2*time.Second)), sign(approverSecret, wait, now)

@@ -9,10 +9,8 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/liftlock/liftlock/internal/config"
-	"github.com/liftlock/liftlock/internal/controller/facts"
 	"github.com/liftlock/liftlock/internal/controller/gateclient"
-	"github.com/liftlock/liftlock/internal/controller/registry"
+	"github.com/liftlock/liftlock/internal/server/config"
 )
 
 // newGateMetrics makes what asks the Prometheus servers of the server's file.
@@ -51,28 +49,6 @@ func (s *Server) newGateEndpoints() (*gateclient.Endpoints, error) {
 		e.OnCall = s.metrics.gateCall
 	}
 	return e, err
-}
-
-// newImages makes what looks into the images of the server's file's registries; nil where it has
-// none.
-func (s *Server) newImages() (facts.ImageSource, error) {
-	var all []registry.Host
-	for i := range s.o.Config.Registries {
-		g := &s.o.Config.Registries[i]
-		known, err := readCallTLS(&g.TLS)
-		if err != nil {
-			return nil, fmt.Errorf("the registry %s: %w", g.Host, err)
-		}
-		transport, err := gateclient.NewTransport(known)
-		if err != nil {
-			return nil, fmt.Errorf("the registry %s: %w", g.Host, err)
-		}
-		all = append(all, registry.Host{Name: g.Host, Username: g.Username, Password: g.Password.Reveal(), Transport: transport})
-	}
-	if all == nil {
-		return nil, nil
-	}
-	return registry.New(all, s.o.Clock.Now, &s.caches), nil
 }
 
 // readCallTLS reads the certificates that the server's file names.

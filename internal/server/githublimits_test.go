@@ -4,16 +4,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // githubHourly is what GitHub publishes of calls in an hour, of a user and of a small installation.
 const githubHourly = 5000
 
-// TestPromotionsAtOnceOnGitHub has 500 releases promoted at once on a GitHub that enforces the limits
-// that github.com publishes, and a tenth of them: at the published ones it refuses no call, at a tenth,
-// which only its refusals tell of, all end as well, and what is open merges soon although comments
-// wait. The short form has a few, and half of the cases.
+// TestPromotionsAtOnceOnGitHub has 500 releases promoted at once on a GitHub that enforces the
+// limits that github.com publishes, and a tenth of them. At the published ones it refuses no call.
+// At a tenth, which only its refusals tell of, all end as well, and open pull requests merge soon
+// although comments wait. The short form has a few, and half of the cases.
 func TestPromotionsAtOnceOnGitHub(t *testing.T) {
 	t.Parallel()
 	promotions, step := 8, 5*time.Second

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/console/api"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // getJSON asks the server and decodes its JSON.

@@ -18,10 +18,13 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/liftlock/liftlock/internal/appset/evaluate/evaluatetest"
-	"github.com/liftlock/liftlock/internal/config"
-	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/cli"
+	"github.com/liftlock/liftlock/internal/controller/onboard"
 	"github.com/liftlock/liftlock/internal/server"
+	"github.com/liftlock/liftlock/internal/server/config"
+	"github.com/liftlock/liftlock/internal/world/argoemulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
+	"github.com/liftlock/liftlock/internal/world/evaluatetest"
 )
 
 // runLong runs what takes minutes.
@@ -34,6 +37,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == serveCommand {
 		fmt.Fprintln(os.Stderr, runLoadedServer(os.Args[2]))
 		os.Exit(1)
+	}
+	if len(os.Args) > 1 && os.Args[1] == onboard.Command {
+		os.Exit(cli.Main(os.Args[1:]))
 	}
 	if len(os.Args) > 3 && os.Args[1] == plainCommand {
 		fmt.Fprintln(os.Stderr, runPlainHandler(os.Args[2], os.Args[3]))
@@ -63,7 +69,7 @@ const (
 )
 
 // patience is how long a test waits for what must happen: long, because the machine may be busy;
-// nothing waits that long when all is well. What hundreds do at once takes longer.
+// nothing waits that long when all is well. Hundreds of promotions at once take longer.
 var patience = 5 * time.Minute
 
 // harnessOptions says what a scene is made of. The zero value is one component, web, in
@@ -85,13 +91,15 @@ type harnessOptions struct {
 	plugin          string                             // of Argo CD's, which renders every target; empty: none
 	poll            time.Duration                      // 0: an hour
 	sweep           time.Duration                      // 0: an hour
+	discover        time.Duration                      // how often new versions are looked for; 0: as the file has it
 	manageHook      bool                               // the server looks after its webhook
 	noHook          bool                               // webhooks off
+	onboard         bool                               // the repository has no pipeline file, and is to be proposed one
 	access          map[string]emulator.Permission     // changes to who may do what
 	store           string                             // address of the database; empty: SQLite
 	clock           *steppedClock                      // nil: the real one
 	seams           server.Seams
-	timings         emulator.Timings       // of Argo CD; zero: FastTimings
+	timings         argoemulator.Timings   // of Argo CD; zero: FastTimings
 	face            emulator.Face          // of the forge; empty: FORGE's
 	publicLimits    bool                   // GitLab's face: those of gitlab.com to single calls
 	rateLimit       int                    // of the forge, calls of an account; 0: its own
@@ -177,8 +185,8 @@ func newHarness(t testing.TB, p harnessOptions) *harness {
 	if p.sweep == 0 {
 		p.sweep = time.Hour
 	}
-	if p.timings == (emulator.Timings{}) {
-		p.timings = emulator.FastTimings()
+	if p.timings == (argoemulator.Timings{}) {
+		p.timings = argoemulator.FastTimings()
 	}
 	s := &harness{t: t, opts: p, dir: t.TempDir()}
 	o := emulator.Options{Dir: filepath.Join(s.dir, "world"), Timings: p.timings, Face: p.face,
@@ -208,7 +216,7 @@ func newHarness(t testing.TB, p harnessOptions) *harness {
 	s.createBranches()
 	for _, c := range p.components {
 		for _, env := range s.environmentNames() {
-			s.must("add an Application", w.ArgoCD.AddApplication(emulator.AppSpec{Name: c + "-" + env, Repo: repoName, Branch: p.branches[env], Path: s.applicationDir(c, env),
+			s.must("add an Application", w.ArgoCD.AddApplication(argoemulator.AppSpec{Name: c + "-" + env, Repo: repoName, Branch: p.branches[env], Path: s.applicationDir(c, env),
 				DestinationNamespace: c + "-" + env, Cluster: p.cluster(c, env), ApplicationSet: "shop", Options: pluginOptions(p.plugin)}))
 		}
 	}
@@ -304,7 +312,7 @@ forges:
     auth: %s
     webhookSecrets: [%s, an-older-secret]
 %srepositories:
-  - {forge: hub, name: %s, manageWebhooks: %t}
+  - {forge: hub, name: %s, manageWebhooks: %t, onboard: %t}
 %sargocd:
   - name: hub
     kubernetes: {kubeconfig: %s, namespaces: [argocd]}
@@ -312,7 +320,7 @@ forges:
   tokens:
     - {name: ops, role: operator, token: a-token-of-an-operator}
     - {name: eyes, role: viewer, token: a-token-of-a-viewer}
-%s`, cmp.Or(ha.opts.externalURL, "http://server.example"), cmp.Or(ha.opts.store, "sqlite://"+filepath.Join(ha.dir, "data", "liftlock.db")), filepath.Join(ha.dir, "data"), ha.Forge.Face(), ha.Forge.APIURL(), ha.auth, secret, ha.opts.forgeLines, repoName, ha.opts.manageHook && !ha.isApp(), ha.opts.repositoryLines,
+%s`, cmp.Or(ha.opts.externalURL, "http://server.example"), cmp.Or(ha.opts.store, "sqlite://"+filepath.Join(ha.dir, "data", "liftlock.db")), filepath.Join(ha.dir, "data"), ha.Forge.Face(), ha.Forge.APIURL(), ha.auth, secret, ha.opts.forgeLines, repoName, ha.opts.manageHook && !ha.isApp(), ha.opts.onboard, ha.opts.repositoryLines,
 		filepath.Join(ha.dir, "kubeconfig"), ha.opts.argocdLines, ha.opts.serverLines)
 	ha.must("write the server's file", os.WriteFile(file, []byte(text), 0o600))
 	cfg, err := config.Load(file, os.LookupEnv)
@@ -320,6 +328,9 @@ forges:
 	cfg.Listen = listen
 	// Tests are in more of a hurry than the file allows.
 	cfg.SweepInterval, cfg.Repositories[0].PollInterval = ha.opts.sweep, ha.opts.poll
+	if ha.opts.discover > 0 {
+		cfg.Repositories[0].DiscoverInterval = ha.opts.discover
+	}
 	if ha.opts.manageHook {
 		if ha.url == "" {
 			ha.url = "http://" + freeAddress(ha.t)

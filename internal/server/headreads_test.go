@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 const (
@@ -36,8 +36,8 @@ spec:
 }
 
 // TestStrangersReadNoMore holds that a fork's pull request is evaluated with no more than the
-// branch's own ApplicationSets read: of other repositories, whether tracked or not, of clusters
-// and of live objects it tells nothing, and the answer is the same where there is no such thing.
+// branch's own ApplicationSets read. It tells nothing of other repositories, tracked or not, of
+// clusters and of live objects. The answer is the same where there are no such objects.
 func TestStrangersReadNoMore(t *testing.T) {
 	eachFace(t, func(t *testing.T, face emulator.Face) {
 		s := newHarness(t, harnessOptions{face: face, repositoryLines: "  - {forge: hub, name: " + vaultRepo + "}\n  - {forge: hub, name: " + teamsRepo + "}\n"})
@@ -85,7 +85,7 @@ func TestStrangersReadNoMore(t *testing.T) {
 				}
 			}
 		}
-		// What the branch's own sets read, everybody's change is evaluated with.
+		// Everybody's change is evaluated with what the branch's own sets read.
 		n := open("same", map[string]string{"argocd/teams.yaml": strangersSet("teams", git(teamsRepo, "teams/*.yaml"), "team-{{ .team }}", "", "server: "+inCluster)})
 		s.awaitOwnComment(n, "team-ours")
 		// A question about a stranger's change is answered with no more.

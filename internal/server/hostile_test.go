@@ -11,9 +11,9 @@ import (
 	"github.com/liftlock/liftlock/internal/console/api"
 )
 
-// TestHostileFiles carries a folder in which people put what isn't a plain file,
-// or has a name that scripts misread: each is refused by its name, nothing is
-// opened meanwhile, and a Git LFS pointer is carried as it is.
+// TestHostileFiles carries a folder with entries that aren't plain files, or whose names scripts
+// misread. Each is refused by its name, nothing is opened meanwhile, and a Git LFS pointer is
+// carried as it is.
 func TestHostileFiles(t *testing.T) {
 	config := func(env, name string) string { return overlayPath("web", env) + "/config/" + name }
 	s := startHarness(t, harnessOptions{

@@ -19,7 +19,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // hostilePulls is how many hostile pull requests are sent, of all kinds by turns.
@@ -335,8 +335,8 @@ func (h *hostileWorld) readLogEnd() string {
 	return string(text[max(0, len(text)-8<<10):])
 }
 
-// TestHostilePulls sends hostile pull requests of all kinds to a server that has no more memory than
-// the chart gives it, twice with a restart between: it is never killed, always ready, and an honest
+// TestHostilePulls sends hostile pull requests of all kinds to a server with no more memory than
+// the chart gives it, twice with a restart between. It is never killed and always ready. An honest
 // pull request in another repository is checked about as soon as ever. make hostile sends 100.
 func TestHostilePulls(t *testing.T) {
 	if *hostilePulls == 0 {

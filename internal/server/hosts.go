@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// hostCheck answers only requests that call the server by a name that it has. Somebody
-// else's web page can have its own name lead to our address (DNS rebinding), and would
-// then read everything with its visitor's browser; but the browser still sends that
-// name. An address instead of a name is nothing that DNS could have changed.
+// hostCheck answers only requests that call the server by a name that it has. Another site's web
+// page can have its own name lead to our address (DNS rebinding), and would then read everything
+// with its visitor's browser. But the browser still sends that name. DNS can't have changed an
+// address in place of a name.
 type hostCheck struct{ names map[string]bool }
 
 func newHostCheck(names []string) hostCheck {

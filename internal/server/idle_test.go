@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/console/api"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
-// TestFirstDay starts on a repository whose 50 components already differ
-// between environments: it opens nothing and says so, asks Argo CD for nothing,
-// and the next release of one component moves that one only.
+// TestFirstDay starts on a repository whose 50 components already differ between environments. It
+// opens nothing and says so, asks Argo CD for nothing, and the next release of one component moves
+// that one only.
 func TestFirstDay(t *testing.T) {
 	if raceDetector && !*runLong {
 		t.Skip("fifty components' times are too short for the race detector")
@@ -63,8 +63,8 @@ func hasCode(why []api.Reason, code string) bool {
 	return slices.ContainsFunc(why, func(r api.Reason) bool { return string(r.Code) == code })
 }
 
-// idleCalls are what is called of the forge's API in a sweep, for a pull request that is open,
-// where a webhook is managed, and once an hour: in any case, and for what is open.
+// idleCalls are the calls of the forge's API in a sweep, for an open pull request, where a webhook
+// is managed, and once an hour. The hourly ones come in any case, and for open pull requests.
 type idleCalls struct{ sweep, open, hook, hourly, rules []string }
 
 // githubRules are read as its commits have no signatures: whether any are demanded.
@@ -116,7 +116,7 @@ func TestIdleForgeCalls(t *testing.T) {
 			clock := newSteppedClock()
 			s := startHarness(t, harnessOptions{clock: clock, poll: 3 * time.Minute, sweep: 5 * time.Minute, manageHook: true})
 			c.begin(s)
-			// What was under way comes to its end: the watch, the forge's whole seconds.
+			// Work that was under way comes to its end: the watch, the forge's whole seconds.
 			for range 10 {
 				clock.Step(2 * time.Minute)
 				s.awaitIdle()

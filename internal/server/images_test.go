@@ -5,17 +5,18 @@ import (
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/console/api"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/world/argoemulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
-// TestReleaseThatDoesNotRun keeps a release from being verified, and what comes after it shut, while something in
-// the cluster runs another image in its place, although Argo CD calls it Synced and Healthy; it goes on by itself
-// when that is taken away.
+// TestReleaseThatDoesNotRun keeps a release from being verified, and later environments shut, while
+// something in the cluster runs another image in its place. Argo CD calls it Synced and Healthy. It
+// goes on by itself when that is removed.
 func TestReleaseThatDoesNotRun(t *testing.T) {
 	s := startHarness(t, harnessOptions{pipeline: pipelineYAML(nil, dev, qa, prod)})
 	s.awaitJudged()
-	s.must("override web-qa", s.ArgoCD.SetFault("argocd", "web-qa", emulator.AppFault{Images: []string{"registry.example/web:1.0.0"}}))
+	s.must("override web-qa", s.ArgoCD.SetFault("argocd", "web-qa", argoemulator.AppFault{Images: []string{"registry.example/web:1.0.0"}}))
 	s.editTag("linus", "web", "dev", "1.1.0")
 	p := s.awaitPromotion("web", "qa", "1.1.0")
 	s.awaitPull(p.Number, "is merged", func(now *emulator.PullRequest) bool { return now.Merged })
@@ -30,7 +31,7 @@ func TestReleaseThatDoesNotRun(t *testing.T) {
 			t.Errorf("#%d is opened: %s", pr.Number, pr.Title)
 		}
 	}
-	s.must("take the override away", s.ArgoCD.SetFault("argocd", "web-qa", emulator.AppFault{}))
+	s.must("take the override away", s.ArgoCD.SetFault("argocd", "web-qa", argoemulator.AppFault{}))
 	s.awaitVerified("web", "qa", "1.1.0")
 	s.awaitEnvironment("web", "qa", "says what ran", func(e *api.EnvironmentWhy) bool {
 		return strings.Contains(e.Text, "web-qa ran registry.example/web:1.1.0 (digest isn't reported), seen ")

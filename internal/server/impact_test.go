@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // openUserPull opens a person's pull request with the files, from a branch of its own.
@@ -88,9 +88,9 @@ func TestImpact(t *testing.T) {
 	s.awaitVerified("web", "qa", "1.1.0")
 }
 
-// TestImpactOfHostileChanges judges heads that would keep a server busy, or that
-// can't be understood: each ends in a failed status that names why, and nothing
-// else of the server notices.
+// TestImpactOfHostileChanges judges heads that would keep a server busy, or that can't be
+// understood. Each ends in a failed status that names the reason, and the rest of the server isn't
+// affected.
 func TestImpactOfHostileChanges(t *testing.T) {
 	s := startHarness(t, harnessOptions{})
 	s.awaitJudged()

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/console/api"
-	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -17,9 +17,10 @@ func remoteOverlay(ref, tag string) string {
 	return fmt.Sprintf("resources:\n  - ../../base\n  - https://git.example/acme/web//config?ref=%s\nimages:\n  - name: registry.example/web\n    newTag: %s\n", ref, tag)
 }
 
-// TestReleaseThatWouldComeInHalf holds a release whose commit changed an image, which is carried, and the ref of a
-// remote base, which isn't: until the other environment has the ref too, or somebody asks for the release as it is.
-func TestReleaseThatWouldComeInHalf(t *testing.T) {
+// TestIncompleteReleaseWaits holds a release whose commit changed an image, which is carried,
+// and the ref of a remote base, which isn't. It waits until the other environment has the ref too,
+// or a person asks for the release as it is.
+func TestIncompleteReleaseWaits(t *testing.T) {
 	file := func(env string) string { return overlayPath("web", env) + "/kustomization.yaml" }
 	s := startHarness(t, harnessOptions{pipeline: pipelineYAML(nil, dev, anyQA),
 		files: map[string]string{file("dev"): remoteOverlay("v1", "1.0.0"), file("qa"): remoteOverlay("v1", "1.0.0")}})

@@ -9,15 +9,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/config"
-	"github.com/liftlock/liftlock/internal/console/login/logintest"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/server"
+	"github.com/liftlock/liftlock/internal/server/config"
 	"github.com/liftlock/liftlock/internal/server/doctor"
+	"github.com/liftlock/liftlock/internal/world/argoemulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
+	"github.com/liftlock/liftlock/internal/world/logintest"
 )
 
-// TestDoctor builds from a server's file what doctor reads by, and a probe writes by, on both
-// forges: what it finds is what is missing there.
+// TestDoctor builds doctor's readers, and a probe's writers, from a server's file, on both forges.
+// It finds what is missing there.
 func TestDoctor(t *testing.T) {
 	for _, face := range []emulator.Face{emulator.GitHub, emulator.GitLab} {
 		t.Run(string(face), func(t *testing.T) {
@@ -26,7 +27,7 @@ func TestDoctor(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = em.Close() })
-			argo, err := emulator.NewArgoCD(emulator.ArgoCDOptions{Repos: em})
+			argo, err := argoemulator.New(argoemulator.Options{Repos: em})
 			if err != nil {
 				t.Fatal(err)
 			}

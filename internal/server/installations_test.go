@@ -12,9 +12,9 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/forge/github"
 	"github.com/liftlock/liftlock/internal/forge/rest"
+	"github.com/liftlock/liftlock/internal/server/config"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/webhooks"
 )
@@ -56,8 +56,9 @@ func TestAppInstallationEvents(t *testing.T) {
 	}
 }
 
-// TestRepositoryEvents: an event of a repository that was renamed or moved wakes what the server's
-// file has under its former name, also where it isn't reached yet, or what has its number.
+// TestRepositoryEvents holds that an event of a repository that was renamed or moved wakes the
+// server file's repository. It is found under its former name, also where it isn't reached yet, or
+// by its number.
 func TestRepositoryEvents(t *testing.T) {
 	s := &Server{log: zap.NewNop(), connecting: map[*retryTimer]bool{}, numbers: map[string]int64{"hub:acme/fleet": 7, "hub:acme/apps": 8, "other:acme/fleet": 9},
 		o: Options{Config: &config.Config{Repositories: []config.Repository{{Forge: "hub", Name: "acme/apps"}, {Forge: "hub", Name: "acme/fleet"}, {Forge: "hub", Name: "acme/docs"}, {Forge: "other", Name: "acme/fleet"}}}}}

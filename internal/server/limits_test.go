@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/console/api"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // manualQA is qa where people merge.
@@ -255,7 +255,7 @@ func TestServerFreeze(t *testing.T) {
 	open := "name: prod\nafter: [qa]\nmerge: auto\nverify: " + verifyFast
 	s := startHarness(t, harnessOptions{pipeline: pipelineYAML(nil, dev, qa, open), serverLines: "freezes:\n  - {environments: [\"prod*\"], from: 2020-01-01, to: 2100-01-01, timezone: UTC, reason: holidays}\n"})
 	p := s.releaseToProd("1.1.0")
-	if d := liftlockStatus(p.Statuses).Description; d != "waits for the end of a freeze: frozen until Fri 2100-01-01 00:00 UTC: holidays" {
+	if d := liftlockStatus(p.Statuses).Description; d != "waiting for the end of a freeze: frozen until Fri 2100-01-01 00:00 UTC: holidays" {
 		t.Errorf("the status is %q", d)
 	}
 }
@@ -279,6 +279,20 @@ func TestChecksGate(t *testing.T) {
 	s.awaitGate("failed: ci/build (" + map[emulator.Face]string{emulator.GitHub: "failure", emulator.GitLab: "failed"}[s.Forge.Face()] + ")")
 	report("ada", "ci/build", "success")
 	s.awaitMerged(p.Number)
+}
+
+// TestBuildJobWithLiftlocksAccount: where build jobs have Liftlock's own account, what they report
+// counts when the forge tells it. Nothing is swept here within an hour.
+func TestBuildJobWithLiftlocksAccount(t *testing.T) {
+	eachFace(t, func(t *testing.T, face emulator.Face) {
+		checked := "name: prod\nafter: [qa]\nmerge: auto\ngates:\n  - checks: {require: [\"ci/*\"]}\nverify: " + verifyFast
+		s := startHarness(t, harnessOptions{face: face, pipeline: pipelineYAML(nil, dev, qa, checked)})
+		p := s.releaseToProd("1.1.0")
+		s.awaitGate("no check named ci/* has reported")
+		s.awaitIdle()
+		s.must("report a check", s.Forge.SetStatus(repoName, s.bot, p.Head, emulator.Status{Context: "ci/test", State: "success"}))
+		s.awaitMerged(p.Number)
+	})
 }
 
 // TestMergeMethods squashes and rebases; what landed is known to be ours and is

@@ -17,8 +17,8 @@ const (
 	headerTimeout = 10 * time.Second
 	// readTimeout is for a request with its body; webhooks bound theirs by themselves.
 	readTimeout = 20 * time.Second
-	// writeTimeout is how long an answer may take to be worked out and sent. What is
-	// rendered for it has a minute. Streams of events bound each of their writes.
+	// writeTimeout is how long an answer may take to be worked out and sent. A rendering for it has
+	// a minute. Streams of events bound each of their writes.
 	writeTimeout = 2 * time.Minute
 	idleTimeout  = 2 * time.Minute
 	// maxHeaderBytes bounds what each of many connections may fill before anything is

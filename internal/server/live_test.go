@@ -11,8 +11,9 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/liftlock/liftlock/internal/console/api"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/world/argoemulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // appSetYAML is the scene's ApplicationSet, changed by pairs of old and new text.
@@ -99,7 +100,7 @@ func TestNewerApplicationSetThatDoesNotRun(t *testing.T) {
 	s.applyAppSet(newer)
 	for _, env := range []string{"dev", "qa", "prod"} {
 		s.must("hand the Application over", s.ArgoCD.RemoveApplication("argocd", "api-"+env))
-		s.must("hand the Application over", s.ArgoCD.AddApplication(emulator.AppSpec{Name: "api-" + env, Repo: repoName, Path: overlayPath("api", env),
+		s.must("hand the Application over", s.ArgoCD.AddApplication(argoemulator.AppSpec{Name: "api-" + env, Repo: repoName, Path: overlayPath("api", env),
 			DestinationNamespace: "api-" + env, ApplicationSet: "apis"}))
 	}
 	s.awaitMerged(held.Number)
@@ -120,9 +121,8 @@ func TestLiveApplicationSet(t *testing.T) {
 	s.awaitVerified("web", "prod", "1.1.0")
 }
 
-// TestLiveApplicationSetDuringAnOutage starts the server while the Argo CD that
-// has the live set is away: nothing is made up, nothing is forgotten, and when
-// it is back it goes on.
+// TestLiveApplicationSetDuringAnOutage starts the server while the Argo CD that has the live set is
+// away. Nothing is made up, nothing is forgotten, and when it is back it goes on.
 func TestLiveApplicationSetDuringAnOutage(t *testing.T) {
 	s := newHarness(t, harnessOptions{pipeline: livePipeline()})
 	s.applyAppSet(s.appSetYAML())
@@ -234,9 +234,9 @@ func TestMissingProject(t *testing.T) {
 	s.awaitMerged(p.Number)
 }
 
-// TestReleaseThroughAGeneratorsFile carries a field that the ApplicationSet
-// generates the Application from: a target has it when its Application says so,
-// and not when Argo CD has only seen the commit.
+// TestReleaseThroughAGeneratorsFile carries a field that the ApplicationSet generates the
+// Application from. A target has it when its Application says so, and not when Argo CD has only
+// seen the commit.
 func TestReleaseThroughAGeneratorsFile(t *testing.T) {
 	config := func(tag string) string { return fmt.Sprintf("{\n  \"tag\": %q\n}\n", tag) }
 	files := map[string]string{}
@@ -296,10 +296,10 @@ func TestDifferences(t *testing.T) {
 	s.must("remove one", s.ArgoCD.RemoveApplication("argocd", "web-qa"))
 	for name, path := range map[string]string{"web-old": overlayPath("web", "qa"), "other": "elsewhere"} {
 		owner := map[string]string{"web-old": "shop"}[name]
-		s.must("add one", s.ArgoCD.AddApplication(emulator.AppSpec{Name: name, Repo: repoName, Path: path, DestinationNamespace: name, ApplicationSet: owner}))
+		s.must("add one", s.ArgoCD.AddApplication(argoemulator.AppSpec{Name: name, Repo: repoName, Path: path, DestinationNamespace: name, ApplicationSet: owner}))
 	}
 	s.must("remove one", s.ArgoCD.RemoveApplication("argocd", "web-prod"))
-	s.must("add another", s.ArgoCD.AddApplication(emulator.AppSpec{Name: "web-prod", Repo: repoName, Branch: "release-1", Path: overlayPath("web", "prod"), DestinationNamespace: "web-prod", ApplicationSet: "shop"}))
+	s.must("add another", s.ArgoCD.AddApplication(argoemulator.AppSpec{Name: "web-prod", Repo: repoName, Branch: "release-1", Path: overlayPath("web", "prod"), DestinationNamespace: "web-prod", ApplicationSet: "shop"}))
 	compare()
 	want := "equal 1, missing [web-qa], extra [web-old], different [web-prod: spec.source.targetRevision release-1 → main]"
 	got := fmt.Sprintf("equal %d, missing %v, extra %v, different [", d.Equal, differenceNames(d.Missing), differenceNames(d.Extra))

@@ -28,8 +28,8 @@ import (
 
 	"github.com/google/go-github/v60/github"
 
-	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/server"
+	"github.com/liftlock/liftlock/internal/server/config"
 )
 
 // loadFor is how long each load lasts; 0 leaves them out.
@@ -67,9 +67,8 @@ func runLoadedServer(file string) error {
 // plainCommand makes the test's own program one of the plain handlers.
 const plainCommand = "serve-without-storing"
 
-// plainHandlers are what the server is compared with on a machine that may be busy: they
-// answer deliveries and store nothing. What the second does is what bots do that are made
-// with go-githubapp.
+// plainHandlers are compared with the server on a machine that may be busy: they answer deliveries
+// and store nothing. The second does the work of bots that are made with go-githubapp.
 var plainHandlers = map[string]func(r *http.Request) error{
 	"reading and verifying": func(r *http.Request) error {
 		_, err := github.ValidatePayload(r, []byte(secret))
@@ -483,9 +482,8 @@ type strangerTraffic struct{ bytes, connections atomic.Int64 }
 // strangerRate is how many bytes a second all strangers send together: 100 Mbit/s.
 const strangerRate = 100_000_000 / 8
 
-// startStrangers lets strangers send until a time: large bodies, small ones with a wrong
-// signature, and hundreds of connections that stall or dawdle. What comes back waits
-// for their end.
+// startStrangers lets strangers send until a time: large bodies, small ones with a wrong signature,
+// and hundreds of connections that stall or dawdle. The returned function waits for their end.
 func startStrangers(t *testing.T, address string, from net.Addr, end time.Time) func() *strangerTraffic {
 	t.Helper()
 	sent := &strangerTraffic{}
@@ -580,9 +578,8 @@ func (pc *pacedConn) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestStrangersStall holds that hundreds of stalled connections, small and large, from
-// the forge's own address keep no delivery out; and that what make load sends is what
-// the server reads.
+// TestStrangersStall holds that hundreds of stalled connections, small and large, from the forge's
+// own address keep no delivery out. The server reads what make load sends.
 func TestStrangersStall(t *testing.T) {
 	s := startHarness(t, harnessOptions{face: githubFace(), noHook: true}) // whose deliveries make load sends
 	address := strings.TrimPrefix(s.url, "http://")

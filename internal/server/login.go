@@ -4,18 +4,23 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/console"
 	"github.com/liftlock/liftlock/internal/console/login"
 	"github.com/liftlock/liftlock/internal/controller/gateclient"
+	"github.com/liftlock/liftlock/internal/server/config"
 )
 
-// newLogin makes how people log in to the console; nil where the server's file says nothing of
-// it. Nothing is called yet: an identity provider that is away keeps no server from starting.
-func newLogin(c *config.Config, now func() time.Time) (*console.Login, error) {
+// newLogin makes how people log in to the console: at an identity provider, with the API tokens, or
+// both; nil where neither is there, or browsers wouldn't keep a session. Nothing is called yet: an
+// identity provider that is away keeps no server from starting.
+func newLogin(c *config.Config, hasTokens bool, now func() time.Time) (*console.Login, error) {
 	o := c.OIDC
 	if o == nil {
-		return nil, nil
+		if !hasTokens || !c.KeepsSessions() {
+			return nil, nil
+		}
+		lasts := config.DefaultSessions()
+		return &console.Login{Idle: lasts.Idle, Lifetime: lasts.Lifetime}, nil
 	}
 	known, err := readCallTLS(&o.TLS)
 	if err != nil {

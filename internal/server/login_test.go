@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/console/api"
-	"github.com/liftlock/liftlock/internal/console/login/logintest"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/world/emulator"
+	"github.com/liftlock/liftlock/internal/world/logintest"
 )
 
 const externalName = "liftlock.example.com"
@@ -103,9 +103,9 @@ func hasComment(p *emulator.PullRequest, text string) bool {
 	return slices.ContainsFunc(p.Comments, func(c emulator.Comment) bool { return strings.Contains(c.Body, text) })
 }
 
-// TestConsoleUsersAct holds, over the whole service, that somebody who has logged in holds
-// and takes back by the console, that the pull request and the audit trail say who it was,
-// and that a viewer is refused, on record too.
+// TestConsoleUsersAct holds, over the whole service, that a logged-in user holds and unholds by the
+// console. The pull request and the audit trail say who it was, and a viewer is refused, on record
+// too.
 func TestConsoleUsersAct(t *testing.T) {
 	idp := logintest.New(t, time.Now)
 	s := startHarness(t, harnessOptions{externalURL: "https://" + externalName, serverLines: fmt.Sprintf(`oidc:

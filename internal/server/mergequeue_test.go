@@ -7,8 +7,8 @@ import (
 
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/controller/act"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // withQueue runs a test in worlds whose forges merge by a queue: GitLab's merge trains and GitHub's
@@ -78,7 +78,7 @@ func testMergeQueue(t *testing.T, s *harness) {
 		t.Errorf("%d merges are called unjudged", n)
 	}
 
-	// What it broke goes back by the queue, too.
+	// The release that it broke is reverted by the queue, too.
 	s.commitRelease("web", "1.2.0-broken-in-qa")
 	bad := s.awaitPromotion("web", "qa", "1.2.0").Number
 	s.awaitQueued(bad, true)
@@ -152,7 +152,8 @@ func testDroppedFromTheMergeQueue(t *testing.T, s *harness) {
 	s.awaitIdle()
 	s.Forge.ResetCalls()
 	s.must("have the queue fail", s.Forge.FailMergeQueue(repoName, p, "linus"))
-	s.addComment(p, "linus", "the pipeline of the queue failed") // GitLab says nothing: it is looked at again at once
+	// GitLab says nothing: its merge train is read again at once
+	s.addComment(p, "linus", "the pipeline of the queue failed")
 	s.awaitReason("web", "qa", "is out of it without having landed")
 	s.awaitIdle()
 	s.stop()
@@ -170,7 +171,8 @@ func testDroppedFromTheMergeQueue(t *testing.T, s *harness) {
 }
 
 // TestMergeGroups has two promotions and a stranger's pull request land as one group of GitHub's
-// merge queue, which requires Liftlock's status of it; and a group without any of Liftlock's.
+// merge queue, which requires Liftlock's status of it. It also has a group without any of
+// Liftlock's.
 func TestMergeGroups(t *testing.T) {
 	s := startHarness(t, harnessOptions{face: githubFace(), components: []string{"web", "api"}, pipeline: pipelineYAML(nil, dev, qa)})
 	s.must("merge by a queue", s.Forge.Protect(repoName, "main", emulator.Protection{Queue: &emulator.MergeQueue{}, Contexts: []string{act.StatusContext}, Ruleset: "queue"}))

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/server"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // facesWithLists are those of the forges that list what they couldn't deliver, and the word in the
@@ -44,8 +44,8 @@ func (ha *harness) awaitLogged(text string) {
 	ha.waitFor("the log says "+text, func() (bool, string) { return ha.countLogged(text) > 0, "it doesn't" })
 }
 
-// TestMissedDeliveries holds that what happened while deliveries were refused, or no server ran, is
-// looked at right after, although polls and sweeps are an hour apart.
+// TestMissedDeliveries holds that events from a time when deliveries were refused, or no server
+// ran, are taken up right after, although polls and sweeps are an hour apart.
 func TestMissedDeliveries(t *testing.T) {
 	t.Parallel()
 	for face := range facesWithLists {
@@ -85,8 +85,8 @@ func TestMissedDeliveries(t *testing.T) {
 	}
 }
 
-// TestDroppedDeliveries has every delivery dropped, which nobody is told of: what was missed is
-// looked at within ten minutes, at the cost of a few calls.
+// TestDroppedDeliveries has every delivery dropped, which the forge reports to nobody. The missed
+// events are taken up within ten minutes, at the cost of a few calls.
 func TestDroppedDeliveries(t *testing.T) {
 	t.Parallel()
 	for face, list := range facesWithLists {
@@ -117,9 +117,9 @@ func TestDroppedDeliveries(t *testing.T) {
 	}
 }
 
-// TestWhatADisabledHookMissed has so many deliveries refused that GitLab sends nothing for a while:
-// what happens then is in no list, and is looked at all the same.
-func TestWhatADisabledHookMissed(t *testing.T) {
+// TestEventsMissedByADisabledHook has so many deliveries refused that GitLab sends nothing for a while.
+// Events of that time are in no list, and are taken up all the same.
+func TestEventsMissedByADisabledHook(t *testing.T) {
 	r := &refusingStore{}
 	s := startHarness(t, harnessOptions{face: emulator.GitLab, manageHook: true, pipeline: pipelineYAML(nil, dev, manualQA), seams: r.seams()})
 	p := s.openManually()

@@ -46,8 +46,8 @@ func TestMonitoringKnowsTheMetrics(t *testing.T) {
 	}
 }
 
-// TestPageHasTheMetrics holds that docs/monitoring.md lists every metric with its labels, and no other.
-// Of several in one row, the first has the labels.
+// TestPageHasTheMetrics holds that docs/monitoring.md lists every metric with its labels, and no
+// other. In a row of several, the first has the labels.
 func TestPageHasTheMetrics(t *testing.T) {
 	page, err := os.ReadFile("../../docs/monitoring.md")
 	if err != nil {

@@ -79,8 +79,8 @@ func describeEvents(all []receivedEvent) (out []string) {
 	return out
 }
 
-// TestNotifications lets a channel that is down now and then be told of a promotion and
-// of a revert, with the cause and where to look, over a restart.
+// TestNotifications has a channel that is down now and then be told of a promotion and of a revert,
+// with the cause and a link, over a restart.
 func TestNotifications(t *testing.T) {
 	bus := newReceiver(t)
 	s := startHarness(t, harnessOptions{

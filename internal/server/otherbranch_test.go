@@ -7,7 +7,8 @@ import (
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/console/api"
-	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/world/argoemulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 const (
@@ -63,11 +64,11 @@ func (ha *harness) revertedFromProd() {
 	ha.awaitJudged()
 	ha.promoteChecked("1.1.0")
 	ha.promoteChecked("1.2.0")
-	ha.must("break prod", ha.ArgoCD.SetFault("argocd", "web-prod", emulator.AppFault{Health: "Degraded", Message: "crash", Resource: "web"}))
+	ha.must("break prod", ha.ArgoCD.SetFault("argocd", "web-prod", argoemulator.AppFault{Health: "Degraded", Message: "crash", Resource: "web"}))
 	ha.waitFor("1.2.0 is taken back", func() (bool, string) {
 		return strings.Contains(ha.tagIn("web", "prod"), "1.1.0"), ha.tagIn("web", "prod")
 	})
-	ha.must("mend prod", ha.ArgoCD.SetFault("argocd", "web-prod", emulator.AppFault{}))
+	ha.must("mend prod", ha.ArgoCD.SetFault("argocd", "web-prod", argoemulator.AppFault{}))
 	ha.awaitVerified("web", "prod", "1.1.0")
 }
 
@@ -109,8 +110,8 @@ func (ha *harness) awaitAnother(than int) (number int) {
 	return number
 }
 
-// TestQuarantinedReleaseMergedByHand has a writer push the release that was reverted over the next
-// promotion and merge that into prod, past everything: it is there then, and stays in quarantine. When the
+// TestQuarantinedReleaseMergedByHand has a writer push a reverted release over the next promotion
+// and merge that into prod, past everything. It is there then, and stays in quarantine. When the
 // release comes again it doesn't move, until somebody who may asks for it.
 func TestQuarantinedReleaseMergedByHand(t *testing.T) {
 	s := startHarness(t, harnessOptions{pipeline: pipelineYAML(nil, dev, qa, checkedRevertingProd)})
@@ -156,7 +157,7 @@ func TestRevertMergedIntoAnotherBranch(t *testing.T) {
 			s.commitRelease("web", tag)
 			s.awaitVerified("web", "prod", tag)
 		}
-		s.must("break prod", s.ArgoCD.SetFault("argocd", "web-prod", emulator.AppFault{Health: "Degraded", Message: "crash", Resource: "web"}))
+		s.must("break prod", s.ArgoCD.SetFault("argocd", "web-prod", argoemulator.AppFault{Health: "Degraded", Message: "crash", Resource: "web"}))
 		first := s.awaitRevertBesides(0)
 		s.awaitIdle()
 		s.mergeIntoAnother(first, "")
@@ -248,8 +249,9 @@ func TestOwnClosesAreNoVeto(t *testing.T) {
 	s.awaitMerged(again)
 }
 
-// TestAnotherAccount gives the server another account, as where a token is replaced by another user's: what
-// the former one brought is no person's change, its open promotion goes on, and so does everything else.
+// TestAnotherAccount gives the server another account, as where a token is replaced by another
+// user's. The former account's commits are no person's change, its open promotion goes on, and so
+// does everything else.
 func TestAnotherAccount(t *testing.T) {
 	t.Parallel()
 	if githubFace() == emulator.GitHubApp {
@@ -315,8 +317,9 @@ func TestApprovalsOfAReplacedRelease(t *testing.T) {
 	})
 }
 
-// TestHoldRemovedByAPush has the release's author push the removal of an approver's hold to the state branch:
-// nothing is merged by that, the hold is put back, and both is on record. Only a command lifts it.
+// TestHoldRemovedByAPush has the release's author push the removal of an approver's hold to the
+// state branch. Nothing is merged by that, the hold is put back, and both are on record. Only a
+// command lifts it.
 func TestHoldRemovedByAPush(t *testing.T) {
 	eachFace(t, func(t *testing.T, face emulator.Face) {
 		s := startHarness(t, harnessOptions{face: face})

@@ -4,12 +4,12 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
-// TestWhatIsOnlySaidStopsNoMerge: neither a locked conversation nor a commit that GitHub takes no
+// TestFailingTextsStopNoMerge: neither a locked conversation nor a commit that GitHub takes no
 // more statuses for keeps a release from its way.
-func TestWhatIsOnlySaidStopsNoMerge(t *testing.T) {
+func TestFailingTextsStopNoMerge(t *testing.T) {
 	s := startHarness(t, harnessOptions{face: githubFace(), pipeline: pipelineYAML(nil, dev, qa)})
 	s.awaitJudged()
 	s.injectFault(emulator.Fault{Method: "POST", Path: "/issues/[0-9]+/comments$", Times: -1, Status: http.StatusForbidden,

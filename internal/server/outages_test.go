@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/console/api"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // readTroubles are what the API says keeps Liftlock from its work.
@@ -43,7 +43,7 @@ func TestForgeIsDownAtStart(t *testing.T) {
 	if seen, err := s.readTroubles(); err != nil || !strings.Contains(seen, repoName) {
 		t.Errorf("the API's troubles are %s (%v)", seen, err)
 	}
-	// What comes meanwhile is taken.
+	// A delivery that comes meanwhile is taken.
 	if status, _ := s.postDelivery(testDelivery{event: "push", id: "early", key: secret, body: s.pushPayload(repoName)}); status != http.StatusOK {
 		t.Errorf("a delivery before the forge was reached: HTTP %d", status)
 	}
@@ -172,7 +172,7 @@ func TestArgoCDIsOutOfReach(t *testing.T) {
 	s.approve(p.Number, "grace")
 	s.awaitPull(p.Number, "waits for Argo CD", func(p *emulator.PullRequest) bool {
 		st := liftlockStatus(p.Statuses)
-		return st.State == "pending" && !strings.Contains(st.Description, "approval")
+		return st.State == "pending" && !strings.Contains(st.Description, " of 2)")
 	})
 	if s.readPull(p.Number).Merged || len(s.listReverts("web", "qa"))+len(s.listReverts("web", "prod")) != 0 {
 		t.Fatal("something was merged or reverted on doubt")
@@ -268,8 +268,8 @@ func TestFlakyForge(t *testing.T) {
 	}
 }
 
-// TestProxyPages tells the story while something before GitLab answers now and then with a page of
-// its own: nothing is taken for done that wasn't, nor for gone that is there.
+// TestProxyPages tells the story while a proxy before GitLab answers now and then with a page of
+// its own. No undone work is taken for done, nor anything that is there for gone.
 func TestProxyPages(t *testing.T) {
 	s := startHarness(t, harnessOptions{face: emulator.GitLab})
 	s.awaitJudged()

@@ -3,11 +3,11 @@ package server_test
 import (
 	"testing"
 
-	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
-// TestOnlyUpToDateIsMerged has several released at once where the forge merges only what is up to
-// date with the branch: one after the other they are brought up to date and land.
+// TestOnlyUpToDateIsMerged has several released at once where the forge merges only branches that
+// are up to date. One after the other they are brought up to date and land.
 func TestOnlyUpToDateIsMerged(t *testing.T) {
 	t.Parallel()
 	auto := pipelineYAML(nil, dev, qa)
@@ -41,7 +41,7 @@ func TestOnlyUpToDateIsMerged(t *testing.T) {
 				t.Errorf("%d pull requests for %d promotions", len(all), len(o.components))
 			}
 
-			// What goes back is brought up to date too.
+			// A revert is brought up to date too.
 			s.commitRelease("web", "1.2.0-broken-in-qa")
 			s.awaitVerified("web", "qa", "1.1.0")
 		})

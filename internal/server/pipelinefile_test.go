@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/console/api"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // brokenFile has an unknown key on line 14, which is the first of the
@@ -26,9 +26,9 @@ func lineOf(file, text string) int {
 	return 0
 }
 
-// TestBrokenPipelineFile pushes a broken file to the default branch: opening and
-// merging stop, observing and reverting go on with the last good one, and people
-// are told where and why. Mended, everything goes on.
+// TestBrokenPipelineFile pushes a broken file to the default branch. Opening and merging stop,
+// observing and reverting go on with the last good one, and people are told where and why. Mended,
+// everything goes on.
 func TestBrokenPipelineFile(t *testing.T) {
 	manual := strings.Replace(qa, "merge: auto", "merge: manual", 1)
 	s := startHarness(t, harnessOptions{components: []string{"web", "api"}, pipeline: pipelineYAML(nil, dev, manual, prod)})

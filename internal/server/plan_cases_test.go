@@ -146,9 +146,9 @@ func (p *planCase) drawEvent(t *rapid.T, i int, tags []string, held bool) planEv
 	return e
 }
 
-// drawLimited draws what happens where few pull requests may be open. Those that are
-// open keep their places with whatever is in them, and a plan takes for granted
-// that none is open: so nothing is drawn that gives somebody a place out of turn.
+// drawLimited draws events where few pull requests may be open. Open ones keep their places
+// whatever is in them, and a plan takes for granted that none is open. So no event is drawn that
+// gives a component a place out of turn.
 func (p *planCase) drawLimited(t *rapid.T) {
 	waiting := rapid.Permutation(p.components).Draw(t, "order")
 	for i := range rapid.IntRange(3, 9).Draw(t, "events") {

@@ -78,13 +78,13 @@ type outlook struct {
 	Reasons map[string]string
 }
 
-// normalizeReasons are the codes of why nothing opens, sorted. The server gives no
-// code where the reason is the state itself (mixed and unreadable, which a plan
-// makes a reason of) or where there is nothing to do (which a plan calls up to date).
+// normalizeReasons are the codes of why nothing opens, sorted. The server gives no code where the
+// reason is the state itself (mixed and unreadable, which a plan makes a reason of). It gives none
+// either where there is nothing to do (which a plan calls up to date).
 func normalizeReasons(state string, codes []string) string {
 	switch {
 	case len(codes) > 0:
-	case state == promotion.Mixed, state == promotion.Unreadable:
+	case state == promotion.Mixed, state == promotion.Unreadable, state == promotion.NotHere:
 		codes = []string{state}
 	default:
 		codes = []string{string(cause.UpToDate)}
@@ -104,8 +104,8 @@ func formatOpens[K comparable](members map[K][]string) []string {
 	return out
 }
 
-// wentBack says that an environment before one is back at what this one carries: the
-// pull request into it that is open stays open, and would not be opened.
+// wentBack says that an environment before one is back at its release. The pull request into it
+// that is open stays open, and would not be opened.
 func (pw *planWorld) wentBack(environments []api.EnvironmentWhy, e *api.EnvironmentWhy) bool {
 	i := slices.IndexFunc(pw.c.environments, func(x planEnvironment) bool { return x.name == e.Environment.Environment })
 	return slices.ContainsFunc(environments, func(u api.EnvironmentWhy) bool {
@@ -211,29 +211,27 @@ func (pw *planWorld) planOutlook(apart map[string]bool) outlook {
 	return out
 }
 
-// TestPlanIsWhatTheServerOpens holds that `liftlock plan` over a clone names the
-// pull requests that a server has open that saw every commit come, and the same
-// reasons for the rest.
+// TestPlanEqualsTheServer holds that `liftlock plan` over a clone names the pull requests that a
+// server has open that saw every commit come, and the same reasons for the rest.
 //
-// What only the forge or the store knows, a plan can't: it says that it takes for
-// granted that no pull request is open and none was closed by a person. So these
-// differ by design, and are left out:
-//   - where a person closed the newest release's pull request, nothing is compared
-//     until there is a newer release;
-//   - a pull request that is open stays open when an environment before it goes back
-//     to what this one carries; and a component leaves an environment only while no
-//     pull request moves it, because that would stay open too;
-//   - what somebody changed or held while its pull request was open gets the reason
-//     for which it would not be opened; a pull request with the label for holds
-//     counts as open, and nothing comes after the label, because it keeps newer
-//     releases out;
-//   - a revert and a promotion that a person asked for are merged at once, because
-//     an open revert quarantines, and an open forced promotion is there by a
-//     command; for the same reason no promotion is asked for while something is held;
-//   - where openPerEnvironment is small, nothing happens that gives somebody a place
-//     out of turn: an open pull request keeps its place with a newer release too;
+// A plan can't know what only the forge or the store knows. It says that it takes for granted that
+// no pull request is open and none was closed by a person. So these differ by design, and are left
+// out:
+//   - where a person closed the newest release's pull request, nothing is compared until there is a
+//     newer release;
+//   - a pull request that is open stays open when an environment before it goes back to this one's
+//     release. And a component leaves an environment only while no pull request moves it. Otherwise
+//     that would stay open too;
+//   - a release that a person changed or held while its pull request was open gets the reason for
+//     which it would not be opened. A pull request with the label for holds counts as open, and
+//     nothing comes after the label, because it keeps newer releases out;
+//   - a revert and a promotion that a person asked for are merged at once. An open revert
+//     quarantines, and an open forced promotion is there by a command. For the same reason no
+//     promotion is requested while something is held;
+//   - where openPerEnvironment is small, no event gives a component a place out of turn: an open
+//     pull request keeps its place with a newer release too;
 //   - pull requests are merged so that our commits' trailers stay in the history.
-func TestPlanIsWhatTheServerOpens(t *testing.T) {
+func TestPlanEqualsTheServer(t *testing.T) {
 	t.Parallel()
 	cases := 4 // and those below, some seconds in all
 	switch {
@@ -249,9 +247,9 @@ func TestPlanIsWhatTheServerOpens(t *testing.T) {
 	}
 }
 
-// TestPlanOfWhatMovedOn holds the same where what an environment carried earlier
+// TestPlanAfterEarlierReleases holds the same where what an environment carried earlier
 // moves on, or has, and a person changed the environment since.
-func TestPlanOfWhatMovedOn(t *testing.T) {
+func TestPlanAfterEarlierReleases(t *testing.T) {
 	t.Parallel()
 	release := planEvent{kind: planRelease, components: []string{"web"}, environments: []string{"dev"}, tag: "2.0.0"}
 	merge := planEvent{kind: planMerge}

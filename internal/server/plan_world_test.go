@@ -10,8 +10,9 @@ import (
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/console/api"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/world/argoemulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // planWorld is a case that is lived through, with a server in it.
@@ -63,7 +64,7 @@ func (pw *planWorld) addSecondOverlays() {
 		"name: '{{ index .path.segments 1 }}-{{ .path.basename }}'", `name: '{{ index .path.segments 1 }}-{{ .path.basename }}{{ if eq (index .path.segments 2) "second" }}-second{{ end }}'`)})
 	for _, name := range pw.c.components {
 		for _, e := range pw.c.environments {
-			pw.must("add an Application", pw.ArgoCD.AddApplication(emulator.AppSpec{Name: name + "-" + e.name + "-second", Repo: repoName, Path: filepath.Dir(secondOverlay(name, e.name)),
+			pw.must("add an Application", pw.ArgoCD.AddApplication(argoemulator.AppSpec{Name: name + "-" + e.name + "-second", Repo: repoName, Path: filepath.Dir(secondOverlay(name, e.name)),
 				DestinationNamespace: name + "-" + e.name, Cluster: "https://kubernetes.default.svc", ApplicationSet: "shop"}))
 		}
 	}

@@ -3,11 +3,12 @@ package server_test
 import (
 	"testing"
 
-	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // TestMovedProject holds that the webhook of a project that was moved to another group wakes the
-// repository at once, although it carries the new path, and polls and sweeps are an hour apart.
+// repository at once. It does so although it carries the new path, and polls and sweeps are an hour
+// apart.
 func TestMovedProject(t *testing.T) {
 	s := startHarness(t, harnessOptions{face: emulator.GitLab, manageHook: true, pipeline: pipelineYAML(nil, dev, manualQA)})
 	p := s.openManually()

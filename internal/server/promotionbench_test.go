@@ -10,9 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/forge/github"
+	"github.com/liftlock/liftlock/internal/world/argoemulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // callLatency is how long a call of the forge takes besides.
@@ -27,11 +28,11 @@ const benchHealthyFor = 100 * time.Millisecond
 const benchPollInterval = 250 * time.Millisecond
 
 // BenchmarkNextPullRequest takes the time from a merge on the forge to the pull request into the
-// next environment, over an Argo CD that deploys at once; and, by turns with it, that of what it
-// can't do without: the push of a branch by git push and the creation of a pull request by the
-// same driver. The ratio of the two is what everything else costs: the webhook, the fetch, the look
-// and the verification. Both end when the forge has created the pull request, by its own time. Every
-// call of the forge's API takes 50 ms more, and every request of Git's too.
+// next environment, over an Argo CD that deploys at once. By turns with it, it takes the time of
+// the unavoidable part: a push by git push and the creation of a pull request by the same driver.
+// The ratio of the two is the cost of everything else: the webhook, the fetch, the look and the
+// verification. Both end when the forge has created the pull request, by its own time. Every call
+// of the forge's API takes 50 ms more, and every request of Git's too.
 func BenchmarkNextPullRequest(b *testing.B) {
 	for _, c := range []struct {
 		name string
@@ -44,7 +45,7 @@ func BenchmarkNextPullRequest(b *testing.B) {
 func benchmarkNextPullRequest(b *testing.B, gitLatency time.Duration) {
 	verify := fmt.Sprintf("{arriveWithin: 30s, timeout: 30s, healthyFor: %s, watch: 2m, debounce: 1ms}", benchHealthyFor)
 	// An Argo CD that takes no time: its own is neither Liftlock's nor the forge's.
-	timings := emulator.FastTimings()
+	timings := argoemulator.FastTimings()
 	timings.Compare, timings.Sync, timings.Rollout, timings.HealthLag, timings.Resync, timings.Tick = 0, 0, 0, 0, 0, time.Millisecond
 	timings.Notice = time.Hour // it looks when Liftlock has it look
 	s := startHarness(b, harnessOptions{face: emulator.GitHub, timings: timings,

@@ -11,12 +11,13 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/liftlock/liftlock/internal/config"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/server"
+	"github.com/liftlock/liftlock/internal/server/config"
+	"github.com/liftlock/liftlock/internal/world/argoemulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
-// What belongs to a time that is over comes back: a pull request that somebody closed, a database of
+// Things from a time that is over come back: a pull request that a person closed, a database of
 // yesterday, a second server that knows nothing of the first.
 
 // TestEnvironmentRemoved takes an environment out of the pipeline file while its promotion is green:
@@ -33,13 +34,14 @@ func TestEnvironmentRemoved(t *testing.T) {
 		s.awaitStatus(p.Head, "failure", "nothing looks after this")
 		s.commitFiles("linus", "main", "Prod again, with approvals", map[string]string{".liftlock.yaml": pipelineYAML(nil, dev, qa, prod)})
 		s.awaitPull(p.Number, "waits for approvals", func(p *emulator.PullRequest) bool {
-			return strings.Contains(liftlockStatus(p.Statuses).Description, "waits for approvals")
+			return strings.Contains(liftlockStatus(p.Statuses).Description, " of 2)")
 		})
 	})
 }
 
-// TestExtraFileInAPromotion has a writer push the promotion's own release over it with somewhat more: it is
-// stopped, and where a person merges it all the same, what else it changed is the person's change and no promotion.
+// TestExtraFileInAPromotion has a writer push the promotion's own release over it with somewhat
+// more. It is stopped, and where a person merges it all the same, its other changes are the
+// person's and no promotion.
 func TestExtraFileInAPromotion(t *testing.T) {
 	manualProd := strings.Replace(ungatedProd, "merge: auto", "merge: manual", 1)
 	s := startHarness(t, harnessOptions{pipeline: pipelineYAML(nil, dev, qa, manualProd)})
@@ -137,9 +139,9 @@ func TestOlderDatabase(t *testing.T) {
 	s.start()
 	s.commitRelease("web", "1.2.0")
 	s.awaitVerified("web", "prod", "1.2.0")
-	s.must("break prod", s.ArgoCD.SetFault("argocd", "web-prod", emulator.AppFault{Health: "Degraded", Message: "crash", Resource: "web"}))
+	s.must("break prod", s.ArgoCD.SetFault("argocd", "web-prod", argoemulator.AppFault{Health: "Degraded", Message: "crash", Resource: "web"}))
 	s.waitFor("1.2.0 is taken back", func() (bool, string) { tag := s.carriedTag("prod"); return tag == "newTag: 1.1.0", tag })
-	s.must("mend prod", s.ArgoCD.SetFault("argocd", "web-prod", emulator.AppFault{}))
+	s.must("mend prod", s.ArgoCD.SetFault("argocd", "web-prod", argoemulator.AppFault{}))
 	s.awaitVerified("web", "prod", "1.1.0")
 	s.commitRelease("web", "1.3.0")
 	s.awaitVerified("web", "prod", "1.3.0")
@@ -161,8 +163,8 @@ func TestOlderDatabase(t *testing.T) {
 	}
 }
 
-// TestTwoDatabases has two servers with a database each look after one repository with one account: what
-// they do is done once, and at rest neither writes against the other.
+// TestTwoDatabases has two servers with a database each serve one repository with one account.
+// Everything is done once, and at rest neither writes against the other.
 func TestTwoDatabases(t *testing.T) {
 	s := startHarness(t, harnessOptions{poll: 2 * time.Second, sweep: 3 * time.Second})
 	core, _ := observer.New(zapcore.InfoLevel)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // replaceRepository has the repository give its name up for moved, and somebody make another under it.
@@ -26,9 +26,9 @@ func (ha *harness) awaitReady(text string) {
 	})
 }
 
-// TestReplacedRepository: a repository that somebody makes under the name that one has given up is not
-// taken for it, neither by a server that runs nor by one that starts, and the server says what to do.
-// Where the name is given back, all goes on.
+// TestReplacedRepository holds that a new repository under the name that another has given up is
+// not taken for that one. Neither a running server nor a starting one takes it, and the server says
+// what to do. Where the name is given back, all goes on.
 func TestReplacedRepository(t *testing.T) {
 	eachFace(t, func(t *testing.T, face emulator.Face) {
 		s := startHarness(t, harnessOptions{face: face, pipeline: pipelineYAML(nil, dev, qa)})

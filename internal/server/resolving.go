@@ -17,8 +17,9 @@ import (
 )
 
 // resolvingCommits puts on record, in the data directory, which commit of a repository is being
-// resolved: one that kills the process must not do so at each start, and keep everybody else's from
-// being served. What a process of this directory has left there it died on; a clean end leaves nothing.
+// resolved. A commit that kills the process must not do so at each start, and keep all others from
+// being served. A process of this directory died on any commit that is left there; a clean end
+// leaves nothing.
 type resolvingCommits struct {
 	dir string
 	now func() time.Time

@@ -8,8 +8,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// TestResolvingCommits holds that a commit which processes die on is left alone for longer each time,
-// that one death delays nothing, and that another commit, and another repository, goes on.
+// TestResolvingCommits holds that a commit on which processes die is left alone for longer each
+// time, and that one death delays nothing. Another commit, and another repository, goes on.
 func TestResolvingCommits(t *testing.T) {
 	now := time.Unix(1000, 0)
 	c := &resolvingCommits{dir: t.TempDir(), now: func() time.Time { return now }, log: zap.NewNop()}

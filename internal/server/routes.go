@@ -26,10 +26,10 @@ import (
 type access string
 
 const (
-	forForges    access = "forges"    // whoever signs with one of the webhook's secrets
+	forForges    access = "forges"    // senders that sign with one of the webhook's secrets
 	forAnybody   access = "anybody"   // nothing is said that isn't for everybody
 	forReaders   access = "readers"   // who may read the console
-	forEndpoints access = "endpoints" // whoever signs with the secret of the endpoint that the address names
+	forEndpoints access = "endpoints" // senders that sign with the secret of the endpoint that the address names
 	forConsole   access = "console"   // as the console's own routes say
 )
 
@@ -192,10 +192,10 @@ func (s *Server) reachedRepository(id string) *controller.Repository {
 	return nil
 }
 
-// serveReadyz says whether the server can answer and, to those who may read the console, a
-// line a part. It answers 503 while the store can't be read. A forge, a repository or an Argo
-// CD that can't be reached is said, but takes the server out of service for nobody: webhooks
-// must still be accepted, and the console is where people see what is wrong.
+// serveReadyz says whether the server can answer and, to those who may read the console, a line a
+// part. It answers 503 while the store can't be read. It reports a forge, a repository or an Argo
+// CD that can't be reached, but that takes the server out of service for nobody. Webhooks must
+// still be accepted, and the console is where people see what is wrong.
 func (s *Server) serveReadyz(w http.ResponseWriter, r *http.Request) {
 	lines := s.health.statusLines()
 	_, err := s.store.Depth(r.Context())

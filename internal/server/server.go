@@ -22,18 +22,21 @@ import (
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/appset/evaluate"
 	"github.com/liftlock/liftlock/internal/cache"
-	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/console"
 	"github.com/liftlock/liftlock/internal/controller"
 	"github.com/liftlock/liftlock/internal/controller/act"
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
+	"github.com/liftlock/liftlock/internal/controller/facts/discovery"
 	"github.com/liftlock/liftlock/internal/controller/gateclient"
+	"github.com/liftlock/liftlock/internal/controller/registry"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/forge/github"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/git/sshsig"
 	"github.com/liftlock/liftlock/internal/notify"
-	"github.com/liftlock/liftlock/internal/sandbox"
+	"github.com/liftlock/liftlock/internal/proc/sandbox"
+	"github.com/liftlock/liftlock/internal/server/config"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/policies"
 	"github.com/liftlock/liftlock/webhooks"
@@ -45,6 +48,10 @@ type Options struct {
 	Log     *zap.Logger
 	Version string
 	Clock   clock.WithTicker
+	// Announce tells people, once, the password that is generated where neither tokens nor a login are configured. Nil:
+	// none is generated.
+	Announce   func(text string)
+	ResetAdmin bool // generate another password in place of the one that was lost
 
 	// Seams lets a test stand between the parts. The zero value is production's.
 	Seams Seams
@@ -89,11 +96,11 @@ type Server struct {
 	notifier      *notify.Notifier
 	gateMetrics   *gateclient.Metrics
 	gateEndpoints *gateclient.Endpoints
-	images        facts.ImageSource // nil where no registry may be read
-	renderers     *sandbox.Pool     // nil until the repositories are reached
-	callbacks     *webhooks.Budget  // of callbacks' bodies
-	main          *listener         // the console, the API and, where they have no other, webhooks
-	hooks         *listener         // webhooks; nil: they come in at main
+	images        *registry.Images // of the registries that may be read
+	renderers     *sandbox.Pool    // nil until the repositories are reached
+	callbacks     *webhooks.Budget // of callbacks' bodies
+	main          *listener        // the console, the API and, where they have no other, webhooks
+	hooks         *listener        // webhooks; nil: they come in at main
 
 	mu         sync.Mutex
 	controller *controller.Controller // nil until the repositories are reached
@@ -171,7 +178,7 @@ func New(ctx context.Context, o Options) (_ *Server, err error) {
 		reachable[a.Name] = s.argocds[a.Name].watcher.Ready
 	}
 	s.metrics.registry.MustRegister(reachable)
-	if s.console, err = s.newConsole(); err != nil {
+	if s.console, err = s.newConsole(ctx); err != nil {
 		return nil, err
 	}
 	if s.notifier, err = s.newNotifier(); err != nil {
@@ -272,10 +279,6 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	s.log.Info("listening", zap.String("address", s.URL()), zap.String("webhooks", s.WebhooksURL()),
 		zap.String("readAccess", s.o.Config.ReadAccess), zap.String("version", s.o.Version))
-	if s.o.Config.ReadAccess != config.ReadOpen && len(s.o.Config.API.Tokens) == 0 && s.login == nil {
-		s.log.Warn("nobody can read the console and the API: reading needs a token because the server can be reached from elsewhere, and " +
-			"there is none; add one under api.tokens, let people log in with oidc, or set readAccess: open")
-	}
 	wg.Go(func() { s.notifier.Run(ctx) })
 	wg.Go(func() { s.tokens.run(ctx) })
 	wg.Go(func() { s.argocdTokens.run(ctx) })
@@ -346,7 +349,7 @@ func (s *Server) addRepository(ctx context.Context, e *controller.Controller, r 
 // newEngine builds the engine with one repository; the others of the server's file are
 // awaited.
 func (s *Server) newEngine(first *controller.Repository) (*controller.Controller, error) {
-	argocds, acts := map[string]facts.ArgoCD{}, map[string]act.ArgoCD{}
+	argocds, acts := map[string]branch.ArgoCD{}, map[string]act.ArgoCD{}
 	for name, a := range s.argocds {
 		argocds[name], acts[name] = a.factsArgoCD(), a.watcher
 	}
@@ -357,6 +360,10 @@ func (s *Server) newEngine(first *controller.Repository) (*controller.Controller
 	// The sweep reads every open pull request anew; twice its interval keeps a
 	// unit that looks at the same moment from reading it a second time.
 	maxAge := 2 * s.o.Config.SweepInterval
+	if !sandbox.CanLimitMemory() {
+		s.log.Warn("this system can't limit a process's memory and CPU time: a stranger's pull request may take all that there is " +
+			"for 90 seconds; run a server whose repositories strangers can propose changes to on Linux")
+	}
 	children, err := evaluate.NewRunner(s.o.Seams.Sandbox, s.log.Named("sandbox"))
 	if err != nil {
 		return nil, err
@@ -364,7 +371,11 @@ func (s *Server) newEngine(first *controller.Repository) (*controller.Controller
 	if s.renderers, err = evaluate.NewPool(s.o.Seams.Sandbox.Memory, s.log.Named("renderers")); err != nil {
 		return nil, err
 	}
-	externals, err := s.newExternals(children)
+	charts, err := s.newCharts(children)
+	if err != nil {
+		return nil, err
+	}
+	externals, err := s.newExternals(charts)
 	if err != nil {
 		return nil, err
 	}
@@ -372,9 +383,9 @@ func (s *Server) newEngine(first *controller.Repository) (*controller.Controller
 		Externals: externals,
 		Store:     s.store, Resolver: appset.New(appset.Options{Log: s.log.Named("appset"), Now: s.o.Clock.Now, Caches: &s.caches}),
 		ArgoCDs: argocds, MainArgoCD: s.o.Config.ArgoCDByName("").Name,
-		Generators: appset.Generators(s.o.Config.Generators), Repos: []*facts.Repository{first.Repository}, Sandbox: children,
+		Generators: appset.Generators(s.o.Config.Generators), Repos: []*branch.Repository{first.Repository}, Sandbox: children,
 		Renderer: evaluate.PoolRenderer{Pool: s.renderers}, Floor: s.applyFloor, Metrics: s.gateMetrics, Endpoints: s.gateEndpoints,
-		Images: s.images, IgnoreUnlinkedAuthors: s.o.Config.Authors.IgnoreUnlinked, Caches: &s.caches, Now: s.o.Clock.Now,
+		Images: s.imageSource(), IgnoreUnlinkedAuthors: s.o.Config.Authors.IgnoreUnlinked, Caches: &s.caches, Now: s.o.Clock.Now,
 		Log: s.log.Named("facts"), MaxAge: maxAge, EditTimeout: s.o.Seams.JudgeTime,
 		OnDisagree: s.metrics.renderDisagreement(s.log.Named("facts")),
 		Resolving:  (&resolvingCommits{dir: s.o.Config.DataDir, now: s.o.Clock.Now, log: s.log.Named("facts")}).begin,
@@ -383,7 +394,8 @@ func (s *Server) newEngine(first *controller.Repository) (*controller.Controller
 		Log: s.log.Named("act"), Metrics: s.metrics, Owner: s.owner, Lease: s.o.Seams.Lease})
 	return controller.New(controller.Options{Store: s.store, Gatherer: gatherer, Actor: actor, Repos: []*controller.Repository{first},
 		Awaited: awaited, Clock: s.o.Clock, Log: s.log.Named("controller"), Metrics: s.metrics, Caches: &s.caches, Owner: s.owner,
-		Workers: s.o.Seams.Workers, Lease: s.o.Seams.Lease}), nil
+		Workers: s.o.Seams.Workers, Lease: s.o.Seams.Lease, Propose: s.newProposer(),
+		Versions: func(maxAge time.Duration) discovery.Source { return &versionSource{s.images, charts, maxAge} }}), nil
 }
 
 // applyFloor raises an environment's gates to what the server's file demands.

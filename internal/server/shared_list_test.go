@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/liftlock/liftlock/internal/console/api"
-	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 const (
@@ -141,7 +141,7 @@ func TestElementOfOthers(t *testing.T) {
           - {component: web, env: qa, tag: "1.0.0"}
 `
 	s := newListHarness(t, elements, dev, anyQA)
-	// Of every element the set makes a second Application, for a component of its own.
+	// The set makes a second Application of every element, for a component of its own.
 	double := func(elements string) string {
 		return strings.NewReplacer("    - list:\n        elements:\n"+elements, "    - matrix:\n        generators:\n          - list:\n              elements:\n"+
 			strings.ReplaceAll(elements, "          -", "                -")+"          - list: {elements: [{also: web}, {also: shadow}]}\n",

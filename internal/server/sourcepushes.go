@@ -4,7 +4,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
@@ -22,7 +22,7 @@ func (s *Server) addSourceKeys(d *store.Delivery, ev *webhooks.Event) error {
 		if !isRepositoryAt(source, ev.Repo) {
 			continue
 		}
-		pushed, err := facts.PushedSources.Encode(record.Named(source), ev.Delivery)
+		pushed, err := branch.PushedSources.Encode(record.Named(source), ev.Delivery)
 		if err != nil {
 			return err
 		}
@@ -35,8 +35,9 @@ func (s *Server) addSourceKeys(d *store.Delivery, ev *webhooks.Event) error {
 	return nil
 }
 
-// isRepositoryAt says that an address may be that of a repository, whatever its host is called and whatever comes
-// before its name: one of the same name elsewhere only has its readers look once more.
+// isRepositoryAt says that an address may be that of a repository, whatever its host is called and
+// whatever comes before its name. One of the same name in another place only has its readers look
+// once more.
 func isRepositoryAt(address, name string) bool {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // runStory follows one release from dev to prod. It returns prod's pull request.

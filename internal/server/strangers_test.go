@@ -5,8 +5,9 @@ import (
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/console/api"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/world/argoemulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // TestStrangersBranch leaves a branch that is named like ours and isn't.
@@ -173,7 +174,7 @@ func runIncident(t *testing.T, resource, says string) {
 	p := s.awaitMerged(s.awaitPromotion("web", "qa", "1.1.0").Number)
 	s.awaitVerified("web", "qa", "1.1.0")
 	for _, name := range []string{"api-qa", "web-qa"} {
-		s.must("degrade "+name, s.ArgoCD.SetFault("argocd", name, emulator.AppFault{Health: "Degraded", Message: "node not ready", Resource: resource}))
+		s.must("degrade "+name, s.ArgoCD.SetFault("argocd", name, argoemulator.AppFault{Health: "Degraded", Message: "node not ready", Resource: resource}))
 	}
 	s.awaitReason("web", "qa", says)
 	s.awaitIdle()
@@ -182,7 +183,7 @@ func runIncident(t *testing.T, resource, says string) {
 	}
 	s.awaitPull(p.Number, "asks a person", func(p *emulator.PullRequest) bool { return countComments(p, "an incident is likely") == 1 })
 	for _, name := range []string{"api-qa", "web-qa"} {
-		s.must("mend "+name, s.ArgoCD.SetFault("argocd", name, emulator.AppFault{}))
+		s.must("mend "+name, s.ArgoCD.SetFault("argocd", name, argoemulator.AppFault{}))
 	}
 	s.awaitReaction(p.Number, s.addComment(p.Number, "linus", "/liftlock retry"), "+1")
 	s.awaitVerified("web", "qa", "1.1.0")
@@ -193,7 +194,7 @@ func runIncident(t *testing.T, resource, says string) {
 func TestBadReleaseDuringIncident(t *testing.T) {
 	s := startHarness(t, harnessOptions{components: []string{"web", "api"}})
 	s.awaitJudged()
-	s.must("degrade api-qa", s.ArgoCD.SetFault("argocd", "api-qa", emulator.AppFault{Health: "Degraded", Message: "node not ready"}))
+	s.must("degrade api-qa", s.ArgoCD.SetFault("argocd", "api-qa", argoemulator.AppFault{Health: "Degraded", Message: "node not ready"}))
 	s.commitRelease("web", "1.1.0-broken-in-qa")
 	s.awaitMerged(s.awaitPromotion("web", "qa", "1.1.0-broken-in-qa").Number)
 	s.waitFor("the revert is open", func() (bool, string) {
@@ -209,7 +210,7 @@ func TestBadReleaseDuringIncident(t *testing.T) {
 func TestUnhealthyBeforeMerge(t *testing.T) {
 	s := startHarness(t, harnessOptions{pipeline: pipelineYAML(nil, dev, manualQA)})
 	s.awaitJudged()
-	s.must("degrade web-qa", s.ArgoCD.SetFault("argocd", "web-qa", emulator.AppFault{Health: "Degraded", Message: "disk full"}))
+	s.must("degrade web-qa", s.ArgoCD.SetFault("argocd", "web-qa", argoemulator.AppFault{Health: "Degraded", Message: "disk full"}))
 	s.commitRelease("web", "1.1.0")
 	p := s.awaitPromotion("web", "qa", "1.1.0")
 	s.awaitPull(p.Number, "is judged", func(p *emulator.PullRequest) bool { return liftlockStatus(p.Statuses).State != "" })
@@ -255,8 +256,8 @@ func testSquashByPerson(t *testing.T, face emulator.Face) {
 	}
 }
 
-// TestApplicationComesLater waits for a target that doesn't exist yet.
-func TestApplicationComesLater(t *testing.T) {
+// TestApplicationAppearsLater waits for a target that doesn't exist yet.
+func TestApplicationAppearsLater(t *testing.T) {
 	s := newHarness(t, harnessOptions{})
 	s.must("remove an Application", s.ArgoCD.RemoveApplication("argocd", "web-qa"))
 	s.start()
@@ -266,7 +267,7 @@ func TestApplicationComesLater(t *testing.T) {
 	s.awaitEnvironment("web", "qa", "waits for its Application", func(e *api.EnvironmentWhy) bool {
 		return e.State == promotion.Verifying && strings.Contains(e.Text, "no such Application exists yet")
 	})
-	s.must("add it", s.ArgoCD.AddApplication(emulator.AppSpec{Name: "web-qa", Repo: repoName, Path: overlayPath("web", "qa"), DestinationNamespace: "web-qa", ApplicationSet: "shop", Unsynced: true}))
+	s.must("add it", s.ArgoCD.AddApplication(argoemulator.AppSpec{Name: "web-qa", Repo: repoName, Path: overlayPath("web", "qa"), DestinationNamespace: "web-qa", ApplicationSet: "shop", Unsynced: true}))
 	s.awaitVerified("web", "qa", "1.1.0")
 }
 

@@ -3,14 +3,15 @@ package server_test
 import (
 	"testing"
 
-	"github.com/liftlock/liftlock/internal/emulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // teamQA takes releases from dev after an approval from a team.
 const teamQA = "name: qa\nafter: [dev]\nmerge: auto\ngates:\n  - approvals: {count: 1, from: {teams: [acme/sre]}}\nverify: " + verifyFast
 
-// TestRenamedTeam: whoever makes a team under the name that another has given up can't approve by
-// it, and the gate says why; where the name is given back, the former's approval counts.
+// TestRenamedTeam holds that the maker of a team under a name that another has given up can't
+// approve by it, and that the gate says why. Where the name is given back, the former team's
+// approval counts.
 func TestRenamedTeam(t *testing.T) {
 	eachFace(t, func(t *testing.T, face emulator.Face) {
 		s := startHarness(t, harnessOptions{face: face, pipeline: pipelineYAML(nil, dev, teamQA)})

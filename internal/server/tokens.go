@@ -22,7 +22,7 @@ const (
 	tokenWarning = 14 * 24 * time.Hour
 )
 
-// tokenExpirer can say until when its token is good; the zero time: for ever, or nobody says.
+// tokenExpirer can say until when its token is good; the zero time: for ever, or unknown.
 type tokenExpirer interface {
 	TokenExpiry(ctx context.Context) (time.Time, error)
 }

@@ -62,7 +62,7 @@ func TestTokensThatEnd(t *testing.T) {
 	}
 }
 
-func TestTokensAreLookedAtAgain(t *testing.T) {
+func TestTokensAreCheckedAgain(t *testing.T) {
 	clk := clocktesting.NewFakeClock(time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC))
 	looks := make(chan bool)
 	w := &tokenWatch{

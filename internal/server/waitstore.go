@@ -18,8 +18,8 @@ import (
 // maxStoreWait is the longest wait between two tries to reach a database at start.
 const maxStoreWait = 15 * time.Second
 
-// awaitStore opens the database. One that can't be reached, as when a whole cluster starts
-// at once, is waited for until the context ends; probes and forges are told meanwhile. What
+// awaitStore opens the database. One that can't be reached, as when a whole cluster starts at once,
+// is waited for until the context ends; probes and forges are told meanwhile. A failure that
 // waiting doesn't mend, such as a wrong password, is an error at once.
 func (s *Server) awaitStore(ctx context.Context) (*store.Store, error) {
 	open := func() (*store.Store, error) {
@@ -69,7 +69,7 @@ func (s *Server) answerWaiting(ctx context.Context) (stop func(), err error) {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	// Whoever asks isn't known: tokens are known, but who may read is the console's to say.
+	// The caller isn't known: tokens are known, but the console decides who may read.
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "30")
 		http.Error(w, "not ready: the database can't be reached yet; the log says why", http.StatusServiceUnavailable)

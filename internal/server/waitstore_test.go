@@ -15,7 +15,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/liftlock/liftlock/internal/server"
-	"github.com/liftlock/liftlock/internal/store/storetest"
+	"github.com/liftlock/liftlock/internal/world/storetest"
 )
 
 // relay passes connections on to a database, from when it is started.
@@ -104,8 +104,8 @@ func TestDatabaseIsAwayAtStart(t *testing.T) {
 	}
 }
 
-// TestDatabaseNeverComes ends a server that waits when it is told to.
-func TestDatabaseNeverComes(t *testing.T) {
+// TestDatabaseStaysAway ends a server that waits when it is told to.
+func TestDatabaseStaysAway(t *testing.T) {
 	s := newHarness(t, harnessOptions{store: "postgres://liftlock@" + freeAddress(t) + "/liftlock?sslmode=disable"})
 	o := s.serverOptions(zapcore.NewNopCore())
 	o.Config.Listen = freeAddress(t)

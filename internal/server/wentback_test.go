@@ -7,8 +7,9 @@ import (
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/console/api"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/world/argoemulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 const (
@@ -43,7 +44,7 @@ func (ha *harness) setHold(env string, held bool) {
 	}
 }
 
-// lookAgain has everything looked at once more, by a server that starts.
+// lookAgain has everything evaluated once more, by a server that starts.
 func (ha *harness) lookAgain() {
 	ha.t.Helper()
 	ha.awaitIdle()
@@ -64,9 +65,10 @@ func (ha *harness) promoteAllTheWay(tags ...string) {
 	ha.awaitIdle()
 }
 
-// TestOpenPromotionOfWhatWasWithdrawn holds on each face that a release which a person took back from an environment
-// by hand doesn't come to the next one: its open promotion is closed, with the reason.
-func TestOpenPromotionOfWhatWasWithdrawn(t *testing.T) {
+// TestOpenPromotionOfAWithdrawnRelease holds on each face that a release which a person withdrew
+// from an environment by hand doesn't come to the next one. Its open promotion is closed, with the
+// reason.
+func TestOpenPromotionOfAWithdrawnRelease(t *testing.T) {
 	eachFace(t, func(t *testing.T, face emulator.Face) {
 		s := startHarness(t, harnessOptions{face: face})
 		p := s.releaseToProd("1.1.0")
@@ -87,8 +89,9 @@ func TestOpenPromotionOfWhatWasWithdrawn(t *testing.T) {
 	})
 }
 
-// TestSameReleaseByHand has a person put into prod what its open promotion carries: nothing has diverged,
-// and the next release comes as if the promotion had brought this one; also after the server began anew.
+// TestSameReleaseByHand has a person put the release of prod's open promotion into prod. Nothing
+// has diverged, and the next release comes as if the promotion had brought this one, also after a
+// restart of the server.
 func TestSameReleaseByHand(t *testing.T) {
 	t.Parallel()
 	for name, restart := range map[string]bool{"by the same process": false, "with a restart": true} {
@@ -255,7 +258,7 @@ func TestMoveWithARelease(t *testing.T) {
 	s.must("move", err)
 	for _, env := range s.environmentNames() {
 		s.must("remove an Application", s.ArgoCD.RemoveApplication("argocd", "web-"+env))
-		s.must("add an Application", s.ArgoCD.AddApplication(emulator.AppSpec{Name: "web-" + env, Repo: repoName, Path: "services/web/overlays/" + env,
+		s.must("add an Application", s.ArgoCD.AddApplication(argoemulator.AppSpec{Name: "web-" + env, Repo: repoName, Path: "services/web/overlays/" + env,
 			DestinationNamespace: "web-" + env, Cluster: "https://kubernetes.default.svc", ApplicationSet: "shop"}))
 	}
 	s.awaitVerified("web", "prod", "1.2.0")
@@ -283,7 +286,7 @@ func TestDegradedBeforeIsNotForgotten(t *testing.T) {
 	_, err := s.Forge.MergePull(repoName, p.Number, "ada", "merge")
 	s.must("merge", err)
 	s.awaitVerified("web", "qa", "1.1.0")
-	s.must("break dev", s.ArgoCD.SetFault("argocd", "web-dev", emulator.AppFault{Health: "Degraded", Message: "out of memory", Resource: "web"}))
+	s.must("break dev", s.ArgoCD.SetFault("argocd", "web-dev", argoemulator.AppFault{Health: "Degraded", Message: "out of memory", Resource: "web"}))
 	s.awaitEnvironment("web", "dev", "is degraded", func(e *api.EnvironmentWhy) bool { return e.State == promotion.Degraded })
 	s.setHold("prod", false)
 	has := func(tag string) {
@@ -297,8 +300,8 @@ func TestDegradedBeforeIsNotForgotten(t *testing.T) {
 		return err == nil && st.Revision == head, st.Revision
 	})
 	s.awaitIdle()
-	s.must("mend dev", s.ArgoCD.SetFault("argocd", "web-dev", emulator.AppFault{}))
-	for i := range 52 { // more than the history of an environment that is looked at
+	s.must("mend dev", s.ArgoCD.SetFault("argocd", "web-dev", argoemulator.AppFault{}))
+	for i := range 52 { // more than the part of an environment's history that is read
 		has("2.0." + itoa(i))
 	}
 	s.lookAgain()

@@ -5,12 +5,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
-// TestOwnTextsWrittenOver has a release's author, who may write, say in Liftlock's place that everything passes: in its
-// comments, its title and body, and by the labels of skipped gates. Nothing is merged by it, and the labels are taken off.
+// TestOwnTextsWrittenOver has a release's author, who may write, say in Liftlock's place that
+// everything passes. They do so in its comments, its title and body, and by the labels of skipped
+// gates. Nothing is merged by it, and the labels are taken off.
 func TestOwnTextsWrittenOver(t *testing.T) {
 	eachFace(t, func(t *testing.T, face emulator.Face) {
 		s := startHarness(t, harnessOptions{face: face})

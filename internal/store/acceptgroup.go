@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// acceptGroup lets deliveries that come while others are being written share the next
-// transaction, where the database runs one at a time: a burst of them costs a savepoint,
-// a wake of each key and a turn of the writer together, and not each. One of those who
-// wait writes for all of them, and then hands over to the first that has come since.
+// acceptGroup lets deliveries that come while others are being written share the next transaction,
+// where the database runs one at a time. A burst of them costs one savepoint, one wake of each key
+// and one turn of the writer for all, and not for each. One of the waiting ones writes for all of
+// them, and then hands over to the first that has come since.
 type acceptGroup struct {
 	mu      sync.Mutex
 	busy    bool
@@ -18,9 +18,11 @@ type acceptGroup struct {
 // acceptance is one delivery that is to be accepted, and what came of it.
 type acceptance struct {
 	delivery Delivery
-	leads    chan bool // true: it is its turn to write; false: it was written, or not
-	fresh    bool
-	err      error
+	// leads takes one value, and has room for it. true: its goroutine writes the next batch; false: it was in
+	// another's batch, and fresh and err are set.
+	leads chan bool
+	fresh bool
+	err   error
 }
 
 // accept has a delivery written by write, with those that wait at that moment. alone says
@@ -39,14 +41,15 @@ func (ag *acceptGroup) accept(ctx context.Context, d Delivery, write func(contex
 	return a, false
 }
 
-// writeNext writes those that wait, the caller being the first of them, and says how many
-// they were.
+// writeNext writes the next batch of waiting acceptances, at most groupLimit, and gives its size. The caller's
+// acceptance is the first of the batch. Then it tells the others of the batch that theirs were written, and the
+// first that came since that it leads.
 func (ag *acceptGroup) writeNext(ctx context.Context, write func(context.Context, []*acceptance) error) int {
 	ag.mu.Lock()
 	members := ag.waiting[:min(len(ag.waiting), groupLimit):min(len(ag.waiting), groupLimit)]
 	ag.waiting = ag.waiting[len(members):]
 	ag.mu.Unlock()
-	defer func() { // also when write panics: nobody waits for ever
+	defer func() { // also when write panics, so that no waiter blocks for ever; their error stays errAborted then
 		ag.mu.Lock()
 		if ag.busy = len(ag.waiting) > 0; ag.busy {
 			ag.waiting[0].leads <- true

@@ -82,7 +82,8 @@ func TestAcceptsShareATransaction(t *testing.T) {
 	assertEqual(t, commits, 2)
 }
 
-// Whoever writes for others and gives up, or fails, takes nobody with it.
+// TestAcceptsFailAlone holds that one that writes for others and gives up, or fails, takes no other
+// with it.
 func TestAcceptsFailAlone(t *testing.T) {
 	w := onSQLite(t)
 	release := blockWriter(t, w)
@@ -114,7 +115,7 @@ func TestAcceptsFailAlone(t *testing.T) {
 	}
 }
 
-// A write that doesn't return leaves nobody waiting.
+// TestAcceptThatPanics holds that a write that doesn't return leaves none waiting.
 func TestAcceptThatPanics(t *testing.T) {
 	g := &acceptGroup{}
 	write := func(context.Context, []*acceptance) error { panic("broken") }

@@ -60,31 +60,24 @@ func (t *Tx) ClaimAudit(ctx context.Context, a Audit) (added bool, err error) {
 		a.At = t.now()
 	}
 	a.Reason, a.Outcome = limitText(a.Reason), limitText(a.Outcome)
-	added, err = t.db.addAudit(ctx, a)
-	return added, wrapError(err, "store that %s did %s to %s", a.Actor, a.Verb, a.Subject)
+	n, err := t.db.exec(ctx, `INSERT INTO audit (at, actor, via, verb, subject, environment, reason, outcome, source, data)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING`,
+		toMicros(a.At), a.Actor, a.Via, a.Verb, a.Subject, a.Environment, a.Reason, a.Outcome, a.Source, string(a.Data))
+	return n > 0, wrapError(err, "store that %s did %s to %s", a.Actor, a.Verb, a.Subject)
 }
 
 // ReplaceAuditOutcome sets what came of the entry with a Source, where that still was what the
 // caller has read; false: it wasn't, or there is no such entry.
 func (s *Store) ReplaceAuditOutcome(ctx context.Context, source, was, outcome string) (replaced bool, err error) {
 	return txWithResult(ctx, s, "replaceAuditOutcome", func(tx *Tx) (bool, error) {
-		replaced, err := tx.db.replaceAuditOutcome(ctx, source, was, limitText(outcome))
-		return replaced, wrapError(err, "store the outcome of the command %.80q", source)
+		n, err := tx.db.exec(ctx, `UPDATE audit SET outcome = $1 WHERE source = $2 AND source <> '' AND outcome = $3`,
+			limitText(outcome), source, was)
+		return n > 0, wrapError(err, "store the outcome of the command %.80q", source)
 	})
 }
 
-func (s sqlTx) replaceAuditOutcome(ctx context.Context, source, was, outcome string) (replaced bool, err error) {
-	n, err := s.db.exec(ctx, `UPDATE audit SET outcome = $1 WHERE source = $2 AND source <> '' AND outcome = $3`, outcome, source, was)
-	return n > 0, err
-}
-
-func (s sqlTx) addAudit(ctx context.Context, a Audit) (added bool, err error) {
-	n, err := s.db.exec(ctx, `INSERT INTO audit (at, actor, via, verb, subject, environment, reason, outcome, source, data)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING`,
-		toMicros(a.At), a.Actor, a.Via, a.Verb, a.Subject, a.Environment, a.Reason, a.Outcome, a.Source, string(a.Data))
-	return n > 0, err
-}
-
+// AuditTrail are the entries that the filter chooses, newest first; limit 0: 100,
+// at most 1000.
 func (q queries) AuditTrail(ctx context.Context, f AuditFilter, limit int) ([]Audit, error) {
 	var w whereClause
 	addEquals(&w, "actor", f.Actor)

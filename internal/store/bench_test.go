@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/store/storetest"
+	"github.com/liftlock/liftlock/internal/world/storetest"
 )
 
 func benchEachDatabase(b *testing.B, f func(b *testing.B, s *Store)) {

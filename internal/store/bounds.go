@@ -9,8 +9,8 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// What may be stored. Keys and names are refused beyond their bound, since a
-// shortened key is another key; texts for people are cut.
+// These bound what may be stored. Keys and names are refused beyond their bound, since a shortened
+// key is another key; texts for people are cut.
 const (
 	maxKey  = 512      // bytes of a key or name: four of them must fit an index row of PostgreSQL (2704 bytes)
 	maxText = 8 << 10  // bytes of a message, reason or outcome

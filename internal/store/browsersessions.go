@@ -56,7 +56,7 @@ func (t *Tx) AddBrowserSession(ctx context.Context, b BrowserSession) (added boo
 	if b.SeenAt.IsZero() {
 		b.SeenAt = b.StartedAt
 	}
-	added, err = t.db.addBrowserSession(ctx, b)
+	added, err = t.writeBrowserSession(ctx, b)
 	return added, wrapError(err, "store a session of %s", b.Name)
 }
 
@@ -73,7 +73,9 @@ func pairWith(what string, values []string) []string {
 // later, stays as it is.
 func (s *Store) SeeBrowserSession(ctx context.Context, id string, at time.Time) error {
 	return s.Tx(ctx, "seeBrowserSession", func(tx *Tx) error {
-		return wrapError(tx.db.seeBrowserSession(ctx, id, at), "store that the session %s was used", id)
+		_, err := tx.db.exec(ctx, `UPDATE browser_sessions SET seen_at = $1 WHERE id = $2 AND ended_at = 0 AND seen_at < $1`,
+			toMicros(at), id)
+		return wrapError(err, "store that the session %s was used", id)
 	})
 }
 
@@ -84,8 +86,9 @@ func (s *Store) RotateBrowserSession(ctx context.Context, id, token, next, role 
 		return false, wrapError(err, "exchange the token of the session %.80q", id)
 	}
 	return txWithResult(ctx, s, "rotateBrowserSession", func(tx *Tx) (bool, error) {
-		rotated, err := tx.db.rotateBrowserSession(ctx, id, token, next, role)
-		return rotated, wrapError(err, "exchange the token of the session %s", id)
+		n, err := tx.db.exec(ctx, `UPDATE browser_sessions SET token = $1, role = $2 WHERE id = $3 AND token = $4 AND ended_at = 0`,
+			next, role, id, token)
+		return n > 0, wrapError(err, "exchange the token of the session %s", id)
 	})
 }
 
@@ -96,11 +99,11 @@ func (s *Store) EndBrowserSession(ctx context.Context, id string) (ended bool, e
 
 // EndBrowserSession is Store.EndBrowserSession.
 func (t *Tx) EndBrowserSession(ctx context.Context, id string) (ended bool, err error) {
-	ended, err = t.db.endBrowserSession(ctx, id, t.now())
-	return ended, wrapError(err, "end the session %s", id)
+	n, err := t.db.exec(ctx, `UPDATE browser_sessions SET ended_at = $1 WHERE id = $2 AND ended_at = 0`, toMicros(t.now()), id)
+	return n > 0, wrapError(err, "end the session %s", id)
 }
 
-func (s sqlTx) addBrowserSession(ctx context.Context, b BrowserSession) (added bool, err error) {
+func (t *Tx) writeBrowserSession(ctx context.Context, b BrowserSession) (added bool, err error) {
 	groups, err := json.Marshal(b.Groups)
 	if err != nil {
 		return false, err
@@ -113,27 +116,11 @@ func (s sqlTx) addBrowserSession(ctx context.Context, b BrowserSession) (added b
 		}
 		accounts = string(raw)
 	}
-	n, err := s.db.exec(ctx,
+	n, err := t.db.exec(ctx,
 		`INSERT INTO browser_sessions (id, token, attempt, subject, name, role, "groups", client, started_at, seen_at, expires_at, ended_at, accounts)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) ON CONFLICT DO NOTHING`,
 		b.ID, b.Token, b.Attempt, b.Subject, b.Name, b.Role, string(groups), b.Client, toMicros(b.StartedAt), toMicros(b.SeenAt),
 		toMicros(b.ExpiresAt), toMicros(b.EndedAt), accounts)
-	return n > 0, err
-}
-
-func (s sqlTx) seeBrowserSession(ctx context.Context, id string, at time.Time) error {
-	_, err := s.db.exec(ctx, `UPDATE browser_sessions SET seen_at = $1 WHERE id = $2 AND ended_at = 0 AND seen_at < $1`, toMicros(at), id)
-	return err
-}
-
-func (s sqlTx) rotateBrowserSession(ctx context.Context, id, token, next, role string) (rotated bool, err error) {
-	n, err := s.db.exec(ctx, `UPDATE browser_sessions SET token = $1, role = $2 WHERE id = $3 AND token = $4 AND ended_at = 0`, next,
-		role, id, token)
-	return n > 0, err
-}
-
-func (s sqlTx) endBrowserSession(ctx context.Context, id string, at time.Time) (ended bool, err error) {
-	n, err := s.db.exec(ctx, `UPDATE browser_sessions SET ended_at = $1 WHERE id = $2 AND ended_at = 0`, toMicros(at), id)
 	return n > 0, err
 }
 
@@ -171,12 +158,16 @@ func (a accountsColumn) Scan(stored any) error {
 	return json.Unmarshal([]byte(raw), a.accounts)
 }
 
+// BrowserSession is the one with a token's digest, whether it is over or not; false when
+// there is none.
 func (q queries) BrowserSession(ctx context.Context, token string) (BrowserSession, bool, error) {
 	b, ok, err := queryOne(ctx, q.db, (*BrowserSession).columns, `SELECT `+browserSessionColumns+
 		` FROM browser_sessions WHERE token = $1`, token)
 	return b, ok, wrapError(err, "read a session")
 }
 
+// BrowserSessions are those that are not over and were used at or after a time, of one subject or,
+// with "", of all. They are the newest first; at most 1000.
 func (q queries) BrowserSessions(ctx context.Context, subject string, usedSince time.Time) ([]BrowserSession, error) {
 	var w whereClause
 	w.addCondition("ended_at = 0 AND expires_at > liftlock_now()")

@@ -12,9 +12,9 @@ type unitReader interface {
 	Unit(ctx context.Context, key string) (Unit, bool, error)
 }
 
-// ChangedUnits reads all units, in the order of Units, for who remembers what it made of them: with
-// the Data of those that it doesn't know, and maybe of others. isKnown is given each without its
-// Data. A unit's Data is the same while its Digest and UpdatedAt are.
+// ChangedUnits reads all units, in the order of Units, for a caller that remembers its results. It
+// gives the Data of those that the caller doesn't know, and maybe of others. isKnown is given each
+// without its Data. A unit's Data is the same while its Digest and UpdatedAt are.
 func ChangedUnits(ctx context.Context, r unitReader, isKnown func(*Unit) bool) ([]Unit, error) {
 	rows, err := r.Units(ctx, UnitFilter{WithoutData: true})
 	if err != nil {

@@ -8,15 +8,14 @@ import (
 	k8sclock "k8s.io/utils/clock"
 )
 
-// clockTolerance is how far a process's time may be from the database's before it is set
-// right: less than what anything is timed in, more than what a slow answer looks like.
+// clockTolerance is how far a process's time may be from the database's before it is set right. It
+// is less than any duration here, and more than the effect of a slow answer.
 const clockTolerance = 100 * time.Millisecond
 
-// sharedTime is one time for all processes on one database, whose own clocks may differ
-// and jump: that of the database where it has one, as of the last claim, and from there on
-// what has passed. A time that one process wrote down is read by another, so a minute
-// between their clocks would make a release that has just become healthy one that has been
-// so for a minute.
+// sharedTime is one time for all processes on one database, whose own clocks may differ and jump.
+// It is the database's time where it has one, as of the last claim, plus the time that has passed
+// since. One process reads the times that another wrote. A minute between their clocks would make a
+// release that has just become healthy one that has been so for a minute.
 type sharedTime struct {
 	own func() time.Time
 
@@ -65,17 +64,16 @@ func (s *Store) ReadClock() ClockReading {
 	return ClockReading{s.time.corrections}
 }
 
-// ConfirmClock asks the database for its time, sets the process's right by it, and gives
-// ErrClockMoved where that was necessary now or has been since r: the machine slept, say,
-// which no clock that only counts what passes notices. What a transaction is about to write
-// down may then have begun earlier than it says. Without a clock of the database's own there
-// is nothing to ask, and it gives nil.
+// ConfirmClock asks the database for its time and sets the process's right by it. It gives
+// ErrClockMoved where that was necessary now or has been since r. The machine slept, say, which no
+// clock that only counts passing time notices. The transaction's events may then have begun earlier
+// than its times say. Without a clock of the database's own it asks nothing and gives nil.
 func (t *Tx) ConfirmClock(ctx context.Context, r ClockReading) error {
 	if !t.store.hasOwnClock {
 		return nil
 	}
 	before := t.store.time.own()
-	now, err := t.db.databaseTime(ctx)
+	now, err := queryTime(ctx, t.db)
 	if err != nil {
 		return wrapError(err, "ask the database for its time")
 	}
@@ -101,10 +99,8 @@ func queryTime(ctx context.Context, db session) (time.Time, error) {
 	return fromMicros(now), err
 }
 
-func (s sqlTx) databaseTime(ctx context.Context) (time.Time, error) { return queryTime(ctx, s.db) }
-
-// OwnTime is the time by the process's own clock, which the database doesn't set right: how much of it has
-// passed says when what was asked of the database before that ends there.
+// OwnTime is the time by the process's own clock, which the database doesn't set right. By it a
+// caller tells when an earlier request's time at the database has ended there.
 func (s *Store) OwnTime() time.Time { return s.time.own() }
 
 // Clock is the time that all processes on this database share, with the timers of the
@@ -124,12 +120,12 @@ func (s storeClock) Now() time.Time { return s.shared.now() }
 // Since is how long ago, by that time, something was.
 func (s storeClock) Since(t time.Time) time.Duration { return s.Now().Sub(t) }
 
-// ForProcess is the same open database as another process has it, whose own clock is now:
-// so that processes can be simulated side by side. Each of its deliveries is a transaction of
-// its own: whoever moves processes by hand doesn't know of one that waits for another. Closing
-// one closes all.
+// ForProcess is the same open database as another process has it, whose own clock is now: so that
+// processes can be simulated side by side. Each of its deliveries is a transaction of its own: a
+// test that moves processes by hand doesn't know of one that waits for another. Closing one closes
+// all.
 func (s *Store) ForProcess(now func() time.Time) *Store {
 	c := &sharedTime{own: now}
-	return &Store{reader: s.backend.readsBy(c.now), log: s.log, time: c, hasOwnClock: s.hasOwnClock, lease: s.lease, backend: s.backend,
-		intercept: s.intercept, signals: s.signals}
+	return &Store{queries: queries{db: s.db, now: c.now}, options: s.options, time: c, hasOwnClock: s.hasOwnClock, backend: s.backend,
+		dialect: s.dialect, signals: s.signals}
 }

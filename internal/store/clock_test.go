@@ -54,8 +54,8 @@ func testProcessesShareATime(t *testing.T, open func(Options) *Store) {
 	}
 }
 
-// TestConfirmClock holds that a transaction knows when times that were read before it were
-// those of a clock that had fallen behind, also where a claim has set that right meanwhile.
+// TestConfirmClock holds that a transaction knows when earlier times came from a clock that had
+// fallen behind, also where a claim has set that clock right meanwhile.
 func TestConfirmClock(t *testing.T) {
 	t.Run("memory", func(t *testing.T) {
 		testConfirmClock(t, func(o Options) *Store { return OpenMemory(o) })

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/store/storetest"
+	"github.com/liftlock/liftlock/internal/world/storetest"
 )
 
 var long = flag.Bool("long", false, "run the long form of tests that look for rare failures")

@@ -58,11 +58,5 @@ func (s *Store) WakeAt(ctx context.Context, at time.Time, keys ...string) error 
 
 // pendingCommandBySource finds a command that may be done by where it was given.
 func (s *Store) pendingCommandBySource(ctx context.Context, source string) (PendingCommand, bool, error) {
-	if db, ok := s.backend.(*memoryDB); ok {
-		if found := db.committed.Load().commands.findBy(commandsBySource, &PendingCommand{Source: source}); found != nil {
-			return *found, true, nil
-		}
-		return PendingCommand{}, false, nil
-	}
-	return queryOne(ctx, s.reader.(queries).db, (*PendingCommand).columns, `SELECT `+pendingCommandColumns+` FROM pending_commands WHERE source = $1`, source)
+	return queryOne(ctx, s.db, (*PendingCommand).columns, `SELECT `+pendingCommandColumns+` FROM pending_commands WHERE source = $1`, source)
 }

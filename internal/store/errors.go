@@ -18,8 +18,8 @@ var (
 	// ErrFull: there is no room for the write. Nothing of it was stored; the same
 	// call succeeds once there is room again, without a restart.
 	ErrFull = errors.New("the store is full: free space on its disk, or raise its size limit")
-	// ErrLost: the claim's lease ended and the key is somebody else's by now, or
-	// it was finished already. Nothing of the transaction was stored.
+	// ErrLost: the claim's lease ended and the key is another process's by now, or it was finished
+	// already. Nothing of the transaction was stored.
 	ErrLost = errors.New("the claim was lost: its lease ended before the run did")
 	// ErrClockMoved: the process's clock wasn't the database's, and was set right. Nothing
 	// of the transaction was stored.
@@ -105,9 +105,9 @@ func withReach(err error) error {
 	return fmt.Errorf("%w (%w)", ErrUnreachable, err)
 }
 
-// isUnreachable says that a connection to PostgreSQL failed for a reason that may pass by
-// itself: nobody listens, no name, no answer, or it isn't ready. What a person must mend, a
-// password or a certificate, doesn't.
+// isUnreachable says that a connection to PostgreSQL failed for a reason that may pass by itself:
+// there is no listener, no name, no answer, or it isn't ready. A fault that a person must mend, a
+// password or a certificate, isn't one.
 func isUnreachable(err error) bool {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) { // it answered

@@ -41,8 +41,10 @@ func (s *Store) AddEvents(ctx context.Context, all ...Event) (added int, err err
 // AddEvents is Store.AddEvents. On PostgreSQL, other transactions that add
 // events wait from here to this one's end: call it last.
 func (t *Tx) AddEvents(ctx context.Context, all ...Event) (added int, err error) {
-	if len(all) > 0 {
-		if err := t.db.lockEvents(ctx); err != nil {
+	if lock := t.store.dialect.lockEvents; lock != "" && len(all) > 0 {
+		// A reader that has seen number 8 could otherwise miss number 7, whose transaction
+		// began earlier and commits later.
+		if _, err := t.db.exec(ctx, lock); err != nil {
 			return 0, wrapError(err, "store events")
 		}
 	}
@@ -70,24 +72,13 @@ func (t *Tx) addEvent(ctx context.Context, e Event) (fresh bool, err error) {
 		e.At = t.now()
 	}
 	e.Message = limitText(e.Message)
-	return t.db.addEvent(ctx, e)
-}
-
-func (s sqlTx) lockEvents(ctx context.Context) error {
-	if s.dialect.lockEvents == "" {
-		return nil
-	}
-	_, err := s.db.exec(ctx, s.dialect.lockEvents)
-	return err
-}
-
-func (s sqlTx) addEvent(ctx context.Context, e Event) (fresh bool, err error) {
-	n, err := s.db.exec(ctx, `INSERT INTO events (at, repo, pipeline, component, environment, pull, kind, message, data, idempotency_key)
+	n, err := t.db.exec(ctx, `INSERT INTO events (at, repo, pipeline, component, environment, pull, kind, message, data, idempotency_key)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING`,
 		toMicros(e.At), e.Repo, e.Pipeline, e.Component, e.Environment, e.Pull, e.Kind, e.Message, string(e.Data), e.IdempotencyKey)
 	return n > 0, err
 }
 
+// Events are those that the filter chooses.
 func (q queries) Events(ctx context.Context, f EventFilter) ([]Event, error) {
 	var w whereClause
 	if f.After > 0 {

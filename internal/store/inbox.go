@@ -32,7 +32,8 @@ func (s *Store) Accept(ctx context.Context, d Delivery) (fresh bool, err error) 
 		return false, wrapError(err, "accept the delivery %.80q of %s", d.ID, d.Forge)
 	}
 	if s.accepts != nil {
-		// What the others' transaction fails of, or whose caller gives up, is none of this one's.
+		// A failure of the others' transaction, or a caller of theirs that gives up, is none of
+		// this one's.
 		a, alone := s.accepts.accept(ctx, d, s.acceptAll)
 		switch {
 		case a.err == nil:
@@ -58,7 +59,7 @@ func (s *Store) acceptAll(ctx context.Context, all []*acceptance) error {
 
 // accept writes a delivery down and wakes its keys, unless it is known already.
 func (t *Tx) accept(ctx context.Context, d Delivery) (fresh bool, err error) {
-	if fresh, err = t.db.addDelivery(ctx, d); err != nil || !fresh {
+	if fresh, err = t.writeDelivery(ctx, d); err != nil || !fresh {
 		return false, wrapError(err, "accept the delivery %s of %s", d.ID, d.Forge)
 	}
 	for i := range d.Records {
@@ -73,17 +74,18 @@ func (t *Tx) accept(ctx context.Context, d Delivery) (fresh bool, err error) {
 	return true, t.wakeIn(distance, d.Urgency, d.Keys)
 }
 
-func (s sqlTx) addDelivery(ctx context.Context, d Delivery) (fresh bool, err error) {
+func (t *Tx) writeDelivery(ctx context.Context, d Delivery) (fresh bool, err error) {
 	keys, err := json.Marshal(d.Keys)
 	if err != nil {
 		return false, err
 	}
-	n, err := s.db.exec(ctx, `INSERT INTO deliveries (forge, id, event, repo, keys, received_at)
+	n, err := t.db.exec(ctx, `INSERT INTO deliveries (forge, id, event, repo, keys, received_at)
 		VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`,
 		d.Forge, d.ID, d.Event, d.Repo, string(keys), toMicros(d.ReceivedAt))
 	return n > 0, err
 }
 
+// HasDelivery says whether a forge's delivery was accepted and isn't forgotten yet.
 func (q queries) HasDelivery(ctx context.Context, forge, id string) (bool, error) {
 	_, ok, err := queryOne(ctx, q.db, oneColumn[string], `SELECT id FROM deliveries WHERE forge = $1 AND id = $2`, forge, id)
 	return ok, wrapError(err, "look for the delivery %.80q of %s", id, forge)
@@ -102,9 +104,8 @@ func (d Delivery) checkFields() error {
 		checkNames("the event's name", d.Event, "the repository's name", d.Repo))
 }
 
-// PruneDeliveries forgets deliveries received before the time and returns how
-// many. What a forge delivers again after that counts as fresh, and does no more
-// harm than a look at the world.
+// PruneDeliveries forgets deliveries received before the time and returns how many. A later
+// repetition of a delivery counts as fresh, and does no more harm than a look at the world.
 func (s *Store) PruneDeliveries(ctx context.Context, before time.Time) (int, error) {
 	return s.pruneTable(ctx, deliveryTable, before)
 }

@@ -1,9 +1,6 @@
 package store
 
-import (
-	"context"
-	"database/sql"
-)
+import "context"
 
 // interceptedSession asks before every read.
 type interceptedSession struct {
@@ -19,11 +16,11 @@ func (o *Options) interceptReads(db session) session {
 	return interceptedSession{db, o.Intercept}
 }
 
-func (i interceptedSession) query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+func (i interceptedSession) query(ctx context.Context, scan scanRow, query string, args ...any) error {
 	if err := i.intercept(ctx, "", false); err != nil {
-		return nil, err
+		return err
 	}
-	return i.session.query(ctx, query, args...)
+	return i.session.query(ctx, scan, query, args...)
 }
 
 // statementSession asks before every statement of a transaction.
@@ -49,9 +46,9 @@ func (s statementSession) exec(ctx context.Context, query string, args ...any) (
 	return s.session.exec(ctx, query, args...)
 }
 
-func (s statementSession) query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+func (s statementSession) query(ctx context.Context, scan scanRow, query string, args ...any) error {
 	if err := s.intercept(ctx, s.transaction); err != nil {
-		return nil, err
+		return err
 	}
-	return s.session.query(ctx, query, args...)
+	return s.session.query(ctx, scan, query, args...)
 }

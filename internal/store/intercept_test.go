@@ -73,7 +73,7 @@ func TestIntercept(t *testing.T) {
 // TestInterceptStatement holds that Options.InterceptStatement is asked before each statement of
 // a transaction, and that one whose statement it keeps from being run leaves nothing.
 func TestInterceptStatement(t *testing.T) {
-	onSQLDatabases(t, func(t *testing.T, w *testStore) {
+	onEachDatabase(t, func(t *testing.T, w *testStore) {
 		must(t, w.Close())
 		var transactions []string
 		failing := 0

@@ -2,132 +2,98 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
-	"time"
 )
 
-// OpenMemory opens an empty store in memory, which keeps every promise of one over
-// SQLite but that of outliving its process, in microseconds: for simulations and tests.
-// It is gone when it is closed. Options.MaxPages bounds nothing here.
+// OpenMemory opens an empty SQLite database in memory, for simulations and tests. It is gone
+// when it is closed, Options.MaxPages bounds nothing in it, and reads wait for a transaction
+// that runs. In all else it is what a file is.
 func OpenMemory(o Options) *Store {
 	s := o.newStore()
-	db := &memoryDB{now: o.DatabaseNow, onCommit: o.OnCommit, intercept: o.Intercept, turn: make(chan struct{}, 1),
-		closed: make(chan struct{})}
-	db.committed.Store(newMemoryTables())
-	s.useBackend(db)
+	db := &memoryDB{}
+	if err := db.open(context.Background(), o); err != nil {
+		panic(fmt.Sprintf("open a database in memory: %v", err)) // nothing outside of the process can be the reason
+	}
+	s.useBackend(db, db)
 	return s
 }
 
-// memoryDB is a database in memory. Every commit is a set of tables of its own that
-// shares with the one before what didn't change: readers keep to the one that they
-// found, and a transaction that fails leaves nothing to undo.
+// memoryDB is an SQLite database in memory. It has one connection, on which reads and
+// transactions take turns, so that no read sees what isn't committed.
 type memoryDB struct {
-	now       func() time.Time // the database's
-	onCommit  func(name string, before bool)
-	intercept func(ctx context.Context, name string, answered bool) error
-
-	turn      chan struct{} // to write; full while somebody does
-	closing   sync.Once
-	closed    chan struct{}
-	committed atomic.Pointer[memoryTables]
+	pool   *sql.DB // of the one connection
+	conn   *sql.Conn
+	writer *writer
 }
 
-func (m *memoryDB) readsBy(now func() time.Time) reader {
-	return memoryReader{now: now, databaseNow: m.nowMicros, tables: m.readTables}
-}
-
-// nowMicros is the database's time as it is stored.
-func (m *memoryDB) nowMicros() int64 { return toMicros(m.now()) }
-
-// readTables are what was committed last, for one read.
-func (m *memoryDB) readTables(ctx context.Context) (*memoryTables, error) {
-	if m.intercept != nil {
-		if err := m.intercept(ctx, "", false); err != nil {
-			return nil, fmt.Errorf("read the store in memory: %w", err)
-		}
-	}
-	select {
-	case <-m.closed:
-		return nil, fmt.Errorf("read the store in memory: %w", ErrClosed)
-	default:
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("read the store in memory: %w", err)
-	}
-	return m.committed.Load(), nil
-}
-
-// runTx runs f as one transaction, when it is its turn. A context that ends before
-// that stops it; after that, f and its commit run to their end.
-func (m *memoryDB) runTx(ctx context.Context, name string, now func() time.Time, f func(transaction) error) error {
-	if err := m.takeTurn(ctx); err != nil {
+func (m *memoryDB) open(ctx context.Context, o Options) (err error) {
+	image, err := emptyImage()
+	if err != nil {
 		return err
 	}
-	defer m.endTurn() // also when f panics: then nothing was committed
-	tables := m.committed.Load().begin()
-	here := func(context.Context) (*memoryTables, error) { return tables, nil }
-	if err := f(&memoryTx{memoryReader: memoryReader{now: now, databaseNow: m.nowMicros, tables: here}, tables: tables}); err != nil {
+	if m.pool, err = sql.Open("sqlite", ":memory:"); err != nil {
 		return err
 	}
-	m.onCommit(name, true)
-	m.committed.Store(tables)
-	m.onCommit(name, false)
-	return nil
-}
-
-func (m *memoryDB) takeTurn(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
+	if m.conn, err = m.pool.Conn(ctx); err != nil {
 		return err
 	}
-	select {
-	case <-m.closed:
-		return ErrClosed
-	case m.turn <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := m.conn.Raw(func(c any) error { return c.(interface{ Deserialize([]byte) error }).Deserialize(image) }); err != nil {
+		return err
 	}
-	select {
-	case <-m.closed: // while both were possible
-		m.endTurn()
-		return ErrClosed
-	default:
-		return nil
-	}
+	m.writer = startWriter(m.conn, o.DatabaseNow, o.OnCommit)
+	// No other process has it, and nothing of it outlives this one.
+	return m.writer.execRaw(`PRAGMA foreign_keys = 1; PRAGMA locking_mode = EXCLUSIVE;
+		PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF`)
 }
 
-func (m *memoryDB) endTurn() { <-m.turn }
-
-// closeDB waits for the transaction that has begun.
-func (m *memoryDB) closeDB() error {
-	m.closing.Do(func() {
-		m.turn <- struct{}{}
-		close(m.closed)
-		m.endTurn()
-		m.committed.Store(newMemoryTables()) // nobody reads them any more
+// emptyImage is a database with all tables and no rows: making them takes many times as long
+// as copying them.
+var emptyImage = sync.OnceValues(func() (image []byte, err error) {
+	pool, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		return nil, err
+	}
+	defer pool.Close()
+	pool.SetMaxOpenConns(1) // another would have a database of its own
+	if err := migrateTables(context.Background(), pool, sqliteTables); err != nil {
+		return nil, err
+	}
+	conn, err := pool.Conn(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	err = conn.Raw(func(c any) (err error) {
+		image, err = c.(interface{ Serialize() ([]byte, error) }).Serialize()
+		return err
 	})
-	return nil
+	return image, err
+})
+
+// exec and query make the database the session of reads outside of transactions.
+func (m *memoryDB) exec(ctx context.Context, query string, args ...any) (int64, error) {
+	m.writer.turn.Lock()
+	defer m.writer.turn.Unlock()
+	return m.writer.exec(ctx, query, args...)
 }
 
-// memoryReader are the reads of a database in memory: of what was committed, or of what
-// a transaction sees.
-type memoryReader struct {
-	now         func() time.Time // the process's
-	databaseNow func() int64
-	tables      func(context.Context) (*memoryTables, error)
+func (m *memoryDB) query(ctx context.Context, scan scanRow, query string, args ...any) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	m.writer.turn.Lock()
+	defer m.writer.turn.Unlock()
+	return m.writer.query(ctx, scan, query, args...)
 }
 
-// memoryTx is a write transaction of a database in memory.
-type memoryTx struct {
-	memoryReader
-	tables *memoryTables
+func (m *memoryDB) runTx(ctx context.Context, name string, f func(session) error) error {
+	return m.writer.runTx(ctx, name, f)
 }
 
-var _ transaction = (*memoryTx)(nil)
-
-// announce has nobody to tell: other processes are simulated in this one.
-func (mt *memoryTx) announce(context.Context, string) error { return nil }
-
-// lockEvents has nothing to do: one transaction at a time writes.
-func (mt *memoryTx) lockEvents(context.Context) error { return nil }
+func (m *memoryDB) closeDB() error {
+	m.writer.close()
+	return errors.Join(m.conn.Close(), m.pool.Close())
+}

@@ -47,7 +47,8 @@ func TestOddFileName(t *testing.T) {
 	}
 }
 
-// Nobody but the owner reads the database, whatever the files' modes were before.
+// TestFilesAreTheOwnersOnly holds that only the owner reads the database, whatever the files' modes
+// were before.
 func TestFilesAreTheOwnersOnly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "liftlock.db")
 	files := []string{path, path + "-wal", path + "-shm", path + ".lock"}
@@ -69,7 +70,7 @@ func TestFilesAreTheOwnersOnly(t *testing.T) {
 					t.Errorf("%s has the mode %o", filepath.Base(f), info.Mode().Perm())
 				}
 			}
-			// What a killed process leaves is there at the next start.
+			// The files of a killed process are there at the next start.
 			for _, f := range files[1:3] {
 				data, err := os.ReadFile(f)
 				must(t, err)
@@ -91,7 +92,7 @@ func TestSecondProcessIsRefused(t *testing.T) {
 }
 
 // A killed process may leave the lock for a moment to a program that it was starting.
-func TestLockThatComesFree(t *testing.T) {
+func TestFreedLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "liftlock.db")
 	held, err := lockFile(ctx, path+".lock")
 	must(t, err)
@@ -106,8 +107,8 @@ func TestLockThatComesFree(t *testing.T) {
 	}
 }
 
-// What makes a commit survive a power failure is on for the connection that
-// writes, and the readers can't write.
+// TestSettings holds that the settings by which a commit survives a power failure are on for the
+// connection that writes, and that the readers can't write.
 func TestSettings(t *testing.T) {
 	w := onSQLite(t)
 	db := w.backend.(*sqliteDB)
@@ -120,8 +121,19 @@ func TestSettings(t *testing.T) {
 	}
 }
 
+// TestMemorySettings holds that a database in memory has its own tables, checks what a file
+// does, and leaves no journal on the disk.
+func TestMemorySettings(t *testing.T) {
+	w, other := onMemory(t), onMemory(t)
+	for pragma, want := range map[string]string{"synchronous": "0", "journal_mode": "memory", "foreign_keys": "1"} {
+		assertEqual(t, found(queryOne(ctx, w.db, oneColumn[string], "PRAGMA "+pragma))(t), want)
+	}
+	must(t, w.PutRecord(ctx, recordKey("k"), nil))
+	absent(other.Record(ctx, recordKey("k")))(t)
+}
+
 // A process that is gone holds no key and no slot.
-func TestRestartFreesWhatWasHeld(t *testing.T) {
+func TestRestartFreesKeysAndSlots(t *testing.T) {
 	w := onSQLite(t)
 	must(t, w.Wake(ctx, "a", "b"))
 	must(t, w.WakeAt(ctx, w.Now().Add(time.Hour), "later"))
@@ -198,7 +210,7 @@ func TestDamagedDatabase(t *testing.T) {
 }
 
 func TestNewerTables(t *testing.T) {
-	onSQLDatabases(t, func(t *testing.T, w *testStore) {
+	onLastingDatabases(t, func(t *testing.T, w *testStore) {
 		must(t, w.Close())
 		driver, dsn := "sqlite", w.file()
 		if _, ok := w.backend.(*postgresDB); ok {
@@ -215,7 +227,7 @@ func TestNewerTables(t *testing.T) {
 }
 
 func TestReopenKeepsEverything(t *testing.T) {
-	onSQLDatabases(t, func(t *testing.T, w *testStore) {
+	onLastingDatabases(t, func(t *testing.T, w *testStore) {
 		must(t, w.PutRecord(ctx, recordKey("k"), []byte("v")))
 		must(t, w.Wake(ctx, "a"))
 		w.reopen()
@@ -310,7 +322,7 @@ func TestFull(t *testing.T) {
 }
 
 // A disk that is full from the start is named as such.
-func TestNoRoomForTheTables(t *testing.T) {
+func TestFullDiskAtOpen(t *testing.T) {
 	_, err := Open(ctx, onSQLiteAddress(t), Options{MaxPages: 10})
 	if !errors.Is(err, ErrFull) {
 		t.Fatalf("got %v, want ErrFull", err)
@@ -340,8 +352,8 @@ func TestFullInsideATransaction(t *testing.T) {
 	found(w.Record(ctx, recordKey("after")))(t)
 }
 
-// TestEndedIsTheContextsEnd: a transaction that is gone because nobody waits any
-// more is no failure of the database.
+// TestEndedIsTheContextsEnd holds that a transaction whose caller is gone is no failure of the
+// database.
 func TestEndedIsTheContextsEnd(t *testing.T) {
 	gone, cancel := context.WithCancel(ctx)
 	if err := preferContextError(gone, sql.ErrTxDone); errors.Is(err, context.Canceled) || !errors.Is(err, sql.ErrTxDone) {

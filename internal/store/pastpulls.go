@@ -47,7 +47,7 @@ type PastPull struct {
 // SettlePull writes down what a closed pull request moved, as worked out by rules from
 // a version of it. One that was written since stays unsettled.
 func (t *Tx) SettlePull(ctx context.Context, p Pull, rules string, moved ...PastPull) error {
-	settled, err := t.db.settlePull(ctx, p, rules)
+	settled, err := t.markSettled(ctx, p, rules)
 	if err != nil || !settled {
 		return wrapError(err, "settle the pull request %s#%d", p.Repo, p.Number)
 	}
@@ -60,7 +60,7 @@ func (t *Tx) SettlePull(ctx context.Context, p Pull, rules string, moved ...Past
 			"its release", m.Release, "its commit", m.Commit, "who merged it", m.By, "its rules", rules))
 		if err == nil {
 			m.Repo, m.Number, m.Rules, m.Version = p.Repo, p.Number, rules, p.Version
-			err = t.db.addPastPull(ctx, m)
+			err = t.writePastPull(ctx, m)
 		}
 		if err != nil {
 			return wrapError(err, "store what the pull request %s#%d moved", p.Repo, p.Number)
@@ -69,23 +69,24 @@ func (t *Tx) SettlePull(ctx context.Context, p Pull, rules string, moved ...Past
 	return nil
 }
 
-func (s sqlTx) settlePull(ctx context.Context, p Pull, rules string) (settled bool, err error) {
-	n, err := s.db.exec(ctx, `UPDATE pulls SET rules = $1 WHERE repo = $2 AND number = $3 AND version = $4`, rules, p.Repo,
+// markSettled also forgets what was known to be moved; writePastPull adds what was.
+func (t *Tx) markSettled(ctx context.Context, p Pull, rules string) (settled bool, err error) {
+	n, err := t.db.exec(ctx, `UPDATE pulls SET rules = $1 WHERE repo = $2 AND number = $3 AND version = $4`, rules, p.Repo,
 		p.Number, p.Version)
 	if err == nil && n > 0 {
-		err = s.forgetPast(ctx, p.Repo, p.Number)
+		err = t.forgetPast(ctx, p.Repo, p.Number)
 	}
 	return n > 0, err
 }
 
-func (s sqlTx) addPastPull(ctx context.Context, m PastPull) error {
-	_, err := s.db.exec(ctx,
+func (t *Tx) writePastPull(ctx context.Context, m PastPull) error {
+	_, err := t.db.exec(ctx,
 		`INSERT INTO past_pulls (repo, number, component, pipeline, environment, branch_of, kind, release_id, short_release, batch_release, at, commit_id, by_login, rules, version)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
 		m.Repo, m.Number, m.Component, m.Pipeline, m.Environment, m.BranchOf, int64(m.Kind), m.Release, m.Short, m.Whole, toMicros(m.At),
 		m.Commit, m.By, m.Rules, m.Version)
 	if err == nil {
-		err = s.raiseVersion(ctx, pastPullsScope(m.Repo, m.Pipeline, m.Component))
+		err = t.raiseVersion(ctx, pastPullsScope(m.Repo, m.Pipeline, m.Component))
 	}
 	return err
 }
@@ -112,6 +113,7 @@ func (p PastPlace) where(table string) *whereClause {
 	return &w
 }
 
+// NewestPastPulls are, of each kind and in each of the environments, the newest one.
 func (q queries) NewestPastPulls(ctx context.Context, at PastPlace, environments ...string) ([]PastPull, error) {
 	if len(environments) == 0 {
 		return nil, nil
@@ -131,10 +133,13 @@ func (q queries) NewestPastPulls(ctx context.Context, at PastPlace, environments
 	return all, wrapError(err, "read the newest closed pull requests of %s in %s of %s", at.Component, at.Pipeline, at.Repo)
 }
 
+// RestrainingPulls are the reverts, and the promotions that a person closed, of which
+// the release in short is one of those given; "" is one that isn't known.
 func (q queries) RestrainingPulls(ctx context.Context, at PastPlace, shorts ...string) ([]PastPull, error) {
 	return q.pastPullsOf(ctx, at, "n.kind > 0", shorts)
 }
 
+// MergedPulls are the merged promotions of which the release in short is one of those given.
 func (q queries) MergedPulls(ctx context.Context, at PastPlace, shorts ...string) ([]PastPull, error) {
 	return q.pastPullsOf(ctx, at, "n.kind = 0", shorts)
 }
@@ -164,6 +169,8 @@ func sortNewestFirst(all []PastPull) {
 	slices.SortFunc(all, func(a, b PastPull) int { return cmp.Compare(b.Number, a.Number) })
 }
 
+// PullThatMoved is the newest merged promotion below a number on a branch of a component in an
+// environment whose whole content, in short, is the given one. It is false when none is known.
 func (q queries) PullThatMoved(ctx context.Context, repo, pipeline, branchOf, environment, whole string, below int) (int, bool, error) {
 	n, ok, err := queryOne(ctx, q.db, oneColumn[int],
 		`SELECT number FROM past_pulls WHERE repo = $1 AND pipeline = $2 AND branch_of = $3 AND environment = $4

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"strings"
 	"testing"
@@ -101,7 +100,7 @@ func TestPullUsage(t *testing.T) {
 // SQLite says how it would find the rows.
 func TestPullsAreFoundByIndex(t *testing.T) {
 	w := onSQLite(t)
-	seen := &explainingSession{session: w.reader.(queries).db, t: t}
+	seen := &explainingSession{session: w.db, t: t}
 	q := queries{db: seen, now: w.Now}
 	place := PastPlace{Repo: "r", Pipeline: "shop", Component: "web", Rules: []string{"a", "b"}}
 	value(q.OpenPulls(ctx, "r", "liftlock/"))(t)
@@ -128,17 +127,17 @@ type explainingSession struct {
 	explained int
 }
 
-func (e *explainingSession) query(c context.Context, query string, args ...any) (*sql.Rows, error) {
+func (e *explainingSession) query(c context.Context, scan scanRow, query string, args ...any) error {
 	e.t.Helper()
 	e.explained++
 	plan, err := queryAll(c, e.session, func(p *[4]string) []any { return []any{&p[0], &p[1], &p[2], &p[3]} }, "EXPLAIN QUERY PLAN "+query, args...)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, step := range plan {
 		if how := step[3]; (strings.HasPrefix(how, "SEARCH") || strings.Contains(how, "pulls")) && (!strings.HasPrefix(how, "SEARCH") || strings.Contains(how, "(repo=?)")) {
 			e.t.Errorf("%s\n%s", how, query)
 		}
 	}
-	return e.session.query(c, query, args...)
+	return e.session.query(c, scan, query, args...)
 }

@@ -32,31 +32,22 @@ func (t *Tx) PutPendingCommand(ctx context.Context, a PendingCommand) (id int64,
 		a.At = t.now()
 	}
 	a.Reason, a.Outcome = limitText(a.Reason), limitText(a.Outcome)
-	id, err = t.db.addPendingCommand(ctx, a)
-	return id, wrapError(err, "store the command %s for %s", a.Verb, a.Unit)
-}
-
-func (s sqlTx) addPendingCommand(ctx context.Context, a PendingCommand) (id int64, err error) {
-	id, fresh, err := queryOne(ctx, s.db, oneColumn[int64], `INSERT INTO pending_commands
+	id, fresh, err := queryOne(ctx, t.db, oneColumn[int64], `INSERT INTO pending_commands
 			(unit, environment, verb, release_id, by_login, by_id, reason, source, at, done_at, outcome)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING RETURNING id`,
 		a.Unit, a.Environment, a.Verb, a.Release, a.By, a.ByID, a.Reason, a.Source, toMicros(a.At), toMicros(a.DoneAt), a.Outcome)
 	if err == nil && !fresh {
-		id, _, err = queryOne(ctx, s.db, oneColumn[int64], `SELECT id FROM pending_commands WHERE source = $1`, a.Source)
+		id, _, err = queryOne(ctx, t.db, oneColumn[int64], `SELECT id FROM pending_commands WHERE source = $1`, a.Source)
 	}
-	return id, err
+	return id, wrapError(err, "store the command %s for %s", a.Verb, a.Unit)
 }
 
 // FinishPendingCommand says that the command has taken effect, or why it won't. The first
 // outcome stays.
 func (t *Tx) FinishPendingCommand(ctx context.Context, id int64, outcome string) error {
-	return wrapError(t.db.finishPendingCommand(ctx, id, t.now(), limitText(outcome)), "store the outcome of the command %d", id)
-}
-
-func (s sqlTx) finishPendingCommand(ctx context.Context, id int64, at time.Time, outcome string) error {
-	_, err := s.db.exec(ctx, `UPDATE pending_commands SET done_at = $1, outcome = $2 WHERE id = $3 AND done_at = 0`, toMicros(at),
-		outcome, id)
-	return err
+	_, err := t.db.exec(ctx, `UPDATE pending_commands SET done_at = $1, outcome = $2 WHERE id = $3 AND done_at = 0`,
+		toMicros(t.now()), limitText(outcome), id)
+	return wrapError(err, "store the outcome of the command %d", id)
 }
 
 // BindPendingCommand says which release the command has become about: it stays open, and in
@@ -65,12 +56,8 @@ func (t *Tx) BindPendingCommand(ctx context.Context, id int64, release string) e
 	if err := checkNames("its release", release); err != nil {
 		return wrapError(err, "bind the command %d", id)
 	}
-	return wrapError(t.db.bindPendingCommand(ctx, id, release), "bind the command %d to a release", id)
-}
-
-func (s sqlTx) bindPendingCommand(ctx context.Context, id int64, release string) error {
-	_, err := s.db.exec(ctx, `UPDATE pending_commands SET release_id = $1 WHERE id = $2 AND done_at = 0`, release, id)
-	return err
+	_, err := t.db.exec(ctx, `UPDATE pending_commands SET release_id = $1 WHERE id = $2 AND done_at = 0`, release, id)
+	return wrapError(err, "bind the command %d to a release", id)
 }
 
 const pendingCommandColumns = `id, unit, environment, verb, release_id, by_login, by_id, reason, source, at, done_at, outcome`
@@ -80,6 +67,7 @@ func (p *PendingCommand) columns() []any {
 		timeColumn{&p.DoneAt}, &p.Outcome}
 }
 
+// PendingCommands are the unit's commands that wait, in the order they were given.
 func (q queries) PendingCommands(ctx context.Context, unit string) ([]PendingCommand, error) {
 	all, err := queryAll(ctx, q.db, (*PendingCommand).columns, `SELECT `+pendingCommandColumns+
 		` FROM pending_commands WHERE unit = $1 AND done_at = 0 ORDER BY id`, unit)

@@ -28,8 +28,6 @@ const (
 // postgresDB is a PostgreSQL database, shared by replicas.
 type postgresDB struct {
 	pool     *sql.DB
-	reading  session                               // on the pool
-	wrapTx   func(name string, db session) session // one of a write transaction
 	onCommit func(name string, before bool)
 	dialect  dialect
 
@@ -46,14 +44,13 @@ func openPostgres(ctx context.Context, dsn string, o Options, s *signals) (_ *po
 			"postgres://user:password@host:5432/database?sslmode=verify-full")
 	}
 	where := fmt.Sprintf("the PostgreSQL database %q at %s:%d", cfg.Database, cfg.Host, cfg.Port)
-	db := &postgresDB{pool: stdlib.OpenDB(*cfg), onCommit: o.OnCommit, wrapTx: o.interceptStatements}
+	db := &postgresDB{pool: stdlib.OpenDB(*cfg), onCommit: o.OnCommit}
 	defer func() {
 		if err != nil {
 			db.closeDB()
 			err = wrapError(withReach(err), "open %s", where)
 		}
 	}()
-	db.reading = o.interceptReads(plainSession{db: db.pool})
 	db.pool.SetMaxOpenConns(pgConnections)
 	db.pool.SetMaxIdleConns(pgConnections)
 	if err := migrateTables(ctx, db.pool, postgresTables); err != nil {
@@ -132,24 +129,22 @@ func relayNotifications(ctx context.Context, conn *pgx.Conn, cfg *pgx.ConnConfig
 	}
 }
 
-func (p *postgresDB) readsBy(now func() time.Time) reader { return queries{db: p.reading, now: now} }
-
-func (p *postgresDB) runTx(ctx context.Context, name string, now func() time.Time, f func(transaction) error) error {
+func (p *postgresDB) runTx(ctx context.Context, name string, f func(session) error) error {
 	for attempt := 1; ; attempt++ {
-		err := p.runTxOnce(ctx, name, now, f)
+		err := p.runTxOnce(ctx, name, f)
 		if err == nil || attempt == pgAttempts || !isRetryable(err) {
 			return err
 		}
 	}
 }
 
-func (p *postgresDB) runTxOnce(ctx context.Context, name string, now func() time.Time, f func(transaction) error) error {
+func (p *postgresDB) runTxOnce(ctx context.Context, name string, f func(session) error) error {
 	tx, err := p.pool.BeginTx(ctx, nil) // READ COMMITTED: every statement judges the newest rows
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback() // does nothing after the commit
-	if err := f(sqlTx{queries: queries{db: p.wrapTx(name, plainSession{db: tx}), now: now}, dialect: p.dialect}); err != nil {
+	if err := f(plainSession{db: tx}); err != nil {
 		return preferContextError(ctx, err)
 	}
 	p.onCommit(name, true)

@@ -6,10 +6,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/liftlock/liftlock/internal/store/storetest"
+	"github.com/liftlock/liftlock/internal/world/storetest"
 )
 
-// What one replica writes, the others hear of.
+// TestReplicasNotifyEachOther holds that one replica's writes reach the others.
 func TestReplicasNotifyEachOther(t *testing.T) {
 	dsn := storetest.PostgresSchema(t)
 	a, b := mustOpen(t, dsn, Options{}), mustOpen(t, dsn, Options{})

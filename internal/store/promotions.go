@@ -46,26 +46,28 @@ func (t *Tx) PutPromotion(ctx context.Context, p Promotion) (id int64, err error
 	}
 	p.CreatedAt, p.UpdatedAt = cmp.Or(p.CreatedAt, t.now()), cmp.Or(p.UpdatedAt, t.now())
 	if p.ID != 0 {
-		known, err := t.db.updatePromotion(ctx, p)
+		known, err := t.updatePromotion(ctx, p)
 		if err == nil && !known {
 			err = fmt.Errorf("%w: there is no such record", ErrInvalid)
 		}
 		return p.ID, wrapError(err, "store the promotion %d", p.ID)
 	}
-	id, err = t.db.addPromotion(ctx, p)
+	id, err = t.addPromotion(ctx, p)
 	return id, wrapError(err, "store the promotion of %s to %s (%s#%d)", p.Unit, p.Environment, p.Repo, p.Pull)
 }
 
-func (s sqlTx) updatePromotion(ctx context.Context, p Promotion) (known bool, err error) {
-	n, err := s.db.exec(ctx, `UPDATE promotions SET unit = $1, repo = $2, pipeline = $3, component = $4, environment = $5,
+// updatePromotion writes one with an ID anew.
+func (t *Tx) updatePromotion(ctx context.Context, p Promotion) (known bool, err error) {
+	n, err := t.db.exec(ctx, `UPDATE promotions SET unit = $1, repo = $2, pipeline = $3, component = $4, environment = $5,
 				kind = $6, release_id = $7, pull = $8, state = $9, updated_at = $10, data = $11 WHERE id = $12`,
 		p.Unit, p.Repo, p.Pipeline, p.Component, p.Environment, p.Kind, p.Release, p.Pull, p.State,
 		toMicros(p.UpdatedAt), string(p.Data), p.ID)
 	return n > 0, err
 }
 
-func (s sqlTx) addPromotion(ctx context.Context, p Promotion) (id int64, err error) {
-	id, _, err = queryOne(ctx, s.db, oneColumn[int64], `INSERT INTO promotions
+// addPromotion writes one without an ID, which is written anew where its unit's pull request is known.
+func (t *Tx) addPromotion(ctx context.Context, p Promotion) (id int64, err error) {
+	id, _, err = queryOne(ctx, t.db, oneColumn[int64], `INSERT INTO promotions
 			(unit, repo, pipeline, component, environment, kind, release_id, pull, state, updated_at, data, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 		ON CONFLICT (repo, pull, unit) WHERE pull > 0 DO UPDATE SET pipeline = excluded.pipeline,
@@ -89,6 +91,7 @@ func (p *Promotion) columns() []any {
 		timeColumn{&p.CreatedAt}, timeColumn{&p.UpdatedAt}, payloadColumn{&p.Data}}
 }
 
+// Promotions are those that the filter chooses, newest first.
 func (q queries) Promotions(ctx context.Context, f PromotionFilter) ([]Promotion, error) {
 	var w whereClause
 	addEquals(&w, "repo", f.Repo)
@@ -110,11 +113,13 @@ func (q queries) Promotions(ctx context.Context, f PromotionFilter) ([]Promotion
 	return all, wrapError(err, "read the promotions")
 }
 
+// Promotion is one; false when it isn't known.
 func (q queries) Promotion(ctx context.Context, id int64) (Promotion, bool, error) {
 	p, ok, err := queryOne(ctx, q.db, (*Promotion).columns, `SELECT `+promotionColumns+` FROM promotions WHERE id = $1`, id)
 	return p, ok, wrapError(err, "read the promotion %d", id)
 }
 
+// PromotionByPull is a unit's with this pull request; false when it isn't known.
 func (q queries) PromotionByPull(ctx context.Context, unit, repo string, pull int) (Promotion, bool, error) {
 	p, ok, err := queryOne(ctx, q.db, (*Promotion).columns,
 		`SELECT `+promotionColumns+` FROM promotions WHERE repo = $1 AND pull = $2 AND unit = $3 AND pull > 0`, repo, pull, unit)

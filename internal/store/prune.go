@@ -5,14 +5,13 @@ import (
 	"time"
 )
 
-// pruneAtOnce is how many rows one transaction deletes, so that nobody waits
-// long for it.
+// pruneAtOnce is how many rows one transaction deletes, so that none waits long for it.
 const pruneAtOnce = 1000
 
-// prunableTables are the tables that only grow, with which of their rows are over. Events
-// and audit are history, asks only those done; keys that nothing wakes and that
-// have not run since are as good as new ones; the arrivals of a unit that is
-// still shown are bounded by their number instead.
+// prunableTables are the tables that only grow, with the condition for rows that are over. Events
+// and audit are history, and only done commands are pruned. Keys that nothing wakes and that have
+// not run since are as good as new ones. The arrivals of a unit that is still shown are bounded by
+// their number instead.
 var prunableTables = []prunableTable{
 	deliveryTable,
 	{"events", "seq", "at < $1"},
@@ -28,11 +27,10 @@ var deliveryTable = prunableTable{"deliveries", "forge, id", "received_at < $1"}
 
 type prunableTable struct{ name, primaryKey, over string }
 
-// Prune forgets the history before the time: deliveries, events, the audit
-// trail, commands that were done, keys that are idle since, sessions of browsers
-// that expired, and where releases of units were that don't exist any more. It
-// returns how many rows went. It may run beside everything else, and on several
-// replicas.
+// Prune forgets the history before the time: deliveries, events, the audit trail, done commands,
+// keys that are idle since, and browsers' expired sessions. It also forgets the arrivals of units
+// that don't exist any more. It returns how many rows went. It may run beside everything else, and
+// on several replicas.
 func (s *Store) Prune(ctx context.Context, before time.Time) (int, error) {
 	total := 0
 	for _, a := range prunableTables {
@@ -48,7 +46,7 @@ func (s *Store) Prune(ctx context.Context, before time.Time) (int, error) {
 func (s *Store) pruneTable(ctx context.Context, t prunableTable, before time.Time) (int, error) {
 	total := 0
 	for {
-		n, err := txWithResult(ctx, s, "prune", func(tx *Tx) (int64, error) { return tx.db.pruneRows(ctx, t, before) })
+		n, err := txWithResult(ctx, s, "prune", func(tx *Tx) (int64, error) { return tx.pruneRows(ctx, t, before) })
 		total += int(n)
 		if err != nil || n < pruneAtOnce {
 			return total, wrapError(err, "prune old %s", t.name)
@@ -56,7 +54,8 @@ func (s *Store) pruneTable(ctx context.Context, t prunableTable, before time.Tim
 	}
 }
 
-func (s sqlTx) pruneRows(ctx context.Context, p prunableTable, before time.Time) (int64, error) {
-	return s.db.exec(ctx, "DELETE FROM "+p.name+" WHERE ("+p.primaryKey+") IN (SELECT "+p.primaryKey+" FROM "+p.name+
-		" WHERE "+p.over+limitTo("$2")+s.dialect.skipLocked+")", toMicros(before), pruneAtOnce)
+// pruneRows deletes at most pruneAtOnce rows that are over.
+func (t *Tx) pruneRows(ctx context.Context, p prunableTable, before time.Time) (int64, error) {
+	return t.db.exec(ctx, "DELETE FROM "+p.name+" WHERE ("+p.primaryKey+") IN (SELECT "+p.primaryKey+" FROM "+p.name+
+		" WHERE "+p.over+limitTo("$2")+t.store.dialect.skipLocked+")", toMicros(before), pruneAtOnce)
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Pull is a pull request as it was last read from the forge, with what it is found
-// by. Of a stranger's branch Pipeline, Environment and Component are empty.
+// Pull is a pull request as it was last read from the forge, with the columns that find it. For a
+// stranger's branch Pipeline, Environment and Component are empty.
 type Pull struct {
 	Repo        string
 	Number      int
@@ -30,9 +30,9 @@ type Pull struct {
 	Rules   string // by which what it moved was worked out; empty: it wasn't since it was last written
 }
 
-// PutPulls writes pull requests down. One that was updated later than what is
-// given stays as it is, so that an answer that was overtaken does no harm. What a
-// pull request moved has to be worked out again after that.
+// PutPulls writes pull requests down. One that was updated later than what is given stays as it is,
+// so that an answer that was overtaken does no harm. The effect of a pull request has to be worked
+// out again after that.
 func (s *Store) PutPulls(ctx context.Context, pulls ...Pull) error {
 	return s.Tx(ctx, "putPulls", func(tx *Tx) error { return tx.PutPulls(ctx, pulls...) })
 }
@@ -62,6 +62,8 @@ func (t *Tx) PutPulls(ctx context.Context, pulls ...Pull) error {
 // anyVersion is that of an answer of which it isn't known what it was read after.
 const anyVersion = -1
 
+// putPull returns no version where what is there is newer, or, with another version than the
+// one that was seen, as new.
 func (t *Tx) putPull(ctx context.Context, p Pull, seen int64) (version int64, err error) {
 	if err := cmp.Or(checkKey("its repository", p.Repo), checkJSON(p.Data)); err != nil {
 		return 0, err
@@ -72,11 +74,7 @@ func (t *Tx) putPull(ctx context.Context, p Pull, seen int64) (version int64, er
 		*s = truncateText(*s, maxKey)
 	}
 	p.State = limitText(p.State)
-	return t.db.putPull(ctx, p, seen)
-}
-
-func (s sqlTx) putPull(ctx context.Context, p Pull, seen int64) (version int64, err error) {
-	version, written, err := queryOne(ctx, s.db, oneColumn[int64],
+	version, written, err := queryOne(ctx, t.db, oneColumn[int64],
 		`INSERT INTO pulls (repo, number, branch, state, pipeline, environment, component, revert, author, head, merge_commit,
 			created_at, closed_at, updated_at, data, version, rules)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, 1, '')
@@ -88,7 +86,7 @@ func (s sqlTx) putPull(ctx context.Context, p Pull, seen int64) (version int64, 
 		p.Repo, p.Number, p.Branch, p.State, p.Pipeline, p.Environment, p.Component, boolNumber(p.Revert), p.Author,
 		p.Head, p.MergeCommit, toMicros(p.CreatedAt), toMicros(p.ClosedAt), toMicros(p.UpdatedAt), string(p.Data), seen)
 	if err == nil && written {
-		err = s.forgetPast(ctx, p.Repo, p.Number)
+		err = t.forgetPast(ctx, p.Repo, p.Number)
 	}
 	return version, err
 }
@@ -102,15 +100,13 @@ func boolNumber(b bool) int64 {
 
 // SetPullCursor remembers how far the repository's list of pull requests was read.
 func (t *Tx) SetPullCursor(ctx context.Context, repo string, cursor time.Time) error {
-	return wrapError(t.db.setPullCursor(ctx, repo, cursor), "store how far the pull requests of %s were read", repo)
-}
-
-func (s sqlTx) setPullCursor(ctx context.Context, repo string, cursor time.Time) error {
-	_, err := s.db.exec(ctx, `INSERT INTO pull_cursors (repo, read_to) VALUES ($1, $2)
+	_, err := t.db.exec(ctx, `INSERT INTO pull_cursors (repo, read_to) VALUES ($1, $2)
 		ON CONFLICT (repo) DO UPDATE SET read_to = excluded.read_to`, repo, toMicros(cursor))
-	return err
+	return wrapError(err, "store how far the pull requests of %s were read", repo)
 }
 
+// PullCursor is how far the repository's list of pull requests was read; zero
+// when it never was.
 func (q queries) PullCursor(ctx context.Context, repo string) (time.Time, error) {
 	us, _, err := queryOne(ctx, q.db, oneColumn[int64], `SELECT read_to FROM pull_cursors WHERE repo = $1`, repo)
 	return fromMicros(us), wrapError(err, "read how far the pull requests of %s were read", repo)
@@ -124,11 +120,14 @@ func (p *Pull) columns() []any {
 		timeColumn{&p.CreatedAt}, timeColumn{&p.ClosedAt}, timeColumn{&p.UpdatedAt}, &p.Version, &p.Rules, payloadColumn{&p.Data}}
 }
 
+// Pull is one pull request; false when it isn't known.
 func (q queries) Pull(ctx context.Context, repo string, number int) (Pull, bool, error) {
 	p, ok, err := queryOne(ctx, q.db, (*Pull).columns, `SELECT `+pullColumns+` FROM pulls WHERE repo = $1 AND number = $2`, repo, number)
 	return p, ok, wrapError(err, "read the pull request %s#%d", repo, number)
 }
 
+// OpenPulls are the repository's open pull requests whose branch begins with the
+// prefix, the newest number first.
 func (q queries) OpenPulls(ctx context.Context, repo, branchPrefix string) ([]Pull, error) {
 	var w whereClause
 	w.addCondition("closed_at = 0 AND repo = $%d", repo)
@@ -137,6 +136,8 @@ func (q queries) OpenPulls(ctx context.Context, repo, branchPrefix string) ([]Pu
 	return pulls, wrapError(err, "read the open pull requests of %s", repo)
 }
 
+// UnsettledPulls are the pull requests on branches that name a component that are open, or whose
+// effect was not worked out by the rules. They are the newest first.
 func (q queries) UnsettledPulls(ctx context.Context, repo, pipeline, component, rules string) ([]Pull, error) {
 	// Two ranges of one index: what is settled isn't touched.
 	const at = `SELECT ` + pullColumns + ` FROM pulls WHERE repo = $1 AND pipeline = $2 AND component = $3 AND rules `
@@ -145,12 +146,14 @@ func (q queries) UnsettledPulls(ctx context.Context, repo, pipeline, component, 
 	return pulls, wrapError(err, "read the unsettled pull requests of %s in %s of %s", component, pipeline, repo)
 }
 
+// PullsAt are the pull requests with a head, of every state, the newest first.
 func (q queries) PullsAt(ctx context.Context, repo, head string) ([]Pull, error) {
 	pulls, err := queryAll(ctx, q.db, (*Pull).columns, `SELECT `+pullColumns+
 		` FROM pulls WHERE repo = $1 AND head = $2 ORDER BY number DESC`, repo, head)
 	return pulls, wrapError(err, "read the pull requests of %s with the head %s", repo, head)
 }
 
+// PullsMergedAs are the pull requests that were merged as a commit.
 func (q queries) PullsMergedAs(ctx context.Context, repo, commit string) ([]Pull, error) {
 	if commit == "" {
 		return nil, nil
@@ -160,6 +163,8 @@ func (q queries) PullsMergedAs(ctx context.Context, repo, commit string) ([]Pull
 	return pulls, wrapError(err, "read the pull requests of %s that were merged as %s", repo, commit)
 }
 
+// RevertPulls are the pull requests of a pipeline's reverts, of every state, that were
+// opened at or after a time.
 func (q queries) RevertPulls(ctx context.Context, repo, pipeline string, since time.Time) ([]Pull, error) {
 	pulls, err := queryAll(ctx, q.db, (*Pull).columns, `SELECT `+pullColumns+` FROM pulls
 		WHERE repo = $1 AND pipeline = $2 AND revert = 1 AND created_at >= $3 ORDER BY number DESC`, repo, pipeline, toMicros(since))
@@ -173,6 +178,8 @@ type PullUsage struct {
 	OldestMerge time.Time      // of those; zero: none
 }
 
+// PullUsage counts the promotions of an author in a pipeline: those of other
+// components that are open, and all that were merged after a time.
 func (q queries) PullUsage(ctx context.Context, repo, pipeline, author, component, branchPrefix string,
 	since time.Time) (PullUsage, error) {
 	out := PullUsage{OpenByEnv: map[string]int{}}

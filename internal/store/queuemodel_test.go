@@ -40,11 +40,7 @@ func TestQueueAgainstModel(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, w *testStore) {
 		rapid.Check(t, func(t *rapid.T) {
 			mustDraw(t, w.Tx(ctx, "clear", func(tx *Tx) error {
-				if t, ok := tx.db.(*memoryTx); ok {
-					t.tables.wakes = newMemoryWakes()
-					return nil
-				}
-				_, err := tx.db.(sqlTx).db.exec(ctx, `DELETE FROM wakes`)
+				_, err := tx.db.exec(ctx, `DELETE FROM wakes`)
 				return err
 			}))
 			model := map[string]*modelKey{}

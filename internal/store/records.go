@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 )
 
 // RecordKey names one record: a small value of a kind that package record declares, about a
@@ -29,12 +28,6 @@ func (r RecordKey) String() string {
 		text += " (" + r.Name + ")"
 	}
 	return text
-}
-
-// compare orders keys as the databases do.
-func (r RecordKey) compare(other RecordKey) int {
-	return cmp.Or(cmp.Compare(r.Kind, other.Kind), cmp.Compare(r.Repo, other.Repo), cmp.Compare(r.Pull, other.Pull),
-		cmp.Compare(r.Name, other.Name))
 }
 
 // Record is a record with its value.
@@ -64,6 +57,12 @@ func (s *Store) PutRecord(ctx context.Context, key RecordKey, data []byte) error
 	return s.Tx(ctx, "putRecord", func(tx *Tx) error { return tx.PutRecord(ctx, key, data) })
 }
 
+// AddRecord stores a record that isn't there yet; false, and nothing changes, where one is. Of several
+// processes that add it at once, one does.
+func (s *Store) AddRecord(ctx context.Context, key RecordKey, data []byte) (added bool, err error) {
+	return txWithResult(ctx, s, "addRecord", func(tx *Tx) (bool, error) { return tx.AddRecord(ctx, key, data) })
+}
+
 // DeleteRecord forgets a record; one that isn't there is success.
 func (s *Store) DeleteRecord(ctx context.Context, key RecordKey) error {
 	return s.Tx(ctx, "deleteRecord", func(tx *Tx) error { return tx.DeleteRecord(ctx, key) })
@@ -71,16 +70,36 @@ func (s *Store) DeleteRecord(ctx context.Context, key RecordKey) error {
 
 // PutRecord is Store.PutRecord.
 func (t *Tx) PutRecord(ctx context.Context, key RecordKey, data []byte) error {
-	err := cmp.Or(checkKey("its kind", key.Kind), checkNames("its repository", key.Repo, "its name", key.Name), checkData(data))
+	_, err := t.insertRecord(ctx, key, data, `DO UPDATE SET data = excluded.data WHERE excluded.data <> records.data`)
+	return err
+}
+
+// AddRecord is Store.AddRecord.
+func (t *Tx) AddRecord(ctx context.Context, key RecordKey, data []byte) (added bool, err error) {
+	return t.insertRecord(ctx, key, data, `DO NOTHING`)
+}
+
+// insertRecord stores a record; onConflict is what the statement does where one is there. changed says whether
+// anything was written.
+func (t *Tx) insertRecord(ctx context.Context, key RecordKey, data []byte, onConflict string) (changed bool, err error) {
+	err = cmp.Or(checkKey("its kind", key.Kind), checkNames("its repository", key.Repo, "its name", key.Name), checkData(data))
 	if err == nil {
-		err = t.db.putRecord(ctx, Record{key, data})
+		if data == nil {
+			data = []byte{} // nil is NULL to a database
+		}
+		var rows int64
+		rows, err = t.db.exec(ctx, `INSERT INTO records (kind, repo, pull, name, data) VALUES ($1, $2, $3, $4, $5)
+			ON CONFLICT (kind, repo, pull, name) `+onConflict, key.Kind, key.Repo, key.Pull, key.Name, data)
+		changed = rows > 0
 	}
-	return wrapError(err, "store the record %.200s", key)
+	return changed, wrapError(err, "store the record %.200s", key)
 }
 
 // DeleteRecord is Store.DeleteRecord.
 func (t *Tx) DeleteRecord(ctx context.Context, key RecordKey) error {
-	return wrapError(t.db.deleteRecord(ctx, key), "forget the record %s", key)
+	_, err := t.db.exec(ctx, `DELETE FROM records WHERE kind = $1 AND repo = $2 AND pull = $3 AND name = $4`,
+		key.Kind, key.Repo, key.Pull, key.Name)
+	return wrapError(err, "forget the record %s", key)
 }
 
 // DeletePullRecords forgets the records of some kinds about a pull request.
@@ -88,41 +107,22 @@ func (t *Tx) DeletePullRecords(ctx context.Context, repo string, pull int, kinds
 	if len(kinds) == 0 || pull == 0 {
 		return nil
 	}
-	return wrapError(t.db.deletePullRecords(ctx, repo, pull, kinds), "forget what is on record of %s#%d", repo, pull)
-}
-
-func (s sqlTx) putRecord(ctx context.Context, r Record) error {
-	data := r.Data
-	if data == nil {
-		data = []byte{} // nil is NULL to a database
-	}
-	_, err := s.db.exec(ctx, `INSERT INTO records (kind, repo, pull, name, data) VALUES ($1, $2, $3, $4, $5)
-		ON CONFLICT (kind, repo, pull, name) DO UPDATE SET data = excluded.data WHERE excluded.data <> records.data`,
-		r.Kind, r.Repo, r.Pull, r.Name, data)
-	return err
-}
-
-func (s sqlTx) deleteRecord(ctx context.Context, k RecordKey) error {
-	_, err := s.db.exec(ctx, `DELETE FROM records WHERE kind = $1 AND repo = $2 AND pull = $3 AND name = $4`, k.Kind, k.Repo,
-		k.Pull, k.Name)
-	return err
-}
-
-func (s sqlTx) deletePullRecords(ctx context.Context, repo string, pull int, kinds []string) error {
 	var w whereClause
-	addIn(&w, "kind", slices.Clone(kinds))
+	addIn(&w, "kind", kinds)
 	w.addCondition("repo = $%d", repo)
 	w.addCondition("pull = $%d", pull)
-	_, err := s.db.exec(ctx, `DELETE FROM records`+w.String(), w.args...)
-	return err
+	_, err := t.db.exec(ctx, `DELETE FROM records`+w.String(), w.args...)
+	return wrapError(err, "forget what is on record of %s#%d", repo, pull)
 }
 
+// Record is a record's value; false when there is none.
 func (q queries) Record(ctx context.Context, k RecordKey) ([]byte, bool, error) {
 	data, ok, err := queryOne(ctx, q.db, oneColumn[[]byte],
 		`SELECT data FROM records WHERE kind = $1 AND repo = $2 AND pull = $3 AND name = $4`, k.Kind, k.Repo, k.Pull, k.Name)
 	return data, ok, wrapError(err, "read the record %s", k)
 }
 
+// Records are the records that the filter chooses, sorted by kind, repository, pull request and name.
 func (q queries) Records(ctx context.Context, f RecordFilter) ([]Record, error) {
 	w := f.where()
 	all, err := queryAll(ctx, q.db, func(e *Record) []any { return []any{&e.Kind, &e.Repo, &e.Pull, &e.Name, &e.Data} },

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/pipeline/event"
-	"github.com/liftlock/liftlock/internal/store/storetest"
+	"github.com/liftlock/liftlock/internal/world/storetest"
 )
 
 // Three runners at once: no key runs twice at the same time, and every wake is

@@ -16,7 +16,25 @@ import (
 // for the time in microseconds.
 type session interface {
 	exec(ctx context.Context, query string, args ...any) (affected int64, err error)
-	query(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	// query gives each row of the answer to scan.
+	query(ctx context.Context, scan scanRow, query string, args ...any) error
+}
+
+// scanRow reads the row that it is given.
+type scanRow func(row *sql.Rows) error
+
+// scanAll gives each of the rows to scan, and closes them.
+func scanAll(rows *sql.Rows, scan scanRow) error {
+	defer rows.Close()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	return rows.Close()
 }
 
 // runner is what *sql.DB and *sql.Tx have in common.
@@ -41,9 +59,13 @@ func (p plainSession) exec(ctx context.Context, query string, args ...any) (int6
 	return res.RowsAffected()
 }
 
-func (p plainSession) query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+func (p plainSession) query(ctx context.Context, scan scanRow, query string, args ...any) error {
 	query, args = bindClock(p.now, query, args)
-	return p.db.QueryContext(ctx, query, args...)
+	rows, err := p.db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	return scanAll(rows, scan)
 }
 
 const clockCall = "liftlock_now()"
@@ -92,23 +114,19 @@ func (p payloadColumn) Scan(stored any) error {
 
 // queryAll runs a query and reads every row.
 func queryAll[T any](ctx context.Context, db session, into columns[T], query string, args ...any) ([]T, error) {
-	rows, err := db.query(ctx, query, args...)
+	var out []T
+	err := db.query(ctx, func(row *sql.Rows) error {
+		var v T
+		if err := row.Scan(into(&v)...); err != nil {
+			return err
+		}
+		out = append(out, v)
+		return nil
+	}, query, args...)
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
-	var out []T
-	for rows.Next() {
-		var v T
-		if err := rows.Scan(into(&v)...); err != nil {
-			return nil, err
-		}
-		out = append(out, v)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return out, rows.Close()
+	return out, nil
 }
 
 // queryOne is queryAll for at most one row; false when there is none.
@@ -220,8 +238,8 @@ func (w *whereClause) String() string {
 	return " WHERE " + strings.Join(w.conds, " AND ")
 }
 
-// Lists are bounded: a caller that doesn't say gets defaultLimit, and nobody
-// gets more than maxLimit rows at once.
+// Lists are bounded: a caller that doesn't say gets defaultLimit, and none gets more than maxLimit
+// rows at once.
 const (
 	defaultLimit = 100
 	maxLimit     = 1000

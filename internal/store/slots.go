@@ -15,32 +15,23 @@ func (s *Store) TakeSlot(ctx context.Context, name, owner string, ttl time.Durat
 		return false, wrapError(err, "take the slot %.80q", name)
 	}
 	return txWithResult(ctx, s, "takeSlot", func(tx *Tx) (bool, error) {
-		got, err := tx.db.takeSlot(ctx, name, owner, ttl)
-		return got, wrapError(err, "take the slot %s", name)
+		n, err := tx.db.exec(ctx, `INSERT INTO slots (name, owner, lease_until) VALUES ($1, $2, liftlock_now() + $3)
+			ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, lease_until = excluded.lease_until
+			WHERE slots.owner = excluded.owner OR slots.lease_until <= liftlock_now()`, name, owner, ttl.Microseconds())
+		return n > 0, wrapError(err, "take the slot %s", name)
 	})
-}
-
-func (s sqlTx) takeSlot(ctx context.Context, name, owner string, ttl time.Duration) (got bool, err error) {
-	n, err := s.db.exec(ctx, `INSERT INTO slots (name, owner, lease_until) VALUES ($1, $2, liftlock_now() + $3)
-		ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, lease_until = excluded.lease_until
-		WHERE slots.owner = excluded.owner OR slots.lease_until <= liftlock_now()`,
-		name, owner, ttl.Microseconds())
-	return n > 0, err
 }
 
 // FreeSlot gives the slot back, also for a run whose claim was lost; one that isn't the owner's is left
 // alone.
 func (s *Store) FreeSlot(ctx context.Context, name, owner string) error {
 	return s.Tx(withoutClaim(ctx), "freeSlot", func(tx *Tx) error {
-		return wrapError(tx.db.freeSlot(ctx, name, owner), "free the slot %s", name)
+		_, err := tx.db.exec(ctx, `DELETE FROM slots WHERE name = $1 AND owner = $2`, name, owner)
+		return wrapError(err, "free the slot %s", name)
 	})
 }
 
-func (s sqlTx) freeSlot(ctx context.Context, name, owner string) error {
-	_, err := s.db.exec(ctx, `DELETE FROM slots WHERE name = $1 AND owner = $2`, name, owner)
-	return err
-}
-
+// CountSlots counts the slots that are taken of those whose names begin with a prefix.
 func (q queries) CountSlots(ctx context.Context, prefix string) (int, error) {
 	var w whereClause
 	w.addCondition("lease_until > liftlock_now()")

@@ -13,8 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
-	"golang.org/x/sys/unix"
+	"github.com/gofrs/flock"
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
@@ -32,13 +31,12 @@ const (
 
 // sqliteDB is the embedded database.
 type sqliteDB struct {
-	lock    *os.File
+	lock    *flock.Flock
 	pool    *sql.DB // of the one writing connection
 	conn    *sql.Conn
 	writer  *writer
 	readers *sql.DB
-	reading session                               // on the readers
-	wrapTx  func(name string, db session) session // one of a write transaction
+	reading session // on the readers
 }
 
 // openSQLite opens or creates the database file.
@@ -50,7 +48,7 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *sqliteDB, err e
 	if err != nil {
 		return nil, fmt.Errorf("open the database %s: %w", path, err)
 	}
-	db := &sqliteDB{wrapTx: o.interceptStatements}
+	db := &sqliteDB{}
 	defer func() {
 		if err != nil {
 			db.closeDB()
@@ -90,7 +88,7 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *sqliteDB, err e
 	if err := db.readers.PingContext(ctx); err != nil {
 		return nil, err
 	}
-	db.reading = o.interceptReads(newPreparedSession(db.readers, o.DatabaseNow))
+	db.reading = newPreparedSession(db.readers, o.DatabaseNow)
 	db.writer = startWriter(db.conn, o.DatabaseNow, o.OnCommit)
 	return db, nil
 }
@@ -99,10 +97,10 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *sqliteDB, err e
 // commands wait.
 const ownerOnly = 0o600
 
-// restrictFiles lets nobody but the owner read or write the database's files,
-// also those that were there before with a wider mode. The database itself is
-// made here, so that it is never wider, not even for a moment; SQLite gives the
-// other two the database's mode when it makes them ("unixOpen" in os_unix.c).
+// restrictFiles lets only the owner read or write the database's files, also those that were there
+// before with a wider mode. It makes the database itself, so that its mode is never wider, not even
+// for a moment. SQLite gives the other two the database's mode when it makes them ("unixOpen" in
+// os_unix.c).
 func restrictFiles(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, ownerOnly)
 	if err != nil {
@@ -141,42 +139,46 @@ func liteDSN(path string, maxPages int, pragmas ...string) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + q.Encode()
 }
 
-// lockTimeout is how long the lock is waited for. A process that is killed while
-// it starts a program leaves it to that child until the program runs, and whoever
-// watches over processes starts the next one at once.
+// lockTimeout is how long the lock is waited for. A process that is killed while it starts a
+// program leaves it to that child until the program runs. A supervisor of processes starts the next
+// one at once.
 const lockTimeout = 3 * time.Second
 
-// lockFile takes the lock that keeps a second process away. The kernel lets go
+// lockRetry is how often a lock that is held is tried again.
+const lockRetry = 20 * time.Millisecond
+
+// lockFile takes the lock that keeps a second process away. The system lets go
 // of it when this process ends, however it ends.
-func lockFile(ctx context.Context, path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+func lockFile(ctx context.Context, path string) (*flock.Flock, error) {
+	lock := flock.New(path, flock.SetFlag(os.O_RDWR|os.O_CREATE), flock.SetPermissions(ownerOnly))
+	waited, cancel := context.WithTimeout(ctx, lockTimeout)
+	defer cancel()
+	_, err := lock.TryLockContext(waited, lockRetry)
+	if err == nil {
+		// The process id is for the message below only; without it the lock is as good.
+		_ = os.WriteFile(path, []byte(strconv.Itoa(os.Getpid())+"\n"), ownerOnly)
+		return lock, nil
+	}
+	if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), lock.Close())
+	}
+	err = fmt.Errorf("%w%s; it holds %s: stop it, or give this one another file", ErrInUse, lockHolder(path), path)
+	return nil, errors.Join(err, lock.Close())
+}
+
+// lockHolder says which process holds the lock; empty where that can't be read, as
+// on Windows, which lets nobody read or write what is locked.
+func lockHolder(path string) string {
+	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return ""
 	}
-	again := backoff.NewExponentialBackOff(backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxElapsedTime(lockTimeout))
-	err = backoff.Retry(func() error {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err != nil && !errors.Is(err, unix.EWOULDBLOCK) {
-			return backoff.Permanent(err)
-		}
-		return err
-	}, backoff.WithContext(again, ctx))
-	if err != nil {
-		defer f.Close()
-		if !errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("lock %s: %w", path, err)
-		}
-		who := ""
-		if pid, err := io.ReadAll(io.LimitReader(f, 20)); err == nil && len(pid) > 0 {
-			who = " as process " + strings.TrimSpace(string(pid))
-		}
-		return nil, fmt.Errorf("%w%s; it holds %s: stop it, or give this one another file", ErrInUse, who, path)
+	defer f.Close() // only read
+	pid, err := io.ReadAll(io.LimitReader(f, 20))
+	if err != nil || len(pid) == 0 {
+		return ""
 	}
-	// The process id is for that message only; without it the lock is as good.
-	if err := f.Truncate(0); err == nil {
-		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
-	}
-	return f, nil
+	return " as process " + strings.TrimSpace(string(pid))
 }
 
 // checkFile looks for damage before anything is written.
@@ -195,7 +197,7 @@ func checkFile(ctx context.Context, pool *sql.DB, path string) error {
 	return err
 }
 
-// releaseOwners ends what a process that is gone was at: nobody else can be running here, so the
+// releaseOwners ends the work of a process that is gone. No other can be running here, so the
 // leases of its keys are over, as they would be by themselves in a while, and its slots are free.
 func releaseOwners(ctx context.Context, db session) error {
 	if _, err := db.exec(ctx, `UPDATE wakes SET lease_until = liftlock_now() WHERE owner <> ''`); err != nil {
@@ -205,10 +207,8 @@ func releaseOwners(ctx context.Context, db session) error {
 	return err
 }
 
-func (s *sqliteDB) readsBy(now func() time.Time) reader { return queries{db: s.reading, now: now} }
-
-func (s *sqliteDB) runTx(ctx context.Context, name string, now func() time.Time, f func(transaction) error) error {
-	return s.writer.runTx(ctx, name, func(db session) error { return f(sqlTx{queries: queries{db: s.wrapTx(name, db), now: now}}) })
+func (s *sqliteDB) runTx(ctx context.Context, name string, f func(session) error) error {
+	return s.writer.runTx(ctx, name, f)
 }
 
 // closeDB is also for a database that was opened half-way.
@@ -227,9 +227,9 @@ func (s *sqliteDB) closeDB() error {
 		errs = append(errs, s.pool.Close())
 	}
 	if s.lock != nil {
-		// Closing alone leaves the lock to a program that is being started in this
-		// moment and has not yet closed what it inherited.
-		errs = append(errs, unix.Flock(int(s.lock.Fd()), unix.LOCK_UN), s.lock.Close())
+		// It unlocks before it closes: closing alone would leave the lock to a program that
+		// is being started in this moment and has not yet closed what it inherited.
+		errs = append(errs, s.lock.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -25,16 +25,20 @@ func (p *preparedSession) exec(ctx context.Context, query string, args ...any) (
 	return plainSession{db: p.db, now: p.now}.exec(ctx, query, args...)
 }
 
-func (p *preparedSession) query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+func (p *preparedSession) query(ctx context.Context, scan scanRow, query string, args ...any) error {
 	query, args = bindClock(p.now, query, args)
 	stmt, err := p.prepareStmt(ctx, query)
+	switch {
+	case err != nil:
+		return err
+	case stmt == nil:
+		return plainSession{db: p.db}.query(ctx, scan, query, args...)
+	}
+	rows, err := stmt.QueryContext(ctx, args...)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if stmt == nil {
-		return p.db.QueryContext(ctx, query, args...)
-	}
-	return stmt.QueryContext(ctx, args...)
+	return scanAll(rows, scan)
 }
 
 // prepareStmt is a query's statement; nil where as many as may be are prepared: filters

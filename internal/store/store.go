@@ -36,8 +36,7 @@ type Options struct {
 	Intercept func(ctx context.Context, name string, answered bool) error
 	// InterceptStatement is asked before every statement of a write transaction, with the
 	// transaction's name. Where it gives an error, that takes the place of the answer, and
-	// the statement isn't run. A store in memory has no statements. It must not use the
-	// store. Nil in production.
+	// the statement isn't run. It must not use the store. Nil in production.
 	InterceptStatement func(ctx context.Context, transaction string) error
 	// MaxPages bounds the SQLite database's size in pages of 4 KiB; 0: no bound.
 	MaxPages int
@@ -45,15 +44,14 @@ type Options struct {
 
 // Store is an open database. It is safe for concurrent use.
 type Store struct {
-	reader // outside of transactions
+	queries // outside of transactions
 
-	log  *zap.Logger
-	time *sharedTime
+	options Options // all that may be left out is filled in, but for the interceptors
+	time    *sharedTime
 	// hasOwnClock: the database has a clock of its own, by which leases end.
 	hasOwnClock bool
-	lease       time.Duration
 	backend     backend
-	intercept   func(ctx context.Context, name string, answered bool) error // Options.Intercept
+	dialect     dialect
 	signals     *signals
 	accepts     *acceptGroup // nil: each delivery is a transaction of its own
 	closed      sync.Once
@@ -61,10 +59,8 @@ type Store struct {
 
 // backend is one of the databases.
 type backend interface {
-	// readsBy are the reads outside of transactions, of a process whose time is now.
-	readsBy(now func() time.Time) reader
 	// runTx runs f in one write transaction and commits it when f returns nil.
-	runTx(ctx context.Context, name string, now func() time.Time, f func(transaction) error) error
+	runTx(ctx context.Context, name string, f func(session) error) error
 	closeDB() error
 }
 
@@ -85,15 +81,15 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.useBackend(db)
+		s.useBackend(db, db.reading)
 		s.accepts = &acceptGroup{}
 	case "postgres", "postgresql":
 		db, err := openPostgres(ctx, dsn, o, s.signals)
 		if err != nil {
 			return nil, err
 		}
-		s.useBackend(db)
-		s.hasOwnClock = true
+		s.useBackend(db, plainSession{db: db.pool})
+		s.dialect, s.hasOwnClock = db.dialect, true
 		if err := s.learnTime(ctx, plainSession{db: db.pool}); err != nil {
 			db.closeDB()
 			return nil, err
@@ -117,11 +113,12 @@ func (o *Options) newStore() *Store {
 	if o.OnCommit == nil {
 		o.OnCommit = func(string, bool) {}
 	}
-	return &Store{log: o.Log, time: &sharedTime{own: o.Now}, hasOwnClock: ownClock, lease: o.Lease, intercept: o.Intercept,
-		signals: newSignals()}
+	return &Store{options: *o, time: &sharedTime{own: o.Now}, hasOwnClock: ownClock, signals: newSignals()}
 }
 
-func (s *Store) useBackend(db backend) { s.backend, s.reader = db, db.readsBy(s.time.now) }
+func (s *Store) useBackend(db backend, reading session) {
+	s.backend, s.queries = db, queries{db: s.options.interceptReads(reading), now: s.time.now}
+}
 
 // Close waits for the writes that have begun and closes the database. Calls
 // after it fail, on SQLite with ErrClosed. Closing twice is closing once.
@@ -134,10 +131,9 @@ func (s *Store) Close() (err error) {
 	return err
 }
 
-// Wakeups is signalled when a key may be due, or due earlier than NextDue said:
-// after every wake here and, on PostgreSQL, in any process on this database. A
-// signal that nobody takes is kept, several are one. It is for one reader, which
-// then calls Claim and NextDue.
+// Wakeups is signalled when a key may be due, or due earlier than NextDue said: after every wake
+// here and, on PostgreSQL, in any process on this database. A signal is kept until it is taken,
+// several are one. It is for one reader, which then calls Claim and NextDue.
 func (s *Store) Wakeups() <-chan struct{} { return s.signals.wakes }
 
 // Subscribe returns a channel that is signalled when there are new events; read
@@ -146,7 +142,7 @@ func (s *Store) Subscribe() (events <-chan struct{}, cancel func()) {
 	return s.signals.subscribe(subscription{})
 }
 
-// SubscribeShown is Subscribe for whoever shows units too: the channel is also signalled
+// SubscribeShown is Subscribe for a subscriber that shows units too: the channel is also signalled
 // when one was changed or forgotten.
 func (s *Store) SubscribeShown() (changes <-chan struct{}, cancel func()) {
 	return s.signals.subscribe(subscription{units: true})

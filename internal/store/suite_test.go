@@ -10,7 +10,7 @@ import (
 
 	"go.uber.org/zap/zaptest"
 
-	"github.com/liftlock/liftlock/internal/store/storetest"
+	"github.com/liftlock/liftlock/internal/world/storetest"
 )
 
 var ctx = context.Background()
@@ -73,11 +73,11 @@ func (ts *testStore) reopen() {
 // onEachDatabase runs the test over each database.
 func onEachDatabase(t *testing.T, f func(t *testing.T, w *testStore)) {
 	t.Run("memory", func(t *testing.T) { f(t, onMemory(t)) })
-	onSQLDatabases(t, f)
+	onLastingDatabases(t, f)
 }
 
-// onSQLDatabases runs a test of what outlives a process, which nothing in memory does.
-func onSQLDatabases(t *testing.T, f func(t *testing.T, w *testStore)) {
+// onLastingDatabases runs a test of what outlives a process.
+func onLastingDatabases(t *testing.T, f func(t *testing.T, w *testStore)) {
 	t.Run("sqlite", func(t *testing.T) { f(t, onSQLite(t)) })
 	t.Run("postgres", func(t *testing.T) { f(t, onPostgres(t)) })
 }

@@ -4,14 +4,12 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"time"
 )
 
 // Tx is one write transaction. It is for one goroutine and only until the
 // function that it was given to returns.
 type Tx struct {
-	reader
-	db       transaction
+	queries
 	store    *Store
 	wakes    map[string]nextWake
 	finishes map[string]runFinish
@@ -43,9 +41,9 @@ type heldClaim struct {
 
 type heldClaimKey struct{}
 
-// WithClaim is a context for a key's run: a write transaction with it stores nothing and returns
-// ErrLost when the claim isn't the owner's any more as it commits. Another run has the key then, and
-// what this one found out is older than what that one did.
+// WithClaim is a context for a key's run. A write transaction with it stores nothing and returns
+// ErrLost when the claim isn't the owner's any more as it commits. Another run has the key then,
+// and what this one found out is older than what that one did.
 func WithClaim(ctx context.Context, owner string, c Claim) context.Context {
 	return context.WithValue(ctx, heldClaimKey{}, &heldClaim{owner: owner, claim: c})
 }
@@ -64,39 +62,37 @@ func withoutClaim(ctx context.Context) context.Context {
 	return context.WithValue(ctx, heldClaimKey{}, (*heldClaim)(nil))
 }
 
-// now is the time that all processes share.
-func (t *Tx) now() time.Time { return t.store.time.now() }
-
-// Tx runs f in one write transaction: all of it is stored, or, when f or the
-// commit fails, nothing. The name is for Options.OnCommit. Wakes and finishes
-// take effect at the transaction's end, so a lost claim (ErrLost), the finished one or
-// that of WithClaim, comes back from Tx, not from Tx.Finish.
+// Tx runs f in one write transaction: all of it is stored, or, when f or the commit fails, nothing.
+// The name is for Options.OnCommit. Wakes and finishes take effect at the transaction's end, so a
+// lost claim (ErrLost), the finished one or that of WithClaim, comes back from Tx, not from
+// Tx.Finish.
 //
-// On SQLite one transaction runs at a time and f keeps all other writers
-// waiting: read the world before, and don't call the store's own writing
-// methods in f, they would wait forever. On PostgreSQL f runs again, a few times
-// at most, when the database gives a transaction up for another's sake; so f
-// must touch nothing but tx and what it sets anew.
+// On SQLite one transaction runs at a time and f keeps all other writers waiting. So read the world
+// before, and don't call the store's own methods in f. Those that write would wait forever, and in
+// memory also those that read. On PostgreSQL f runs again, a few times at most, when the database
+// gives a transaction up for another's sake. So f must touch nothing but tx and variables that it
+// sets anew.
 func (s *Store) Tx(ctx context.Context, name string, f func(tx *Tx) error) error {
-	if s.intercept == nil {
+	intercept := s.options.Intercept
+	if intercept == nil {
 		return s.runTx(ctx, name, f)
 	}
-	if err := s.intercept(ctx, name, false); err != nil {
+	if err := intercept(ctx, name, false); err != nil {
 		return wrapError(err, "store the transaction %q", name)
 	}
 	if err := s.runTx(ctx, name, f); err != nil {
 		return err
 	}
-	return wrapError(s.intercept(ctx, name, true), "store the transaction %q", name)
+	return wrapError(intercept(ctx, name, true), "store the transaction %q", name)
 }
 
 func (s *Store) runTx(ctx context.Context, name string, f func(tx *Tx) error) error {
 	var tx *Tx
 	var own error // f's or our own, which say already what was being done
 	run, _ := ctx.Value(heldClaimKey{}).(*heldClaim)
-	err := s.backend.runTx(ctx, name, s.time.now, func(db transaction) error {
+	err := s.backend.runTx(ctx, name, func(db session) error {
 		tx = &Tx{
-			reader: db, db: db, store: s, run: run,
+			queries: queries{db: s.options.interceptStatements(name, db), now: s.time.now}, store: s, run: run,
 			wakes: map[string]nextWake{}, finishes: map[string]runFinish{}, subjects: map[string]bool{},
 		}
 		own = f(tx)
@@ -137,7 +133,7 @@ func (t *Tx) writeWakesAndFinishes(ctx context.Context) error {
 		if len(run) == 0 {
 			return nil
 		}
-		err := wrapError(t.db.wakeKeys(ctx, run), "wake %s", run[0].key)
+		err := wrapError(t.wakeKeys(ctx, run), "wake %s", run[0].key)
 		run = run[:0]
 		return err
 	}
@@ -170,8 +166,12 @@ func (t *Tx) writeWakesAndFinishes(ctx context.Context) error {
 	if err := flush(); err != nil {
 		return err
 	}
+	notify := t.store.dialect.notify
+	if notify == "" {
+		return nil
+	}
 	for subject := range t.subjects {
-		if err := t.db.announce(ctx, subject); err != nil {
+		if _, err := t.db.exec(ctx, notify, subject); err != nil {
 			return wrapError(err, "announce new %s to the other replicas", subject)
 		}
 	}
@@ -181,7 +181,7 @@ func (t *Tx) writeWakesAndFinishes(ctx context.Context) error {
 // checkClaim returns ErrLost where the run's claim is lost, and else keeps others from claiming
 // its key until the transaction's end.
 func (t *Tx) checkClaim(ctx context.Context) error {
-	held, err := t.db.holdsClaim(ctx, t.run.owner, t.run.claim)
+	held, err := t.holdsClaim(ctx, t.run.owner, t.run.claim)
 	if err == nil && !held {
 		err = ErrLost
 	}

@@ -32,21 +32,16 @@ func (t *Tx) PutUnit(ctx context.Context, u Unit) error {
 	if err := u.checkFields(); err != nil {
 		return wrapError(err, "store the unit %.80q", u.Key)
 	}
-	changed, err := t.db.putUnit(ctx, u)
-	if changed {
-		t.subjects[subjectUnits] = true
-	}
-	return wrapError(err, "store the unit %s", u.Key)
-}
-
-func (s sqlTx) putUnit(ctx context.Context, u Unit) (changed bool, err error) {
-	n, err := s.db.exec(ctx,
+	n, err := t.db.exec(ctx,
 		`INSERT INTO units (key, repo, pipeline, component, digest, updated_at, data) VALUES ($1, $2, $3, $4, $5, $6, $7)
 		ON CONFLICT (key) DO UPDATE SET repo = excluded.repo, pipeline = excluded.pipeline, component = excluded.component,
 			digest = excluded.digest, updated_at = excluded.updated_at, data = excluded.data
 		WHERE excluded.digest <> units.digest`,
 		u.Key, u.Repo, u.Pipeline, u.Component, u.Digest, toMicros(u.UpdatedAt), string(u.Data))
-	return n > 0, err
+	if n > 0 {
+		t.subjects[subjectUnits] = true
+	}
+	return wrapError(err, "store the unit %s", u.Key)
 }
 
 func (u Unit) checkFields() error {
@@ -58,15 +53,11 @@ func (u Unit) checkFields() error {
 // Its history stays. A unit that isn't known is success.
 func (t *Tx) DeleteUnit(ctx context.Context, key string) error {
 	t.subjects[subjectUnits] = true
-	return wrapError(t.db.deleteUnit(ctx, key), "forget the unit %s", key)
-}
-
-func (s sqlTx) deleteUnit(ctx context.Context, key string) error {
 	for _, q := range []string{
 		`DELETE FROM units WHERE key = $1`, `DELETE FROM observations WHERE unit = $1`, `DELETE FROM merge_queue WHERE unit = $1`,
 	} {
-		if _, err := s.db.exec(ctx, q, key); err != nil {
-			return err
+		if _, err := t.db.exec(ctx, q, key); err != nil {
+			return wrapError(err, "forget the unit %s", key)
 		}
 	}
 	return nil
@@ -78,6 +69,7 @@ func (u *Unit) columns() []any {
 	return []any{&u.Key, &u.Repo, &u.Pipeline, &u.Component, &u.Digest, timeColumn{&u.UpdatedAt}, payloadColumn{&u.Data}}
 }
 
+// Units are the units that the filter chooses, sorted by pipeline, component and key.
 func (q queries) Units(ctx context.Context, f UnitFilter) ([]Unit, error) {
 	var w whereClause
 	addEquals(&w, "repo", f.Repo)
@@ -94,6 +86,7 @@ func (q queries) Units(ctx context.Context, f UnitFilter) ([]Unit, error) {
 	return units, wrapError(err, "read the units")
 }
 
+// Unit is one unit; false when it isn't known.
 func (q queries) Unit(ctx context.Context, key string) (Unit, bool, error) {
 	u, ok, err := queryOne(ctx, q.db, (*Unit).columns, `SELECT `+unitColumns+` FROM units WHERE key = $1`, key)
 	return u, ok, wrapError(err, "read the unit %s", key)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/liftlock/liftlock/internal/store/storetest"
+	"github.com/liftlock/liftlock/internal/world/storetest"
 )
 
 // TestUnreachable says which failures waiting may mend.
@@ -53,8 +53,8 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestOpenUnreachable gives the kind for a real address where nobody listens, and not for
-// an address that isn't one.
+// TestOpenUnreachable gives the kind for a real address without a listener, and not for an address
+// that isn't one.
 func TestOpenUnreachable(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

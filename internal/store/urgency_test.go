@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestUrgentKeysComeFirst holds the order of claims: by urgency, then by how long
-// a key has been due; and that the longest waiting one can be had whatever it is.
+// TestUrgentKeysComeFirst holds the order of claims: by urgency, then by how long a key has been
+// due. The longest waiting one can be had whatever it is.
 func TestUrgentKeysComeFirst(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, w *testStore) {
 		claim := func() Claim {
@@ -37,8 +37,8 @@ func TestUrgentKeysComeFirst(t *testing.T) {
 		if all := value(w.Claim(ctx, "me", 1000))(t); len(all) != 999 {
 			t.Errorf("%d were left", len(all))
 		}
-		// What is woken while it runs is as urgent as that; else its own next run is
-		// what the run says.
+		// A key that is woken while it runs is as urgent as that wake; else its own next run is as
+		// the run says.
 		must(t, w.Wake(ctx, first.Key))
 		must(t, w.Finish(ctx, "me", first, Outcome{Next: w.Now().Add(time.Minute), Urgency: Normal}))
 		must(t, w.Finish(ctx, "me", second, Outcome{Next: w.Now(), Urgency: Background}))
@@ -48,10 +48,10 @@ func TestUrgentKeysComeFirst(t *testing.T) {
 	})
 }
 
-// TestWhatIsToBeUrgentStaysUrgent holds that a key whose next run is urgent is urgent also where
-// something less urgent wakes it before, while it runs or after; one that isn't is as urgent as what
-// makes it due.
-func TestWhatIsToBeUrgentStaysUrgent(t *testing.T) {
+// TestUrgencyOutlivesOtherWakes holds that a key whose next run is urgent stays so where
+// something less urgent wakes it before, while it runs or after. Another key is as urgent as its
+// due wake.
+func TestUrgencyOutlivesOtherWakes(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, w *testStore) {
 		for _, c := range []struct {
 			what          string

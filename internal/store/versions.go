@@ -2,10 +2,10 @@ package store
 
 import "context"
 
-// What a look reads of a component's history is much, and changes seldom: so there is a
-// version of it, which whoever remembers what it read compares. It is raised with every
-// change, and is never below the time in microseconds at which it was raised: in a
-// database that was lost and made anew it isn't the same again.
+// A look reads much of a component's history, which changes seldom. So the history has a version,
+// which a cache compares. It is raised with every change, and is never below the time in
+// microseconds at which it was raised. So it isn't the same again in a database that was lost and
+// made anew.
 
 // arrivalsScope and pastPullsScope name what has a version. Two that have one name by
 // chance are only read again more often.
@@ -22,18 +22,18 @@ func upsertVersion(selectScopes string) string {
 		ON CONFLICT (scope) DO UPDATE SET version = CASE WHEN excluded.version > history_versions.version THEN excluded.version ELSE history_versions.version + 1 END`
 }
 
-func (s sqlTx) raiseVersion(ctx context.Context, scope string) error {
-	_, err := s.db.exec(ctx, upsertVersion(`SELECT CAST($1 AS TEXT) AS scope`), scope)
+func (t *Tx) raiseVersion(ctx context.Context, scope string) error {
+	_, err := t.db.exec(ctx, upsertVersion(`SELECT CAST($1 AS TEXT) AS scope`), scope)
 	return err
 }
 
 // forgetPast forgets what a pull request moved.
-func (s sqlTx) forgetPast(ctx context.Context, repo string, number int) error {
+func (t *Tx) forgetPast(ctx context.Context, repo string, number int) error {
 	// In the order of the names: two that wait for each other would both wait for good.
-	n, err := s.db.exec(ctx, upsertVersion(`SELECT DISTINCT 'past ' || repo || ' ' || pipeline || ' ' || component AS scope
+	n, err := t.db.exec(ctx, upsertVersion(`SELECT DISTINCT 'past ' || repo || ' ' || pipeline || ' ' || component AS scope
 		FROM past_pulls WHERE repo = $1 AND number = $2 ORDER BY scope`), repo, number)
 	if err == nil && n > 0 {
-		_, err = s.db.exec(ctx, `DELETE FROM past_pulls WHERE repo = $1 AND number = $2`, repo, number)
+		_, err = t.db.exec(ctx, `DELETE FROM past_pulls WHERE repo = $1 AND number = $2`, repo, number)
 	}
 	return err
 }
@@ -43,10 +43,14 @@ func (q queries) readVersion(ctx context.Context, scope string) (int64, error) {
 	return version, wrapError(err, "read the version of what is kept of %s", scope)
 }
 
+// ArrivalsVersion is 0 where nothing ever arrived. As long as it is the same, so are the unit's
+// Arrivals and its OlderArrivals, but for those that were pruned with the unit.
 func (q queries) ArrivalsVersion(ctx context.Context, unit string) (int64, error) {
 	return q.readVersion(ctx, arrivalsScope(unit))
 }
 
+// PastPullsVersion is 0 where no pull request ever closed; as long as it is the same,
+// so is what NewestPastPulls, RestrainingPulls and MergedPulls answer of the component.
 func (q queries) PastPullsVersion(ctx context.Context, repo, pipeline, component string) (int64, error) {
 	return q.readVersion(ctx, pastPullsScope(repo, pipeline, component))
 }

@@ -2,9 +2,9 @@ package store
 
 import "testing"
 
-// TestHistoryVersions holds that what is remembered of a component's history is known to
-// be another one after every change of it, and of nothing else, also when the database's
-// clock stands still or goes back, and is lost.
+// TestHistoryVersions holds that a cache of a component's history is known to be old after every
+// change of that history, and after no other. That holds when the database's clock stands still or
+// goes back, and when the database is lost.
 func TestHistoryVersions(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, w *testStore) {
 		type versions struct{ web, api, webPast, apiPast int64 }

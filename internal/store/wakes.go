@@ -38,7 +38,7 @@ type Claim struct {
 // newClaim is a claim as it was made.
 type newClaim struct {
 	Claim
-	died bool // whoever had the key before never came to the run's end
+	died bool // the key's last owner never came to the run's end
 }
 
 // Outcome is how a run ended.
@@ -101,11 +101,10 @@ func (t *Tx) wakeIn(distance int64, u Urgency, keys []string) error {
 	return nil
 }
 
-// wakeKeys wakes at most wakesAtOnce keys, which are in order. A key that is
-// due no later already, and as urgent, isn't written again, but PostgreSQL locks its row all the
-// same until the commit, so that no run that misses this transaction's other
-// writes can take the wake with it.
-func (s sqlTx) wakeKeys(ctx context.Context, wakes []nextWake) error {
+// wakeKeys wakes at most wakesAtOnce keys, which are in order. A key that is due no later already,
+// and as urgent, isn't written again. PostgreSQL locks its row all the same until the commit, so
+// that no run that misses this transaction's other writes can take the wake with it.
+func (t *Tx) wakeKeys(ctx context.Context, wakes []nextWake) error {
 	var rows []string
 	var args []any
 	for _, w := range wakes {
@@ -113,24 +112,24 @@ func (s sqlTx) wakeKeys(ctx context.Context, wakes []nextWake) error {
 		rows = append(rows, fmt.Sprintf("($%d, liftlock_now() + $%d, $%d)", len(args)-2, len(args)-1, len(args)))
 	}
 	args = append(args, int64(Urgent), int64(neverDue))
-	// One that isn't due yet becomes as urgent as what makes it due. What is to be urgent at a time stays
-	// so: it hasn't become less pressing.
-	_, err := s.db.exec(ctx, fmt.Sprintf(`INSERT INTO wakes (key, due_at, urgency) VALUES %s
+	// One that isn't due yet becomes as urgent as what makes it due. A key that is to be urgent at
+	// a time stays so: it hasn't become less pressing.
+	_, err := t.db.exec(ctx, fmt.Sprintf(`INSERT INTO wakes (key, due_at, urgency) VALUES %s
 		ON CONFLICT (key) DO UPDATE SET due_at = CASE WHEN excluded.due_at < wakes.due_at THEN excluded.due_at ELSE wakes.due_at END,
 			urgency = CASE WHEN excluded.urgency < wakes.urgency OR excluded.due_at < wakes.due_at AND wakes.due_at > liftlock_now() AND (wakes.urgency > $%d OR wakes.due_at = $%d) THEN excluded.urgency ELSE wakes.urgency END
 		WHERE excluded.due_at < wakes.due_at OR excluded.urgency < wakes.urgency`, strings.Join(rows, ", "), len(args)-1, len(args)), args...)
 	return err
 }
 
-// Claim takes at most n keys that are due, the most urgent first, of those the longest
-// due, for the owner: the name of one process, which nobody else uses. A claim holds
-// for Options.Lease and is renewed with Renew. No keys and no error: nothing is due.
+// Claim takes at most n keys that are due, the most urgent first, of those the longest due. owner
+// is the name of one process, which no other uses. A claim holds for Options.Lease and is renewed
+// with Renew. No keys and no error: nothing is due.
 func (s *Store) Claim(ctx context.Context, owner string, n int) ([]Claim, error) {
 	return s.claimKeys(ctx, owner, n, Urgent, Normal, Background)
 }
 
-// ClaimOldest is Claim without regard to urgency: who takes every so often one this way
-// lets nobody wait for ever.
+// ClaimOldest is Claim without regard to urgency: with one such claim every so often no key waits
+// for ever.
 func (s *Store) ClaimOldest(ctx context.Context, owner string, n int) ([]Claim, error) {
 	return s.claimKeys(ctx, owner, n, anyUrgency)
 }
@@ -151,7 +150,7 @@ func (s *Store) claimKeys(ctx context.Context, owner string, n int, order ...Urg
 					return nil, err
 				}
 				for _, c := range more {
-					if delay := deathDelay(c, s.lease); delay == 0 {
+					if delay := deathDelay(c, s.options.Lease); delay == 0 {
 						out = append(out, c.Claim)
 					} else if err := tx.putAside(ctx, owner, c.Claim, delay); err != nil {
 						return nil, err
@@ -165,16 +164,16 @@ func (s *Store) claimKeys(ctx context.Context, owner string, n int, order ...Urg
 }
 
 const (
-	// harmlessDeaths is how many runs of a key may fail, of which a process ended in the last one, before
-	// it is left alone for a while: machines go away too.
+	// harmlessDeaths is how many runs of a key may fail, the last one by the end of its process,
+	// before the key is left alone for a while. Machines go away too.
 	harmlessDeaths = 1
 	// maxDeathLeases is how many leases a key is left alone for at last; at first it is half of one.
 	maxDeathLeases = 10
 )
 
-// deathDelay is how long a key is left alone whose run has no end for whoever made it: what kills a process, whatever
-// it is, must not do so at each start, and keep the others from being run. Those that were run beside it are
-// left alone for other times, so that they come to their end without it.
+// deathDelay is how long a key is left alone whose run ended with its process. Whatever kills a
+// process must not do so at each start, and keep the others from being run. The keys that ran
+// beside it are left alone for other times, so that they come to their end without it.
 func deathDelay(c newClaim, lease time.Duration) time.Duration {
 	if !c.died || c.Fails <= harmlessDeaths {
 		return 0
@@ -187,7 +186,7 @@ func deathDelay(c newClaim, lease time.Duration) time.Duration {
 
 // putAside gives a claim back, not to be made again before a time has passed.
 func (t *Tx) putAside(ctx context.Context, owner string, c Claim, delay time.Duration) error {
-	t.store.log.Error("runs of a key had no end, as where they end the process; it is left alone for a while",
+	t.store.options.Log.Error("runs of a key had no end, as where they end the process; it is left alone for a while",
 		zap.String("key", c.Key), zap.Int("times", c.Fails), zap.Duration("for", delay))
 	now := t.now()
 	return t.Finish(ctx, owner, c, Outcome{Next: now, NotBefore: now.Add(delay), PutOff: true, Urgency: c.Urgency})
@@ -195,28 +194,29 @@ func (t *Tx) putAside(ctx context.Context, owner string, c Claim, delay time.Dur
 
 func (t *Tx) claimDue(ctx context.Context, owner string, n int, u Urgency) ([]newClaim, error) {
 	before := t.store.time.own()
-	claims, now, err := t.db.claimDue(ctx, owner, clampLimit(n), u, t.store.lease)
+	claims, now, err := t.queryDue(ctx, owner, clampLimit(n), u)
 	if len(claims) > 0 && t.store.hasOwnClock {
 		t.store.time.learn(now, before, t.store.time.own())
 	}
 	return claims, err
 }
 
-func (s sqlTx) claimDue(ctx context.Context, owner string, n int, u Urgency, lease time.Duration) (claims []newClaim, now time.Time,
-	err error) {
+// queryDue also says what time it is by the database's clock.
+func (t *Tx) queryDue(ctx context.Context, owner string, n int, u Urgency) (claims []newClaim, now time.Time, err error) {
 	which := ""
 	if u != anyUrgency {
 		which = fmt.Sprintf(" AND urgency = %d", u)
 	}
 	query := `WITH picked AS MATERIALIZED (
-			SELECT key FROM wakes WHERE ready_at <= liftlock_now()` + which + ` ORDER BY ready_at` + limitTo("$1") + s.dialect.skipLocked + `)
+			SELECT key FROM wakes WHERE ready_at <= liftlock_now()` + which + ` ORDER BY ready_at` + limitTo("$1") +
+		t.store.dialect.skipLocked + `)
 		UPDATE wakes SET owner = $2, gen = gen + 1, due_at = $3, lease_until = liftlock_now() + $4,
 			fails = CASE WHEN owner = '' THEN fails ELSE fails + 1 END, not_before = CASE WHEN owner = '' THEN 0 ELSE 1 END
 		WHERE key IN (SELECT key FROM picked) RETURNING key, gen, fails, urgency, not_before, liftlock_now()`
 	// not_before means nothing while the key is claimed, so it says whom it was claimed from.
-	claims, err = queryAll(ctx, s.db, func(c *newClaim) []any {
+	claims, err = queryAll(ctx, t.db, func(c *newClaim) []any {
 		return []any{&c.Key, &c.Gen, &c.Fails, &c.Urgency, &c.died, timeColumn{&now}}
-	}, query, n, owner, int64(neverDue), lease.Microseconds())
+	}, query, n, owner, int64(neverDue), t.store.options.Lease.Microseconds())
 	return claims, now, err
 }
 
@@ -241,7 +241,7 @@ func (t *Tx) writeFinish(ctx context.Context, f runFinish) error {
 	if !f.outcome.NotBefore.IsZero() {
 		f.hold = microsUntil(t.now(), f.outcome.NotBefore)
 	}
-	due, held, err := t.db.finishRun(ctx, f)
+	due, held, err := t.finishRun(ctx, f)
 	if err == nil && !held {
 		err = ErrLost
 	}
@@ -251,10 +251,11 @@ func (t *Tx) writeFinish(ctx context.Context, f runFinish) error {
 	return wrapError(err, "finish the run of %s", f.claim.Key)
 }
 
-func (s sqlTx) finishRun(ctx context.Context, f runFinish) (due int64, held bool, err error) {
-	// The wakes since the claim are in due_at: the earlier of them and next, as urgent as
-	// that is; what wants to run urgently does so also where it is woken before.
-	return queryOne(ctx, s.db, oneColumn[int64], `UPDATE wakes SET owner = '', lease_until = 0, ended_at = liftlock_now(),
+// finishRun returns when the key is due next.
+func (t *Tx) finishRun(ctx context.Context, f runFinish) (due int64, held bool, err error) {
+	// The wakes since the claim are in due_at. The earlier of them and next counts, with its
+	// urgency; a key that wants to run urgently does so also where it is woken before.
+	return queryOne(ctx, t.db, oneColumn[int64], `UPDATE wakes SET owner = '', lease_until = 0, ended_at = liftlock_now(),
 			due_at = CASE WHEN CAST($1 AS BIGINT) < 0 OR due_at < liftlock_now() + CAST($1 AS BIGINT) THEN due_at
 				ELSE liftlock_now() + CAST($1 AS BIGINT) END,
 			not_before = CASE WHEN CAST($2 AS BIGINT) < 0 THEN 0 ELSE liftlock_now() + CAST($2 AS BIGINT) END,
@@ -265,9 +266,10 @@ func (s sqlTx) finishRun(ctx context.Context, f runFinish) (due int64, held bool
 		boolNumber(f.outcome.PutOff), int64(Urgent))
 }
 
-func (s sqlTx) holdsClaim(ctx context.Context, owner string, c Claim) (bool, error) {
-	_, held, err := queryOne(ctx, s.db, oneColumn[int], `SELECT 1 FROM wakes WHERE key = $1 AND owner = $2 AND gen = $3`+
-		s.dialect.forUpdate, c.Key, owner, c.Gen)
+// holdsClaim also locks the key's row, where the database has such locks.
+func (t *Tx) holdsClaim(ctx context.Context, owner string, c Claim) (bool, error) {
+	_, held, err := queryOne(ctx, t.db, oneColumn[int], `SELECT 1 FROM wakes WHERE key = $1 AND owner = $2 AND gen = $3`+
+		t.store.dialect.forUpdate, c.Key, owner, c.Gen)
 	return held, err
 }
 
@@ -283,7 +285,7 @@ func (s *Store) Renew(ctx context.Context, owner string, keys []string) (lost []
 	held, err := txWithResult(withoutClaim(ctx), s, "renew", func(tx *Tx) ([]string, error) {
 		var held []string
 		for some := range slices.Chunk(keys, wakesAtOnce) {
-			renewed, err := tx.db.renewClaims(ctx, owner, some, s.lease)
+			renewed, err := tx.renewClaims(ctx, owner, some)
 			if err != nil {
 				return nil, err
 			}
@@ -302,24 +304,24 @@ func (s *Store) Renew(ctx context.Context, owner string, keys []string) (lost []
 	return lost, nil
 }
 
-func (s sqlTx) renewClaims(ctx context.Context, owner string, keys []string, lease time.Duration) (held []string, err error) {
+func (t *Tx) renewClaims(ctx context.Context, owner string, keys []string) (held []string, err error) {
 	var w whereClause
 	addEquals(&w, "owner", owner)
 	addIn(&w, "key", keys)
-	w.args = append(w.args, lease.Microseconds())
-	return queryAll(ctx, s.db, oneColumn[string],
+	w.args = append(w.args, t.store.options.Lease.Microseconds())
+	return queryAll(ctx, t.db, oneColumn[string],
 		`UPDATE wakes SET lease_until = liftlock_now() + `+w.lastPlaceholder()+w.String()+` RETURNING key`, w.args...)
 }
 
 // FreeClaims makes due again, at once, what the owner has claimed, but for the keys that it works
 // on, and returns how many keys that are. A claim that fails may have been made all the same, its
-// answer lost on the way: until its lease ends nobody would run what it was about.
+// answer lost on the way: until its lease ends no process would run its keys.
 func (s *Store) FreeClaims(ctx context.Context, owner string, except []string) (freed int, err error) {
 	if err := checkKey("the claims' owner", owner); err != nil {
 		return 0, err
 	}
 	freed, err = txWithResult(withoutClaim(ctx), s, "free", func(tx *Tx) (int, error) {
-		n, err := tx.db.freeClaims(ctx, owner, except)
+		n, err := tx.freeClaims(ctx, owner, except)
 		if n > 0 {
 			tx.subjects[subjectWakes] = true
 		}
@@ -328,15 +330,18 @@ func (s *Store) FreeClaims(ctx context.Context, owner string, except []string) (
 	return freed, wrapError(err, "free the claims of keys that nothing runs")
 }
 
-func (s sqlTx) freeClaims(ctx context.Context, owner string, except []string) (freed int64, err error) {
+// freeClaims makes due what an owner has claimed but for some keys.
+func (t *Tx) freeClaims(ctx context.Context, owner string, except []string) (freed int64, err error) {
 	var w whereClause
 	addEquals(&w, "owner", owner)
 	for some := range slices.Chunk(except, wakesAtOnce) {
 		addNotIn(&w, "key", some)
 	}
-	return s.db.exec(ctx, `UPDATE wakes SET owner = '', lease_until = 0, due_at = liftlock_now()`+w.String(), w.args...)
+	return t.db.exec(ctx, `UPDATE wakes SET owner = '', lease_until = 0, due_at = liftlock_now()`+w.String(), w.args...)
 }
 
+// NextDue is when the next key can be claimed, by Options.Now; false when no key
+// has a time. The time of a key that is running is the end of its lease.
 func (q queries) NextDue(ctx context.Context) (time.Time, bool, error) {
 	in, ok, err := queryOne(ctx, q.db, oneColumn[int64],
 		`SELECT ready_at - liftlock_now() FROM wakes WHERE ready_at < $1 ORDER BY ready_at LIMIT 1`, int64(neverDue))
@@ -346,6 +351,7 @@ func (q queries) NextDue(ctx context.Context) (time.Time, bool, error) {
 	return q.now().Add(time.Duration(in) * time.Microsecond), true, nil
 }
 
+// Depth counts the keys in the queue.
 func (q queries) Depth(ctx context.Context) (Depth, error) {
 	d, _, err := queryOne(ctx, q.db, func(d *Depth) []any { return []any{&d.Due, &d.Later, &d.Running, &d.Oldest} }, `SELECT
 			coalesce(sum(CASE WHEN ready_at <= liftlock_now() THEN 1 ELSE 0 END), 0),

@@ -267,8 +267,8 @@ func TestWakes(t *testing.T) {
 	}
 }
 
-// TestKeyThatProcessesDieOn holds that a key whose runs have no end, because they end the process, is left
-// alone for longer each time, whatever wakes it, and that one that was run beside it comes to its end alone.
+// TestKeyThatProcessesDieOn holds that a key whose runs end the process is left alone for longer
+// each time, whatever wakes it. One that was run beside it comes to its end alone.
 func TestKeyThatProcessesDieOn(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, w *testStore) {
 		const evil, honest = "delivery|evil", "delivery|honest"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -14,14 +15,16 @@ const groupLimit = 256
 
 var errAborted = errors.New("the transaction's function did not return")
 
-// writer is SQLite's one writing connection. Transactions that wait for it at
-// the same moment run one after the other inside one SQLite transaction, each in
-// a savepoint of its own, and share its fsync: that is what makes a burst of
-// deliveries cheap. Each runs on its caller's goroutine, while the writer waits.
+// writer is SQLite's one writing connection. Transactions that wait for it at the same moment run
+// one after the other inside one SQLite transaction, each in a savepoint of its own, and share its
+// fsync. That makes a burst of deliveries cheap. Each runs on its caller's goroutine, while the
+// writer waits.
 type writer struct {
 	conn     *sql.Conn
 	now      func() time.Time
 	onCommit func(name string, before bool)
+
+	turn sync.Mutex // held while transactions run; for reads on the same connection
 
 	jobs    chan *job
 	quit    chan struct{} // closed by close
@@ -103,6 +106,8 @@ func (w *writer) runLoop() {
 
 // commitGroup runs first and what else is waiting, and commits them together.
 func (w *writer) commitGroup(first *job) {
+	w.turn.Lock()
+	defer w.turn.Unlock()
 	begun := w.execRaw("BEGIN IMMEDIATE")
 	var members []*job
 	broken := begun
@@ -119,9 +124,9 @@ func (w *writer) commitGroup(first *job) {
 		}
 		j.start <- nil
 		if err := <-j.ran; err != nil {
-			// SQLite may have rolled back everything by itself (a full disk, an I/O
-			// error: "Response To Errors Within A Transaction"); then there is no
-			// savepoint any more, and nothing of the group is left.
+			// SQLite may have rolled back everything by itself (a full disk, an I/O error:
+			// "Response To Errors Within A Transaction"). Then there is no savepoint any more, and
+			// nothing of the group is left.
 			if w.execRaw("ROLLBACK TO job") != nil {
 				broken = err
 				break
@@ -174,6 +179,8 @@ func (w *writer) execRaw(query string) error {
 func (w *writer) close() {
 	close(w.quit)
 	<-w.stopped
+	w.turn.Lock()
+	defer w.turn.Unlock()
 	for _, s := range w.stmts {
 		s.Close()
 	}
@@ -194,12 +201,16 @@ func (w *writer) exec(_ context.Context, query string, args ...any) (int64, erro
 	return res.RowsAffected()
 }
 
-func (w *writer) query(_ context.Context, query string, args ...any) (*sql.Rows, error) {
+func (w *writer) query(_ context.Context, scan scanRow, query string, args ...any) error {
 	stmt, args, err := w.prepareStmt(query, args)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return stmt.QueryContext(context.Background(), args...)
+	rows, err := stmt.QueryContext(context.Background(), args...)
+	if err != nil {
+		return err
+	}
+	return scanAll(rows, scan)
 }
 
 // maxStatements bounds the prepared statements; filters make many.

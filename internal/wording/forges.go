@@ -35,16 +35,16 @@ func forgeOfPage(page string) string {
 	return ""
 }
 
-// ForPage is ForForge for where only the address of a pull request's page is known, or of what
-// those have in common; where it isn't known, the text stays as it is.
+// ForPage is ForForge for callers that know only the address of a pull request's page, or the
+// common part of such addresses. Where it isn't known, the text stays as it is.
 func ForPage(page, text string) string { return ForForge(forgeOfPage(page), text) }
 
 // PullName is how people write a pull request with its page at an address: #12, on GitLab !12.
 func PullName(number int, page string) string { return ForPage(page, "#"+strconv.Itoa(number)) }
 
-// ForForge is one of Liftlock's own texts, in Markdown or plain, in the words of a type of
-// forge: on GitLab pull request #12 is merge request !12. The text of an unknown type stays as
-// it is. What is quoted of others must be in code, or have its references defused.
+// ForForge is one of Liftlock's own texts, in Markdown or plain, in the words of a type of forge:
+// on GitLab pull request #12 is merge request !12. The text of an unknown type stays as it is. Text
+// quoted of others must be in code, or have its references defused.
 func ForForge(forgeType, text string) string {
 	w, ok := wordsOf[forgeType]
 	if !ok {

@@ -9,9 +9,10 @@ import (
 // maxAlternatives bounds the ways in which a glob's braces can be read.
 const maxAlternatives = 250
 
-// CheckGlob says of a glob from outside that it would take too long to match: the libraries that forges' and Argo CD's
-// globs are matched with try one way of reading its braces after the other, and nothing stops them. Thirty times {a,aa} are
-// a billion ways. What it counts is at least as many as there are, however the braces are nested or quoted.
+// CheckGlob says that a glob from outside would take too long to match. The libraries for forges'
+// and Argo CD's globs try one way of reading its braces after the other, and nothing stops them.
+// Thirty times {a,aa} are a billion ways. It counts at least as many ways as there are, however the
+// braces are nested or quoted.
 func CheckGlob(glob string) error {
 	groups := float64(strings.Count(glob, "{"))
 	if groups == 0 {

@@ -5,9 +5,9 @@ import "regexp/syntax"
 // maxPatternSize is where PatternSize stops counting.
 const maxPatternSize = 1 << 20
 
-// PatternSize is about how many instructions a regular expression compiles to, with its repeats written out: a{1000} is as
-// good as a thousand characters, and what compiles or matches one can't be stopped. It compiles nothing. The error is why it
-// is none.
+// PatternSize is about how many instructions a regular expression compiles to, with its repeats
+// written out: a{1000} is as good as a thousand characters. Compiling or matching one can't be
+// stopped. It compiles nothing. The error says why it isn't a pattern.
 func PatternSize(pattern string) (int, error) {
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package wording has what several rooms do to a text before a person reads it:
-// bounding it, shortening an id, counting things. What a room alone needs, such
-// as escaping for a pull request, stays in that room.
+// Package wording has what several rooms do to a text before a person reads it: bounding it,
+// shortening an id, counting things. Work of a single room, such as escaping for a pull request,
+// stays in that room.
 package wording
 
 import (

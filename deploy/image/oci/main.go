@@ -93,8 +93,7 @@ func (o options) write() error {
 	return printSizes(image, o)
 }
 
-// programLayer has the program alone. Who owns it, its mode and its time don't depend on the
-// file's.
+// programLayer has the program alone. Its owner, its mode and its time don't depend on the file's.
 func programLayer(file string, created time.Time) (v1.Layer, error) {
 	program, err := os.ReadFile(file)
 	if err != nil {

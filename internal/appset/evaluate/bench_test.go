@@ -14,7 +14,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/git"
-	"github.com/liftlock/liftlock/internal/sandbox"
+	"github.com/liftlock/liftlock/internal/proc/sandbox"
 )
 
 // committed is shop with n components, of two targets each, as a commit of a
@@ -55,10 +55,9 @@ func committed(b *testing.B, n int) fs.FS {
 	return c.Tree(sha)
 }
 
-// BenchmarkEvaluate compares a tree of 1,000 targets in this process with the
-// same in a worker: what is between them is the worker's price. Another commit
-// with the same files is what most pushes are to a resolver that saw the one before;
-// to a worker that lives long, they would cost the reply as well.
+// BenchmarkEvaluate compares a tree of 1,000 targets in this process with the same in a worker. The
+// difference is the worker's price. Most pushes give a resolver that saw the commit before another
+// commit with the same files. A worker that lives long would pay for its reply as well.
 func BenchmarkEvaluate(b *testing.B) {
 	for name, tree := range map[string]fs.FS{"empty": fstest.MapFS{}, "1000": committed(b, 500)} {
 		in := shopInput(b)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/appset"
-	"github.com/liftlock/liftlock/internal/sandbox"
+	"github.com/liftlock/liftlock/internal/proc/sandbox"
 )
 
 // set is an ApplicationSet with a list of one element, ready to be filled in.
@@ -56,9 +56,8 @@ func aliases(n int) string {
 	return b.String()
 }
 
-// What a stranger may write. Each comes to its end in time: as a problem of
-// its set, with the other set's targets there, or as an evaluation that has
-// none, by name.
+// TestBombs evaluates trees that a stranger may write. Each comes to its end in time: as a problem
+// of its set, with the other set's targets there, or as an evaluation that has none, by name.
 func TestBombs(t *testing.T) {
 	t.Parallel()
 	limits := sandbox.Limits{CPU: 20 * time.Second, Time: 9 * time.Second}
@@ -139,7 +138,7 @@ func (v *vanishing) Open(name string) (fs.File, error) {
 }
 
 // However far an evaluation gets, a repository that vanishes is said to.
-func TestARepositoryThatVanishes(t *testing.T) {
+func TestRepositoryVanishes(t *testing.T) {
 	t.Parallel()
 	said, whole := 0, 0
 	for after := int32(0); whole == 0; after++ {

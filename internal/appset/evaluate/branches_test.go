@@ -13,8 +13,8 @@ import (
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
 
-// branchedShop has the ApplicationSet on main, and dev on a branch of its own
-// with the file that the set makes its targets of; in is ready for a change there.
+// branchedShop has the ApplicationSet on main, and dev on a branch of its own with the file that
+// the set makes its targets of. in is ready for a change there.
 func branchedShop(t *testing.T, edited fs.FS) (fstest.MapFS, Input) {
 	t.Helper()
 	p := shopPipeline(t)
@@ -39,10 +39,10 @@ func branchedShop(t *testing.T, edited fs.FS) (fstest.MapFS, Input) {
 	return main, in
 }
 
-// TestAChangeOnAnEnvironmentsBranch evaluates it with the sets of the tracked
+// TestChangeOnEnvironmentBranch evaluates it with the sets of the tracked
 // branch: only what follows the branch is touched, and what a set makes of the
 // branch's files is told.
-func TestAChangeOnAnEnvironmentsBranch(t *testing.T) {
+func TestChangeOnEnvironmentBranch(t *testing.T) {
 	t.Parallel()
 	dev := fstest.MapFS{"apps/web/config.json": {Data: []byte(`{"tag": "v2"}`)}, "apps/new/config.json": {Data: []byte(`{"tag": "v2"}`)},
 		"argocd/shop.yaml": {Data: []byte("a copy that counts for nothing: [")}}
@@ -79,7 +79,7 @@ func TestAChangeOnAnEnvironmentsBranch(t *testing.T) {
 	}
 }
 
-func TestAChangeOnAnImplausibleBranch(t *testing.T) {
+func TestChangeOnImplausibleBranch(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*Input){
 		"no files":          func(in *Input) { in.Edited.Tree = nil },

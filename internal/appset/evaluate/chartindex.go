@@ -7,7 +7,7 @@ import (
 	"io/fs"
 
 	"github.com/liftlock/liftlock/internal/manifest/render"
-	"github.com/liftlock/liftlock/internal/sandbox"
+	"github.com/liftlock/liftlock/internal/proc/sandbox"
 )
 
 const (
@@ -16,14 +16,26 @@ const (
 	indexFile = "index.yaml"
 )
 
-// chartRequest asks for a chart's version.
-type chartRequest struct{ Chart, Constraint string }
+// chartRequest asks for a chart's version, or for all of them.
+type chartRequest struct {
+	Chart, Constraint string
+	All               bool
+}
 
-// FindChartInWorker is [render.FindChart] in a worker process: an index is somebody else's, and large.
+// FindChartInWorker is [render.FindChart] in a worker process: an index comes from outside, and is
+// large.
 func FindChartInWorker(ctx context.Context, runner *sandbox.Runner, index []byte, chart, constraint string) (render.ChartVersion, error) {
 	var out render.ChartVersion
 	trees := sandbox.Trees{Main: singleFile(indexFile, index)}
-	err := runner.Run(ctx, chartTask, trees, chartRequest{chart, constraint}, &out)
+	err := runner.Run(ctx, chartTask, trees, chartRequest{Chart: chart, Constraint: constraint}, &out)
+	return out, err
+}
+
+// ListChartInWorker is [render.ListChart] in a worker process.
+func ListChartInWorker(ctx context.Context, runner *sandbox.Runner, index []byte, chart string) ([]string, error) {
+	var out []string
+	trees := sandbox.Trees{Main: singleFile(indexFile, index)}
+	err := runner.Run(ctx, chartTask, trees, chartRequest{Chart: chart, All: true}, &out)
 	return out, err
 }
 
@@ -36,6 +48,9 @@ func handleChartIndex(_ context.Context, trees sandbox.Trees, raw json.RawMessag
 	index, err := fs.ReadFile(trees.Main, indexFile)
 	if err != nil {
 		return nil, err
+	}
+	if in.All {
+		return render.ListChart(index, in.Chart)
 	}
 	return render.FindChart(index, in.Chart, in.Constraint)
 }

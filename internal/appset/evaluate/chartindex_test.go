@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/manifest/render"
-	"github.com/liftlock/liftlock/internal/sandbox"
+	"github.com/liftlock/liftlock/internal/proc/sandbox"
 )
 
 // TestFindChartInWorker finds versions in an index, in a process that may die of it.

@@ -12,11 +12,11 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/fieldedit"
-	"github.com/liftlock/liftlock/internal/sandbox"
+	"github.com/liftlock/liftlock/internal/proc/sandbox"
 )
 
-// What a worker may read of its parent: trees whose names are lists of words, the
-// first of them one of these. Answers that are not trees are trees of one file.
+// A worker may read these of its parent: trees whose names are lists of words, the first of them
+// one of these. Answers that are not trees are trees of one file.
 const (
 	servedCommit       = "commit"       // repository, revision → a commit
 	servedTree         = "tree"         // repository, revision → that commit's tree
@@ -77,9 +77,9 @@ func (f fileClient) lister(what string, served bool) listFunc {
 	}
 }
 
-// fileServer is the parent's side. It serves what the caller's functions give within the
-// caller's scope, and of live Applications only those that the caller's own pipelines and sets
-// name: which Applications there are is nothing for every author to know.
+// fileServer is the parent's side. It serves the caller's functions within the caller's scope. It
+// serves only the live Applications that the caller's own pipelines and sets name: not every author
+// may know which Applications there are.
 type fileServer struct {
 	in        *Input                         // its Live is limited already
 	externals map[string]*appset.ExternalRef // by the words after the first

@@ -12,10 +12,10 @@ import (
 	"github.com/liftlock/liftlock/internal/manifest/deps"
 )
 
-// InProcess evaluates a tree in this process: for trees whose authors could do
-// worse than to keep it busy. What is wrong with the tree is in the resolution's
-// problems; the error is for a context that ended, a tree that can't be read
-// and a call that can't be meant. It may be called concurrently.
+// InProcess evaluates a tree in this process: for trees whose authors could do worse than to keep
+// it busy. The resolution's problems say what is wrong with the tree. The error is for a context
+// that ended, a tree that can't be read and a call whose input makes no sense. It may be called
+// concurrently.
 func InProcess(ctx context.Context, resolver *appset.Resolver, tree fs.FS, in Input) (*Resolution, error) {
 	if err := in.checkValid(); err != nil {
 		return nil, err

@@ -7,15 +7,15 @@ import (
 	"io/fs"
 
 	"github.com/liftlock/liftlock/internal/pipeline"
-	"github.com/liftlock/liftlock/internal/sandbox"
+	"github.com/liftlock/liftlock/internal/proc/sandbox"
 )
 
 // PipelinesTask is the name of the worker's handler that checks pipeline files.
 const PipelinesTask = "pipelines"
 
 // CheckPipelinesInWorker checks the pipeline files of a tree that a stranger wrote, in a worker
-// process: 60 files that take 1 MB in Git can be made to take 5 GB to be read. A tree without any is
-// fine. The error is the runner's, as InWorker's is.
+// process. 60 files of 1 MB in Git can take 5 GB of memory to read. A tree without any is fine. The
+// error is the runner's, as InWorker's is.
 func CheckPipelinesInWorker(ctx context.Context, runner *sandbox.Runner, tree fs.FS) (problem string, err error) {
 	var isFine bool
 	err = runner.Run(ctx, PipelinesTask, sandbox.Trees{Main: tree}, struct{}{}, &isFine)

@@ -9,7 +9,7 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/sandbox"
+	"github.com/liftlock/liftlock/internal/proc/sandbox"
 )
 
 const pipelineHead = "apiVersion: liftlock.dev/v1alpha1\nkind: Pipeline\nmetadata: {name: p%d-%d}\nspec:\n  applicationSets: [{path: a/*.yaml}]\n  component: 'a'\n  environment: dev\n  environments:\n  - {name: dev}\n"

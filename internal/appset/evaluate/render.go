@@ -13,7 +13,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/manifest/render"
-	"github.com/liftlock/liftlock/internal/sandbox"
+	"github.com/liftlock/liftlock/internal/proc/sandbox"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
@@ -68,9 +68,9 @@ const (
 // maxRenderedWhy bounds the words of a RenderedPair.
 const maxRenderedWhy = 500
 
-// RenderInWorker renders the targets of a change in a worker process, because what they
-// are rendered from a stranger wrote: one RenderedPair for each of the pairs, in their order.
-// The error is the runner's, as InWorker's is.
+// RenderInWorker renders the targets of a change in a worker process, because a stranger wrote
+// their files. It gives one RenderedPair for each of the pairs, in their order. The error is the
+// runner's, as InWorker's is.
 func RenderInWorker(ctx context.Context, runner *sandbox.Runner, in RenderRequest) ([]RenderedPair, error) {
 	if len(in.Pairs) > MaxRenderPairs {
 		return nil, fmt.Errorf("rendering a change: %d targets are too many; at most %d", len(in.Pairs), MaxRenderPairs)
@@ -136,7 +136,8 @@ func handleRender(ctx context.Context, trees sandbox.Trees, raw json.RawMessage)
 		}
 		others[branch] = render.Tree{FS: tree}
 	}
-	// What there is no time for is said, instead of nothing at all when the time is up.
+	// Targets that there is no time for are reported, instead of nothing at all when the time is
+	// up.
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)*2/3)

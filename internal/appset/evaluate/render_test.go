@@ -13,7 +13,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/manifest/render"
-	"github.com/liftlock/liftlock/internal/sandbox"
+	"github.com/liftlock/liftlock/internal/proc/sandbox"
 )
 
 const repositoryURL = "https://git.example/acme/fleet.git"

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/liftlock/liftlock/internal/manifest/render"
-	"github.com/liftlock/liftlock/internal/sandbox"
+	"github.com/liftlock/liftlock/internal/proc/sandbox"
 )
 
 const (
@@ -45,7 +45,7 @@ const (
 // NewPool makes a pool whose workers are this very program. memory is what each may take;
 // 0: 384 MiB.
 func NewPool(memory uint64, log *zap.Logger) (*sandbox.Pool, error) {
-	program, err := ownProgram()
+	program, err := OwnProgram()
 	if err != nil {
 		return nil, err
 	}
@@ -119,8 +119,8 @@ func (p PoolRenderer) renderBatch(ctx context.Context, jobs []render.Job, out []
 	return again
 }
 
-// mayBeTheMachine says that a worker's end need not have to do with what it was at: somebody
-// ended it, again and again, or the machine has no time for it.
+// mayBeTheMachine says that a worker's end need not have to do with its work. It was ended from
+// outside, again and again, or the machine has no time for it.
 func mayBeTheMachine(err error) bool {
 	return errors.Is(err, sandbox.ErrEndedOutside) || errors.Is(err, sandbox.ErrTime)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// What a worker says of one rendering begins with one of these.
+// A worker's answer about one rendering begins with one of these.
 const (
 	saidManifests    byte = 'm' // objects, reads, notes
 	saidUnrenderable byte = 'u' // a render.Unrenderable as JSON
@@ -21,8 +21,8 @@ const (
 	saidError        byte = 'e' // the text of another
 )
 
-// maxObjectValues bounds the values of all objects of a target, each member or element one: a
-// few bytes can be a large Go value, and manifests are compared in the server's own process.
+// maxObjectValues bounds the values of all objects of a target, where each member or element is
+// one. A few bytes can be a large Go value, and the server's own process compares manifests.
 const maxObjectValues = 1_000_000
 
 // maxRenderError bounds the text of an error; render's own are shorter.

@@ -7,7 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/liftlock/liftlock/internal/sandbox"
+	"github.com/liftlock/liftlock/internal/proc/sandbox"
 )
 
 // Command is the argument that makes our program a worker: it calls
@@ -17,14 +17,15 @@ const Command = "sandbox"
 // NewRunner makes a runner whose workers are this very program, also when its
 // file was replaced since it started.
 func NewRunner(l sandbox.Limits, log *zap.Logger) (*sandbox.Runner, error) {
-	program, err := ownProgram()
+	program, err := OwnProgram()
 	if err != nil {
 		return nil, err
 	}
 	return sandbox.New(sandbox.Options{Program: program, Args: []string{Command}, Limits: l, Log: log}), nil
 }
 
-func ownProgram() (string, error) {
+// OwnProgram is the file of this very program, also when it was replaced since it started.
+func OwnProgram() (string, error) {
 	if runtime.GOOS == "linux" {
 		return "/proc/self/exe", nil
 	}

@@ -27,9 +27,9 @@ type Input struct {
 	Branch   string   // the branch that the tree stands for, or is to be merged into
 	RepoURLs []string // how manifests may name this repository
 
-	// On is the branch that the change is made on, where it isn't Branch but one
-	// that an environment lives on: then the tree, which has the ApplicationSets,
-	// is not what changes, and Edited is that branch before or after the change.
+	// On is the branch of the change where it isn't Branch but an environment's own branch. Then
+	// the tree, which has the ApplicationSets, doesn't change. Edited is the environment's branch
+	// before or after the change.
 	On     string
 	Edited appset.ExternalRef `json:"-"`
 
@@ -97,8 +97,8 @@ func (in *Input) limitedLive() *appset.Live {
 	})
 }
 
-// mayOpen says that a tree may read a repository at a revision: this one, whose other branches
-// whoever may read it can read, and those of the scope.
+// mayOpen says that a tree may read a repository at a revision: this one, whose readers may read
+// its other branches too, and those of the scope.
 func (in *Input) mayOpen(repoURL, revision string) bool {
 	here := slices.ContainsFunc(in.RepoURLs, func(u string) bool { return appset.SameRepository(u, repoURL) })
 	return in.OpenExternal != nil && (here || in.Scope.ReadsRepository(repoURL, revision))

@@ -13,16 +13,16 @@ import (
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/manifest/deps"
 	"github.com/liftlock/liftlock/internal/pipeline"
-	"github.com/liftlock/liftlock/internal/sandbox"
+	"github.com/liftlock/liftlock/internal/proc/sandbox"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // Task is the name of the worker's handler that evaluates.
 const Task = "evaluate"
 
-// slowSets is how many ApplicationSets may take all the time they have, one
-// after the other, before the worker's time is up: so a slow one is a problem
-// by name, and the rest is answered.
+// slowSets is how many ApplicationSets, one after the other, may use up all the time of a set
+// before the worker's time is up. So a slow set is a problem by name, and the worker answers the
+// rest.
 const slowSets = 3
 
 // Handlers are what a worker serves, by their names.

@@ -17,7 +17,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/pipeline"
-	"github.com/liftlock/liftlock/internal/sandbox"
+	"github.com/liftlock/liftlock/internal/proc/sandbox"
 )
 
 func TestMain(m *testing.M) {
@@ -228,7 +228,7 @@ spec:
 	}
 }
 
-func TestWhatIsNotServed(t *testing.T) {
+func TestRequestsThatAreNotServed(t *testing.T) {
 	live := func(context.Context, string, string, string) ([]json.RawMessage, error) {
 		return nil, errors.New("asked")
 	}
@@ -248,9 +248,9 @@ func TestWhatIsNotServed(t *testing.T) {
 	}
 }
 
-// TestServedWithinScope holds that a worker is served other repositories, clusters, projects and
-// live objects within the caller's scope alone, whatever it asks for: this repository's other
-// branches whoever may read it can read.
+// TestServedWithinScope holds that a worker gets other repositories, clusters, projects and live
+// objects within the caller's scope alone, whatever it asks for. This repository's other branches
+// are open to everybody who may read it.
 func TestServedWithinScope(t *testing.T) {
 	in := shopInput(t)
 	in.Main = "hub"
@@ -318,7 +318,7 @@ func TestSingleFileFS(t *testing.T) {
 	}
 }
 
-// What a child tells is believed only where it can be meant.
+// TestImplausibleReplies holds that a child's reply is believed only where it is plausible.
 func TestImplausibleReplies(t *testing.T) {
 	in := shopInput(t)
 	target := appset.Target{Name: "web", Component: "web", Environment: "dev"}

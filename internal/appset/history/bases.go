@@ -172,9 +172,9 @@ func (b *Bases) below(folder string) []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// ways are those from a folder to the ones that it builds on and that build on nothing themselves, each
-// beginning at its end: of a field that several have, kustomize lets the last one win. None where there are too many, or
-// one is too long.
+// ways are the paths from a folder to the folders that it builds on and that build on nothing
+// themselves. Each begins at its end, because kustomize lets the last of several values of a field
+// win. None where there are too many, or one is too long.
 func (b *Bases) ways(folder string) [][]string {
 	var out [][]string
 	tooMany := false

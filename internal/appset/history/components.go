@@ -3,6 +3,7 @@ package history
 import (
 	"cmp"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 
@@ -21,8 +22,9 @@ type Environment struct {
 	// kustomizations that other components of the environment build on, too; sorted.
 	Shared []string
 	Files  []string // the values files, generator files and ApplicationSets that are in none of Roots, sorted
-	// Layers are the values files of its targets' sources, each after those over which Helm lays it, where two of
-	// a source have one name or one is a glob, and the folders of its kustomizations, each after those that it builds on.
+	// Layers are the values files of its targets' sources, and the folders of its kustomizations.
+	// Each values file comes after those over which Helm lays it, where two of a source have one
+	// name or one is a glob. Each folder comes after those that it builds on.
 	Layers [][]string
 }
 
@@ -95,9 +97,9 @@ func Components(fl *appset.TargetSet, branch string, bases map[string]*Bases) ma
 	return out
 }
 
-// addBases adds what the kustomizations of a target's folders build on: where that is this environment's of this
-// component alone as its own, and where it is this environment's of several components, such as a kustomize
-// Component with all images, as shared.
+// addBases adds the folders that the kustomizations of a target's folders build on. A folder of
+// this environment of this component alone is its own. A folder of this environment of several
+// components, such as a kustomize Component with all images, is shared.
 func (e *Environment) addBases(t appset.Target, at string, bases *Bases, owned *folderOwners) {
 	for _, folder := range appset.Folders(t) {
 		if !slices.Contains(e.Roots, folder) {
@@ -138,6 +140,18 @@ func (e *Environment) addLayers(t appset.Target) {
 			e.Layers = append(e.Layers, layers)
 		}
 	}
+}
+
+// FindVersions finds the carried fields that have a version of an image or a chart which the files name, at the tree of
+// the environment's branch. The errors are those of [fieldedit.FindVersions].
+func (e *Environment) FindVersions(tree fs.FS, p *pipeline.Pipeline) ([]fieldedit.NamedVersion, error) {
+	var layers [][]string
+	for _, t := range e.Targets {
+		for _, s := range t.Sources {
+			layers = append(layers, appset.LayeredValues(t, s))
+		}
+	}
+	return fieldedit.FindVersions(tree, e.Overlay(p), layers)
 }
 
 // targetFiles are the single files that a target is made from.

@@ -8,8 +8,8 @@ import (
 	"github.com/liftlock/liftlock/internal/appset"
 )
 
-// TestComponentsOnBranches has one folder on three branches: each environment's
-// is its own, and one that two environments read there is nobody's.
+// TestComponentsOnBranches has one folder on three branches: each environment owns its own, and a
+// folder that two environments read there has no owner.
 func TestComponentsOnBranches(t *testing.T) {
 	target := func(component, environment, branch, revision string, paths ...string) appset.Target {
 		out := appset.Target{Name: component + "-" + environment, Component: component, Environment: environment, Branch: branch}
@@ -36,7 +36,7 @@ func TestComponentsOnBranches(t *testing.T) {
 	}
 	want := map[string][]string{
 		"web dev":  {"apps/own"}, // apps/web is read by pay's third source too
-		"web qa":   {"apps/web"}, // shared is read there by nobody's
+		"web qa":   {"apps/web"}, // no environment owns shared there
 		"web prod": {"apps/web", "shared"},
 		"pay qa":   {"apps/pay"}, // what it has of main and of dev's branch is no overlay of qa's
 		"api qa":   {"qa"},       // its source is pinned; of the generators' files only one is on qa's branch

@@ -12,8 +12,8 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/liftlock/liftlock/internal/pipeline/strictyaml"
 	"github.com/liftlock/liftlock/internal/promotion"
-	"github.com/liftlock/liftlock/internal/strictyaml"
 )
 
 // StateBranch is the orphan branch that keeps holds on more than a pull request:
@@ -110,7 +110,7 @@ func JoinHolds(now, before []promotion.Holding) []promotion.Holding {
 	return now
 }
 
-// isReadable says that every hold is somebody's: that of a file that can't be read is nobody's.
+// isReadable says that every hold has an owner: a file that can't be read gives a hold without one.
 func isReadable(all []promotion.Holding) bool {
 	return !slices.ContainsFunc(all, func(h promotion.Holding) bool { return h.By == "" })
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
 
-// Identities are the values that tell targets apart and say where they run, with what each is for
-// people ("the component web"): what is made from them is another target where they change, so that
-// no promotion may carry them.
+// Identities are the values that tell targets apart and say where they run, each with its name for
+// people ("the component web"). Where such a value changes, it makes another target, so no
+// promotion may carry it.
 func Identities(components map[string]map[string]*Environment) map[string]string {
 	out := map[string]string{}
 	add := func(value, format string) {
@@ -42,10 +42,10 @@ func Identities(components map[string]map[string]*Environment) map[string]string
 	return out
 }
 
-// IdentityCarry says which carried fields of the files that make targets, those of ApplicationSets and
-// generators, are what targets are told apart by, as an element's name is: where such a field moved to
-// another environment, an Application there would be deleted for another one. tree is an environment's
-// files; nil where its branch isn't there.
+// IdentityCarry says which carried fields tell targets apart, as an element's name does. It looks
+// at the files that make targets: those of ApplicationSets and generators. Where such a field moved
+// to another environment, an Application there would be deleted for another one. tree is an
+// environment's files; nil where its branch isn't there.
 func IdentityCarry(p *pipeline.Pipeline, components map[string]map[string]*Environment,
 	tree func(environment string) fs.FS) []appset.Problem {
 	identities := Identities(components)

@@ -10,8 +10,8 @@ import (
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
 
-// TestIdentityCarry says which carried fields of the files that make targets are what targets are told apart
-// by; of files that are deployed it says nothing, and of versions neither.
+// TestIdentityCarry says which carried fields of the files that make targets tell targets apart. It
+// says nothing of deployed files, nor of versions.
 func TestIdentityCarry(t *testing.T) {
 	target := appset.Target{Name: "web-prod", Project: "shop", DestNS: "shop-prod", Component: "web", Environment: "prod", ApplicationSetFile: "argocd/prod.yaml",
 		Sources: []appset.Source{{Here: true, Path: "apps/web/prod", RepoURL: "https://git.example/acme/fleet.git"}}}

@@ -64,10 +64,9 @@ func gitFailure(err error) error {
 	return nil
 }
 
-// Baseline finds the commit, back from one that has the pipeline, that brought it
-// or the newest of its carry entries: releases that landed no later than that are
-// never moved by themselves. Versions that were broken in between don't interrupt
-// a pipeline's life.
+// Baseline goes back from a commit that has the pipeline to the commit that brought the pipeline or
+// the newest of its carry entries. Releases that landed no later than that never move by
+// themselves. Versions that were broken in between don't interrupt a pipeline's life.
 func Baseline(ctx context.Context, repo Git, p *pipeline.Pipeline, from string) (string, error) {
 	log, err := pipelineVersions(ctx, repo, from)
 	if err != nil {
@@ -94,9 +93,9 @@ func Baseline(ctx context.Context, repo Git, p *pipeline.Pipeline, from string) 
 // maxHistorySteps bounds the commits that SameRules looks at.
 const maxHistorySteps = 50
 
-// SameRules says that no commit changed the pipeline files on the way from an
-// earlier commit to a later one, by first parents: what LastGood and Baseline
-// found there is what they find here. False is also that this can't be told soon.
+// SameRules says that no commit changed the pipeline files between an earlier commit and a later
+// one, by first parents. Then LastGood and Baseline find the same at both. False also means that
+// this can't be told soon.
 func SameRules(ctx context.Context, repo interface {
 	Git
 	Commit(ctx context.Context, sha string) (*git.CommitInfo, error)

@@ -10,17 +10,17 @@ import (
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/appset"
-	"github.com/liftlock/liftlock/internal/strictyaml"
+	"github.com/liftlock/liftlock/internal/pipeline/strictyaml"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // maxMissingNames bounds the targets that one problem names.
 const maxMissingNames = 8
 
-// MissingFolders say which folders that targets deploy from this repository aren't there, which Argo CD
-// says once it syncs, with a name beside it that was probably meant. One problem for a folder. tree is
-// the files of a branch, nil where that isn't known; branch is the tracked one. What follows another
-// revision than a branch is looked at where that is, and not here.
+// MissingFolders say which folders that targets deploy from this repository aren't there, which
+// Argo CD says once it syncs, with a name beside it that was probably meant. One problem for a
+// folder. tree is the files of a branch, nil where that isn't known; branch is the tracked one. A
+// source that follows a tag or a commit instead of a branch is checked at that revision, not here.
 func MissingFolders(targets []appset.Target, branch string, tree func(branch string) fs.FS) []appset.Problem {
 	type place struct{ file, set, missing, near string }
 	names := map[place][]string{}
@@ -55,8 +55,8 @@ func MissingFolders(targets []appset.Target, branch string, tree func(branch str
 	return out
 }
 
-// findMissing is the first folder on the way to one that isn't there, and what is there in its place; ""
-// where all are, or that can't be told.
+// findMissing is the first folder on the way to one that isn't there, and the entry in its place.
+// It is "" where all are there, or that can't be told.
 func findMissing(files fs.FS, dir string) (missing, near string) {
 	if dir == "." {
 		return "", ""

@@ -15,9 +15,9 @@ import (
 // movingRefs are what people call a revision that is another one tomorrow.
 var movingRefs = []string{"HEAD", "main", "master", "trunk", "develop"}
 
-// MovingRefs says which carried refs of remote bases follow a branch in one environment of a component and
-// not in another: a promotion would have the other one follow it too. tree is an environment's files; nil
-// where its branch isn't there.
+// MovingRefs says which carried refs of remote bases follow a branch in one environment of a
+// component and not in another. A promotion would have the other one follow it too. tree is an
+// environment's files; nil where its branch isn't there.
 func MovingRefs(p *pipeline.Pipeline, components map[string]map[string]*Environment, tree func(environment string) fs.FS) []appset.Problem {
 	var out []appset.Problem
 	for _, component := range slices.Sorted(maps.Keys(components)) {

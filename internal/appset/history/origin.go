@@ -17,12 +17,12 @@ type Origin struct {
 	Found  bool // false: it is further back than was looked; Commit is the oldest that was
 }
 
-// FindOrigin finds where a release came from among the commits that may have changed
-// it, newest first: the first whose parent has another identity. idAt gives the
-// release's identity at a commit, "" where there is none or it can't be read;
-// absent tells these two apart. Where it can't be read a release neither comes nor
-// goes: broken and put back as it was, it is there since before; something else
-// before, and it came with the commit after which it could be read.
+// FindOrigin finds where a release came from among the commits that may have changed it, newest
+// first: the first whose parent has another identity. idAt gives the release's identity at a
+// commit, "" where there is none or it can't be read; absent tells these two apart. While it can't
+// be read a release neither comes nor goes. A release that was broken and put back as it was has
+// been there since before. Where another release was there before, it came with the commit after
+// which it could be read.
 func FindOrigin(log []git.CommitInfo, now string, idAt func(commit string) string, absent func(commit string) bool) Origin {
 	var o Origin
 	var readable *git.CommitInfo // the oldest after which the release can be read again
@@ -54,10 +54,9 @@ type Ancestry interface {
 	Commit(ctx context.Context, sha string) (*git.CommitInfo, error)
 }
 
-// PredatesBaseline says that what a commit brought was there when the pipeline, or the newest
-// part of it, came in with the baseline: releases like that are never moved by
-// themselves. On a branch of an environment's own that the baseline isn't on,
-// nothing but the commits' times tells.
+// PredatesBaseline says that the release of a commit was there when the baseline brought the
+// pipeline, or its newest part. Such releases never move by themselves. On a branch of an
+// environment's own that the baseline isn't on, nothing but the commits' times tells.
 func PredatesBaseline(ctx context.Context, repo Ancestry, c git.CommitInfo, baseline string) (bool, error) {
 	fail := func(err error) (bool, error) {
 		return false, fmt.Errorf("compare %s with the baseline %s: %w", c.SHA, baseline, err)
@@ -79,9 +78,9 @@ func PredatesBaseline(ctx context.Context, repo Ancestry, c git.CommitInfo, base
 	return c.CommitTime.Before(base.CommitTime), nil
 }
 
-// RevertedReleases lists the releases (short) that revert commits took out of an
-// environment, as the trailers of these commits say, newest first: for each
-// release its newest commit counts, so one that was promoted again isn't among them.
+// RevertedReleases lists the releases (short) that revert commits took out of an environment, as
+// these commits' trailers say, newest first. For each release its newest commit counts, so a
+// release that was promoted again isn't among them.
 func RevertedReleases(log []git.CommitInfo, u promotion.Unit, environment string) []string {
 	var out []string
 	settled := map[string]bool{}

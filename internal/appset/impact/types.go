@@ -51,7 +51,7 @@ type Environment struct {
 	Targets []Target `json:"targets"` // by name
 }
 
-// What a change does to a target.
+// These are the effects of a change on a target.
 const (
 	Created = "created" // there was no such Application
 	Changed = "changed" // its specification, or a file that it reads
@@ -87,8 +87,8 @@ type Target struct {
 	Kept string `json:"kept,omitempty"`
 }
 
-// Field is a field of an Application; a value is empty where there is none, cut
-// where it is long, and hidden where its name says that it is a secret.
+// Field is a field of an Application. A value is empty where there is none, cut where it is long,
+// and hidden where its name says that it is a secret.
 type Field struct {
 	Path   string `json:"path"`
 	Before string `json:"before"`

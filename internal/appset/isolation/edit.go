@@ -240,7 +240,7 @@ type renderedPair struct {
 	failed        failedRendering
 }
 
-// maxRenderedAtOnce is how many pairs are rendered before the first is looked at.
+// maxRenderedAtOnce is how many pairs are rendered before the first is compared.
 const maxRenderedAtOnce = 64
 
 // renderPairs renders targets on both sides: what can't be rendered before the edit isn't

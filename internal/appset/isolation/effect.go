@@ -26,8 +26,8 @@ type Effect struct {
 	// differ, and those that use one of them.
 	Affected []render.ObjectRef
 	Why      string
-	// Run is what it does to the target as its live Application has it, where that has other options than the
-	// one in Git; nil: it has the same, or nobody knows.
+	// Run is its effect on the target as the live Application has it, where that has other options
+	// than the one in Git. It is nil where the options are the same, or unknown.
 	Run *Effect
 	// Ignored is what of Changes Argo CD ignores; nil: nothing, or nobody knows.
 	Ignored *Ignored

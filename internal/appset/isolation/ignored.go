@@ -50,8 +50,8 @@ func (i *Ignored) Describe() string {
 	return wording.JoinFew(names, maxIgnoredNames)
 }
 
-// ListIgnored lists for some targets, by their ID, what an edit changes that the rules of their Argo CDs ignore.
-// What isn't rendered isn't listed.
+// ListIgnored lists for some targets, by their ID, what an edit changes that the rules of their
+// Argo CDs ignore. Targets that aren't rendered aren't listed.
 func (r *Renderer) ListIgnored(ctx context.Context, e *Edit, rules map[string]*appset.IgnoreRules) (map[string]*Ignored, error) {
 	var pairs []targetPair
 	for _, p := range e.pairTargets() {

@@ -20,10 +20,10 @@ type Ineffective struct {
 	Override Override // what is known of why; the zero value: nothing
 }
 
-// ListIneffective lists the changes of an edit that don't come to the targets which read them, among those
-// that must: images, chart versions and what is under a pod template. Nothing is said of targets that
-// aren't rendered. without tells what the edit does without one of its changes, where that has to be known;
-// nil, or nothing of a target: nobody knows.
+// ListIneffective lists the changes of an edit that must come to the targets which read them and
+// don't: images, chart versions and fields under a pod template. Nothing is said of targets that
+// aren't rendered. without tells what the edit does without one of its changes, where that has to
+// be known; nil, or nothing of a target: nobody knows.
 func ListIneffective(at Trees, effects []Effect, changes []fieldedit.Change, without func(*fieldedit.Change) []Effect) []Ineffective {
 	var found []ineffectiveIn
 	reached := map[string][]*Effect{} // by the field: where it has an effect
@@ -46,8 +46,8 @@ func ListIneffective(at Trees, effects []Effect, changes []fieldedit.Change, wit
 			}
 		}
 	}
-	// A file may be for several targets of which some have no use for the field: that is so where another
-	// one that is built of something else shows it.
+	// A file may be for several targets of which some have no use for the field. That is so where
+	// another one that is built of something else shows it.
 	isUseless := func(f *ineffectiveIn) bool {
 		isOther := func(e *Effect) bool { return !sameBuild(e, f.in) }
 		return !f.isExplained && slices.ContainsFunc(reached[fieldKey(&f.Change)], isOther)
@@ -144,8 +144,8 @@ func Unrendered(effects []Effect, changes []fieldedit.Change) []Effect {
 	return out
 }
 
-// MayBeOverridden says that something is known to override a change that must show in the manifests of a target
-// which reads some files: without rendering it, and without knowing whether it doesn't show.
+// MayBeOverridden says that something known overrides a change that must show in the manifests of a
+// target which reads some files. It renders nothing, and doesn't find out whether the change shows.
 func MayBeOverridden(at Trees, t *appset.Target, files []string, changes []fieldedit.Change) bool {
 	e := Effect{Target: *t, Files: files}
 	return slices.ContainsFunc(changes, func(c fieldedit.Change) bool {

@@ -47,10 +47,11 @@ func (o Override) location() string {
 	return fmt.Sprintf("%s:%d", o.File, o.Line)
 }
 
-// FindOverride finds what overrides a carried field of a file that a target reads: its Application, a later
-// values file, or the kustomization that its source is. Argo CD lays values files over each other in their
-// order, the Application's values over those, then its parameters, then its file parameters (helm template's
-// -f, --set and --set-file). Over all of that it lays the source's .argocd-source files.
+// FindOverride finds what overrides a carried field of a file that a target reads: its Application,
+// a later values file, or the kustomization that its source is. Argo CD lays values files over each
+// other in their order, then the Application's values, then its parameters, then its file
+// parameters (helm template's -f, --set and --set-file). Over all of that it lays the source's
+// .argocd-source files.
 func FindOverride(at Trees, t *appset.Target, c *fieldedit.Change) (Override, bool) {
 	field := newCarriedField(c)
 	for i := range t.Sources {

@@ -171,8 +171,9 @@ func (o *overriddenApplication) putSet(t *rapid.T) {
 	o.files["argocd/set.yaml"] = &fstest.MapFile{Data: []byte(set("web", "    - list: {elements: [{component: web, env: qa}]}\n", "{{.component}}-{{.env}}", source, "{{.component}}", "{{.env}}", more)), Mode: 0o644}
 }
 
-// render is what Helm's and kustomize's own libraries make of the Application's files, in the order in which Argo CD
-// gives them what it has: values files, the Application's values, --set, --set-string, --set-file; kustomize edit set image.
+// render is the Application's files as Helm's and kustomize's own libraries render them. They get
+// the options in Argo CD's order: values files, the Application's values, --set, --set-string,
+// --set-file; kustomize edit set image.
 func (o *overriddenApplication) render(t *rapid.T, files fs.FS) (string, error) {
 	read := func(name string) []byte {
 		data, err := fs.ReadFile(files, name)
@@ -328,9 +329,9 @@ func (o *overriddenApplication) kustomize(t *rapid.T, files fs.FS) string {
 	return string(out)
 }
 
-// TestIneffectiveIsWhatHelmAndKustomizeSay holds that a field is said to have no effect exactly where the library's own
+// TestIneffectiveEqualsHelmAndKustomize holds that a field is said to have no effect exactly where the library's own
 // rendering is the same with it and without it, whatever overrides it.
-func TestIneffectiveIsWhatHelmAndKustomizeSay(t *testing.T) {
+func TestIneffectiveEqualsHelmAndKustomize(t *testing.T) {
 	var shown, hidden, named int
 	rapid.Check(t, func(t *rapid.T) {
 		a := drawOverridden(t)

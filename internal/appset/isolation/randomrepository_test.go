@@ -37,11 +37,11 @@ func (rr *randomRepository) putFile(name, text string) {
 	rr.files[name] = &fstest.MapFile{Data: []byte(text), Mode: 0o644}
 }
 
-// drawRepository draws a fleet: components are kustomize overlays, charts with chains
-// of values files, charts whose parameters come from generator files or from
-// elements of a list, or they have what is theirs in files that all environments
-// share; some build on each other's files, as teams do on purpose and by accident. Values files are also found by
-// globs and by another source's name, parameters of some Applications override them, and differences are ignored.
+// drawRepository draws a fleet. Components are kustomize overlays, charts with chains of values
+// files, or charts whose parameters come from generator files or from elements of a list. Others
+// have their fields in files that all environments share. Some build on each other's files, as
+// teams do on purpose and by accident. Values files are also found by globs and by another source's
+// name, parameters of some Applications override them, and differences are ignored.
 func drawRepository(t *rapid.T) *randomRepository {
 	w := &randomRepository{files: fstest.MapFS{}, lists: map[string]*strings.Builder{}, channel: map[string]bool{}}
 	for i := range rapid.SampledFrom([]int{2, 2, 3, 3, 4, 5, 6}).Draw(t, "environments") {

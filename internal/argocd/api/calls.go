@@ -56,7 +56,7 @@ func (c *Client) ListApplications(ctx context.Context, f ApplicationFilter) (io.
 	return c.openAgain(ctx, "/api/v1/applications", f.query())
 }
 
-// What there are lists of, by their path.
+// These are the listed objects, by their path.
 const (
 	Applications    = "applications"
 	ApplicationSets = "applicationsets"
@@ -96,8 +96,8 @@ type SyncInfo struct {
 	Value string `json:"value"`
 }
 
-// Sync asks for a sync. It is never repeated: whoever wants it looks again. It needs to be
-// allowed applications, sync.
+// Sync asks for a sync. It is never repeated: the caller looks again. It needs to be allowed
+// applications, sync.
 func (c *Client) Sync(ctx context.Context, r SyncRequest) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

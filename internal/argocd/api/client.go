@@ -44,7 +44,7 @@ type Options struct {
 	URL      string // of argocd-server, with its root path where it has one
 	Token    string // of an account or a project's role
 	CA       []byte // authorities besides the system's, in PEM; nil: none
-	Insecure bool   // whoever answers is believed to be it
+	Insecure bool   // any server that answers is believed
 	// Source is where people said all that, for what is wrong with it; empty: argocd[].api in
 	// the server's file.
 	Source string
@@ -188,7 +188,7 @@ func (c *Client) open(ctx context.Context, r request) (io.ReadCloser, error) {
 	return resp.Body, nil
 }
 
-// shortenURLError leaves out the request's long address: whoever calls says what it was.
+// shortenURLError leaves out the request's long address: the caller names the call.
 func shortenURLError(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {

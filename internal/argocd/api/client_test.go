@@ -98,7 +98,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-func TestWhatPassesIsTriedAgain(t *testing.T) {
+func TestPassingFailuresAreRetried(t *testing.T) {
 	tries := 0
 	c := newTestClient(t, func(w http.ResponseWriter, r *http.Request) {
 		if tries++; tries < maxTries {

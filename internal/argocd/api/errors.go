@@ -92,8 +92,7 @@ func (c *Client) hideToken(text string) string {
 	return wording.ClipLine(text, maxErrorMessage)
 }
 
-// errorMessage reads the gateway's JSON; nothing of an answer of somebody else's, such as
-// a proxy's page.
+// errorMessage reads the gateway's JSON; nothing of another's answer, such as a proxy's page.
 func errorMessage(raw []byte) string {
 	var e struct {
 		Message string `json:"message"`

@@ -35,14 +35,14 @@ type ManifestQuery struct {
 	Revisions                []SourceRevision // of some of spec.sources
 }
 
-// Manifests renders an Application at other revisions than its own, as its controller would:
-// an object's JSON each, the data of Secrets replaced by plus signs. Nothing is compared or
-// deployed. It needs to be allowed applications, get. What can't be rendered is a
-// *StatusError with 500; [IsRendering] tells.
+// Manifests renders an Application at other revisions than its own, as its controller would: an
+// object's JSON each, the data of Secrets replaced by plus signs. Nothing is compared or deployed.
+// It needs to be allowed applications, get. An Application that can't be rendered is a *StatusError
+// with 500; [IsRendering] tells.
 //
-// Argo CD up to 3.6 at least writes the revisions of one of several sources into its server's
-// own memory of the Application (GetManifests, appSpec.Sources): until that changes, lists
-// show them, and calls for one Application at the same time mix theirs up.
+// Argo CD up to 3.6 at least writes the revisions of one of several sources into its server's own
+// memory of the Application (GetManifests, appSpec.Sources). Until that changes, lists show them,
+// and calls for one Application at the same time mix theirs up.
 func (c *Client) Manifests(ctx context.Context, q ManifestQuery) ([]string, error) {
 	limited, cancel := context.WithTimeout(ctx, manifestsTimeout)
 	defer cancel()
@@ -80,11 +80,11 @@ func (c *Client) Manifests(ctx context.Context, q ManifestQuery) ([]string, erro
 // whatever the repo server or a plugin of it says.
 func IsRendering(err error) bool { return hasCode(err, http.StatusInternalServerError) }
 
-// decodeManifests reads an answer with manifests. What they are is their reader's to find out.
+// decodeManifests reads an answer with manifests. The reader interprets them.
 func decodeManifests(raw []byte) ([]string, error) {
 	var answer struct {
 		Manifests *[]string `json:"manifests"`
-		// What the answer to another question, or a proxy's, has.
+		// The answer to another question, or a proxy's, has these.
 		Error any `json:"error"`
 	}
 	if err := unmarshalAnswer(raw, &answer); err != nil {

@@ -74,9 +74,8 @@ func thousand(b *testing.B) string {
 	return dir
 }
 
-// BenchmarkResolve is all that `liftlock resolve` does in a checkout with 1,000
-// targets, but for the process's own start; the resolution is the part of it
-// that turns the files into targets.
+// BenchmarkResolve is all that `liftlock resolve` does in a checkout with 1,000 targets, but for
+// the process's own start. The resolution is the part of it that turns the files into targets.
 func BenchmarkResolve(b *testing.B) {
 	dir := thousand(b)
 	for name, rev := range map[string]string{"workingTree": "", "commit": "HEAD"} {

@@ -56,8 +56,8 @@ const (
 	kindApplication    = "Application"
 )
 
-// runningSets are the ApplicationSets, or the plain Applications, that a tree has an Argo CD run: those
-// that are in files as they are, and those that Kustomize builds. Bases and patches are none by
+// runningSets are the ApplicationSets, or the plain Applications, that a tree has an Argo CD run:
+// those in files as they are, and those that Kustomize builds. Bases and patches are none by
 // themselves.
 type runningSets struct {
 	kind      string
@@ -139,8 +139,8 @@ func (r *runningSets) locations() []string {
 	return out
 }
 
-// leaves are these without what has nothing but Applications that deploy others, as an app of apps
-// does: a source of theirs is a folder that other Applications come out of.
+// leaves are these sets without those that have only Applications that deploy others, as an app of
+// apps does. A source of such an Application is a folder that other Applications come from.
 func (r *runningSets) leaves(t *Tree, targets []appset.Target) *runningSets {
 	hasParent, hasLeaf := map[string]bool{}, map[string]bool{}
 	for i := range targets {

@@ -17,9 +17,9 @@ import (
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
 
-// findGiven takes the ApplicationSets of manifests that were named. Where a chart of the tree makes exactly
-// them, that is named in the pipeline file; where the tree has the files, these are; else they are
-// named as they run, because nothing in the repository says what they are.
+// findGiven takes the ApplicationSets of manifests that were named. Where a chart of the tree makes
+// exactly them, the pipeline file names the chart; where the tree has the files, it names these.
+// Else it names them as they run, because nothing in the repository says what they are.
 func (d *deployed) findGiven(ctx context.Context) error {
 	var given []map[string]any
 	for _, f := range d.query.Files {
@@ -39,7 +39,7 @@ func (d *deployed) findGiven(ctx context.Context) error {
 	if chart != nil {
 		return d.take(ctx, &runningSets{kind: kindApplicationSet, charts: []installedChart{*chart}})
 	}
-	state := &argocd.SetsAndProjects{}
+	var sets []appset.LiveSet
 	for _, set := range given {
 		raw, err := json.Marshal(set)
 		if err != nil {
@@ -48,9 +48,17 @@ func (d *deployed) findGiven(ctx context.Context) error {
 		metadata, _ := set["metadata"].(map[string]any)
 		name, _ := metadata["name"].(string)
 		namespace, _ := metadata["namespace"].(string)
-		namespace = cmp.Or(namespace, "argocd")
-		state.Sets = append(state.Sets, argocd.ApplicationSet{Namespace: namespace, Name: name, Object: raw})
-		d.query.Known.given = append(d.query.Known.given, appset.LiveSet{Namespace: namespace, Name: name, Object: raw})
+		sets = append(sets, appset.LiveSet{Namespace: cmp.Or(namespace, "argocd"), Name: name, Object: raw})
+	}
+	return d.findGivenLive(ctx, sets)
+}
+
+// findGivenLive takes ApplicationSets that were named as those that run.
+func (d *deployed) findGivenLive(ctx context.Context, sets []appset.LiveSet) error {
+	state := &argocd.SetsAndProjects{}
+	for _, set := range sets {
+		state.Sets = append(state.Sets, argocd.ApplicationSet{Namespace: set.Namespace, Name: set.Name, Object: set.Object})
+		d.query.Known.given = append(d.query.Known.given, appset.LiveSet{Namespace: set.Namespace, Name: set.Name, Object: set.Object})
 	}
 	return d.findLive(ctx, state)
 }
@@ -111,8 +119,8 @@ func (d *deployed) filesInTree() (out []string, ok bool) {
 // maxTried bounds how many ways are tried to build what was given.
 const maxTried = 40
 
-// chartThatMakes is a chart of the tree that makes exactly these sets: by itself, or with one of the
-// values files that lie beside its own; nil where none does.
+// chartThatMakes is a chart of the tree that makes exactly these sets, by itself or with one of the
+// values files that lie beside its own. It is nil where none does.
 func (d *deployed) chartThatMakes(ctx context.Context, given []map[string]any) (*installedChart, error) {
 	_, templates, err := d.tree.findManifests(ctx, kindApplicationSet)
 	if err != nil {

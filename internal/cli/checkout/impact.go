@@ -38,11 +38,10 @@ type Impact struct {
 	rulesOfHead bool // the base has no pipeline file, and the head's counts
 }
 
-// Impact compares a change's head with the newest commit that it has in common
-// with its base, as a pull request does: what the base has moved on since is
-// none of it. The rules are the base's pipeline files; only where there are
-// none there, the head's. Where the base is a branch that an environment lives
-// on, they are the default branch's, and so are the ApplicationSets.
+// Impact compares a change's head with the newest commit that it has in common with its base, as a
+// pull request does. Later changes of the base don't count. The rules are the base's pipeline
+// files; only where there are none there, the head's. Where the base is a branch that an
+// environment lives on, they are the default branch's, and so are the ApplicationSets.
 func (r *Repository) Impact(ctx context.Context, c Change) (*Impact, error) {
 	head, err := r.At(ctx, c.Head)
 	if err != nil {
@@ -132,8 +131,8 @@ func (r *Repository) Impact(ctx context.Context, c Change) (*Impact, error) {
 	return out, r.renderImpact(ctx, out.Report, cmp.Or(on.branch, r.main), base, head, was, is)
 }
 
-// changedClusters says that a change edits a file of clusters, which counts as it was before: it is
-// what is known of Argo CD, and merging the change registers no cluster there.
+// changedClusters says that a change edits a file of clusters, which counts as it was before. It
+// describes the clusters of Argo CD, and merging the change registers none there.
 func changedClusters(known *knownInput, changed []string, rules *Tree) []appset.Problem {
 	var out []appset.Problem
 	for _, file := range slices.Sorted(maps.Keys(known.clusters)) {
@@ -284,8 +283,8 @@ func lacksManifests(tree fs.FS, m pipeline.ManifestSource) bool {
 	return m.Path != "" && !matchesAny(tree, m.Path)
 }
 
-// dropMissingSets leaves out entries whose files a tree doesn't have: that a change
-// adds or removes a set is what is to be shown, not a problem.
+// dropMissingSets leaves out entries whose files a tree doesn't have: the comparison shows that a
+// change adds or removes a set, which is no problem.
 func dropMissingSets(pipes []*pipeline.Pipeline, tree fs.FS) []*pipeline.Pipeline {
 	out := make([]*pipeline.Pipeline, len(pipes))
 	for i, p := range pipes {

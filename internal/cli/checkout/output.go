@@ -41,11 +41,13 @@ func (re *Resolution) targetRows() []targetRow {
 	return out
 }
 
-// columns are those of the table; one that is empty for every target is left out.
-var columns = []struct {
+type tableColumn struct {
 	title string
 	of    func(r targetRow) string
-}{
+}
+
+// columns are those of the table; one that is empty for every target is left out.
+var columns = []tableColumn{
 	{"NAME", func(r targetRow) string { return r.target.Name }},
 	{"PIPELINE", func(r targetRow) string { return r.pipeline }},
 	{"COMPONENT", func(r targetRow) string { return r.target.Component }},
@@ -58,14 +60,22 @@ var columns = []struct {
 }
 
 // WriteTable writes the targets for people, and how many there are.
-func WriteTable(w io.Writer, a *Resolution) error {
-	rows := a.targetRows()
-	several := len(a.PipelineTargets) > 1
+func WriteTable(w io.Writer, a *Resolution) error { return a.writeTable(w, columns, false) }
+
+// WriteWideTable is the same with all columns, also empty ones, and the files of the ApplicationSets.
+func WriteWideTable(w io.Writer, a *Resolution) error {
+	file := tableColumn{"FILE", func(r targetRow) string { return r.target.ApplicationSetFile }}
+	return a.writeTable(w, append(slices.Clone(columns), file), true)
+}
+
+func (re *Resolution) writeTable(w io.Writer, columns []tableColumn, wide bool) error {
+	rows := re.targetRows()
+	several := len(re.PipelineTargets) > 1
 	var b strings.Builder
 	tab := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	if len(rows) > 0 {
 		shown := slices.Clone(columns)
-		for i := len(shown) - 1; i >= 0; i-- {
+		for i := len(shown) - 1; i >= 0 && !wide; i-- {
 			empty := !slices.ContainsFunc(rows, func(r targetRow) bool { return shown[i].of(r) != "" })
 			if empty || shown[i].title == "PIPELINE" && !several {
 				shown = slices.Delete(shown, i, i+1)
@@ -88,7 +98,7 @@ func WriteTable(w io.Writer, a *Resolution) error {
 		}
 		b.WriteByte('\n')
 	}
-	b.WriteString(a.summaryLine(rows) + "\n")
+	b.WriteString(re.summaryLine(rows) + "\n")
 	if _, err := io.WriteString(w, trimLines(b.String())); err != nil {
 		return fmt.Errorf("writing the table: %w", err)
 	}

@@ -30,10 +30,50 @@ type PlanQuery struct {
 	Known Known
 }
 
-// Plan says which promotions would open if the tracked branch were at a
-// revision, and why the others wouldn't. What is wrong with the files is in the
-// plan; the error is for what is asked, and for a history that isn't here.
+// Plan says which promotions would open if the tracked branch were at a revision, and why the
+// others wouldn't. The plan says what is wrong with the files; the error is for an invalid query,
+// and for a history that isn't here.
 func (r *Repository) Plan(ctx context.Context, q PlanQuery) (*plan.Plan, error) {
+	basis, err := r.preparePlan(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	p := plan.New(basis.subject, basis.commit)
+	if basis.input != nil {
+		if err := p.Fill(ctx, *basis.input); err != nil {
+			return nil, err
+		}
+	}
+	p.Problems, p.Notes, err = r.completeProblems(ctx, q, basis, p.Problems, p.Notes)
+	return p, err
+}
+
+// Discover says what would come into source environments by itself if the tracked branch were at a revision, by what a
+// source of versions lists. The errors are those of Plan.
+func (r *Repository) Discover(ctx context.Context, q PlanQuery, source plan.VersionSource) (*plan.Discovery, error) {
+	basis, err := r.preparePlan(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	d := plan.NewDiscovery(basis.subject, basis.commit)
+	if basis.input != nil {
+		if err := d.Fill(ctx, *basis.input, source); err != nil {
+			return nil, err
+		}
+	}
+	d.Problems, d.Notes, err = r.completeProblems(ctx, q, basis, d.Problems, d.Notes)
+	return d, err
+}
+
+// planBasis is what a plan is made from.
+type planBasis struct {
+	subject, commit string
+	input           *plan.Input      // nil where the pipeline files can't be used
+	broken, notes   []appset.Problem // what is wrong with the files, and what should be known
+}
+
+// preparePlan puts a scratch repository into the state that is planned.
+func (r *Repository) preparePlan(ctx context.Context, q PlanQuery) (*planBasis, error) {
 	rev := cmp.Or(q.Rev, "HEAD")
 	commit, err := r.git.Resolve(ctx, rev)
 	if err != nil {
@@ -58,43 +98,44 @@ func (r *Repository) Plan(ctx context.Context, q PlanQuery) (*plan.Plan, error) 
 	if err != nil {
 		return nil, err
 	}
-	p := plan.New(subject, commit)
-	if len(broken) == 0 {
-		known, err := q.Known.resolverInput(s.Tree(planned), pipelines)
-		if err != nil {
-			return nil, err
-		}
-		at := &Tree{FS: s.Tree(planned), Commit: planned, Name: subject, repo: s}
-		files, _ := r.overlayFiles(at, nil)
-		if err := r.refuseUnread(ctx, files, at, known, pipelines); err != nil {
-			return nil, err
-		}
-		broken = append(broken, known.problems...)
-		in := plan.Input{Mirror: s.Mirror, Branch: cmp.Or(r.main, "main"), URLs: r.urls, OnlyPipeline: q.Pipeline, Now: q.Now,
-			Rendered: q.Rendered, External: r.openRendered}
-		in.KnownInputs = func(to *appset.Input) {
-			to.Clusters, to.Placements, to.Globbing, to.Version, to.ArgoCDs, to.Main, to.Live = known.Clusters, known.Placements,
-				known.Globbing, known.Version, known.ArgoCDs, known.Main, known.Live
-			known.addClusters(to, to.Pipeline)
-			to.Branch, to.OpenExternal = r.main, r.openExternal(s.Tree(to.Revision), to.Revision)
-		}
-		if err := r.setBranches(ctx, s, in.Branch, planned); err != nil {
-			return nil, err
-		}
-		if err := p.Fill(ctx, in); err != nil {
-			return nil, err
-		}
+	basis := &planBasis{subject: subject, commit: commit, broken: broken, notes: notes}
+	if len(broken) > 0 {
+		return basis, nil
 	}
-	p.Notes = append(p.Notes, notes...)
-	p.Problems = append(broken, p.Problems...)
-	p.Notes = append(p.Notes, q.Known.uncheckedNotes()...)
-	if note, err := r.behindRemote(ctx, q.Rev, commit); err != nil {
+	known, err := q.Known.resolverInput(s.Tree(planned), pipelines)
+	if err != nil {
 		return nil, err
-	} else if note != "" {
-		p.Notes = append(p.Notes, appset.Problem{Message: note})
 	}
-	p.Problems, p.Notes = distinctProblems(p.Problems), distinctProblems(p.Notes)
-	return p, nil
+	at := &Tree{FS: s.Tree(planned), Commit: planned, Name: subject, repo: s}
+	files, _ := r.overlayFiles(at, nil)
+	if err := r.refuseUnread(ctx, files, at, known, pipelines); err != nil {
+		return nil, err
+	}
+	basis.broken = append(basis.broken, known.problems...)
+	in := plan.Input{Mirror: s.Mirror, Branch: cmp.Or(r.main, "main"), URLs: r.urls, OnlyPipeline: q.Pipeline, Now: q.Now,
+		Rendered: q.Rendered, External: r.openRendered}
+	in.KnownInputs = func(to *appset.Input) {
+		to.Clusters, to.Placements, to.Globbing, to.Version, to.ArgoCDs, to.Main, to.Live = known.Clusters, known.Placements,
+			known.Globbing, known.Version, known.ArgoCDs, known.Main, known.Live
+		known.addClusters(to, to.Pipeline)
+		to.Branch, to.OpenExternal = r.main, r.openExternal(s.Tree(to.Revision), to.Revision)
+	}
+	basis.input = &in
+	return basis, r.setBranches(ctx, s, in.Branch, planned)
+}
+
+// completeProblems adds to the problems and notes of a plan what is known beside it.
+func (r *Repository) completeProblems(ctx context.Context, q PlanQuery, basis *planBasis,
+	problems, notes []appset.Problem) (all, allNotes []appset.Problem, err error) {
+	notes = append(append(notes, basis.notes...), q.Known.uncheckedNotes()...)
+	note, err := r.behindRemote(ctx, q.Rev, basis.commit)
+	if err != nil {
+		return nil, nil, err
+	}
+	if note != "" {
+		notes = append(notes, appset.Problem{Message: note})
+	}
+	return distinctProblems(append(basis.broken, problems...)), distinctProblems(notes), nil
 }
 
 // loadPlanPipelines are the pipelines of a tree. Broken files are problems, and then there
@@ -119,8 +160,9 @@ func loadPlanPipelines(tree fs.FS, looked, name string) ([]*pipeline.Pipeline, [
 	return pipes, broken, nil
 }
 
-// applyPipelineFiles is a commit with the pipeline files, and the files of clusters that they name, as
-// they lie in the working tree, where a revision isn't asked for; the commit itself where they are the same.
+// applyPipelineFiles is a commit with the pipeline files, and the files of clusters that they name,
+// as they lie in the working tree. It does so where no revision is asked for, and gives the commit
+// itself where they are the same.
 func (r *Repository) applyPipelineFiles(ctx context.Context, s *git.Scratch, q PlanQuery, commit string) (string, []appset.Problem, error) {
 	if q.Proposed != nil {
 		planned, err := r.commitProposed(ctx, s, q, commit)
@@ -199,8 +241,8 @@ func (r *Repository) setBranches(ctx context.Context, s *git.Scratch, tracked, c
 	return nil
 }
 
-// behindRemote says that the branch that is checked out isn't where the remote's was
-// when it was last fetched; "" where it is, and where a revision was asked for.
+// behindRemote says that the branch that is checked out isn't where the remote's was at the last
+// fetch. It is "" where it is, and where a revision was asked for.
 func (r *Repository) behindRemote(ctx context.Context, rev, commit string) (string, error) {
 	if rev != "" || r.branch != r.main || r.main == "" {
 		return "", nil

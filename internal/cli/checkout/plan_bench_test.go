@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// lived makes a checkout with 1,000 components in 4 environments, whose releases
-// each came in a commit of their own, in the order of the environments, after
-// the pipeline; the last `ahead` components have another release in dev.
+// lived makes a checkout with 1,000 components in 4 environments. Their releases each came in a
+// commit of their own, in the order of the environments, after the pipeline. The last `ahead`
+// components have another release in dev.
 func lived(b *testing.B, limit string, ahead int) string {
 	b.Helper()
 	dir := b.TempDir()
@@ -66,10 +66,9 @@ func lived(b *testing.B, limit string, ahead int) string {
 // benchRelease is the identity of the release v2.
 const benchRelease = "5d3995d951c2c0724ab55f28d7ad2d601b5da280189b0363c9a8546c250549ad"
 
-// BenchmarkPlan is all that `liftlock plan` does in a checkout with 1,000
-// components in 4 environments and 4,000 commits since the pipeline came, but for
-// the process's own start: with nothing to do, with ten promotions (the default
-// limit), and with a hundred.
+// BenchmarkPlan is all that `liftlock plan` does in a checkout with 1,000 components in 4
+// environments and 4,000 commits since the pipeline came, but for the process's own start. It has
+// nothing to do, ten promotions (the default limit), or a hundred.
 func BenchmarkPlan(b *testing.B) {
 	for _, ahead := range []int{0, 10, 100} {
 		b.Run(fmt.Sprint(ahead), func(b *testing.B) {

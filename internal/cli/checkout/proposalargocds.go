@@ -12,8 +12,8 @@ import (
 	"github.com/liftlock/liftlock/internal/cli/propose"
 )
 
-// ownArgoCDs are names for the Argo CDs that run files of ApplicationSets, by file or by a chart's key; one whose
-// Argo CD is that of all others has none.
+// ownArgoCDs are names for the Argo CDs that run files of ApplicationSets, by file or by a chart's
+// key. One whose Argo CD is that of all others has none.
 type ownArgoCDs map[string]string
 
 // sourcesOfSets are what sets come from, each with the file whose path tells it from the others.
@@ -34,8 +34,9 @@ func (d *deployed) sourcesOfSets() (keys, files []string) {
 	return keys, files
 }
 
-// findArgoCDs tells Argo CDs apart, where files or charts generate Applications of one name: they can't all be in
-// one, so that each of those is for an Argo CD of its own, as where every environment has one.
+// findArgoCDs tells Argo CDs apart, where files or charts generate Applications of one name. One
+// Argo CD can't have all of these, so each file or chart is for one of its own, as where every
+// environment has one.
 func (d *deployed) findArgoCDs(ctx context.Context) error {
 	keys, files := d.sourcesOfSets()
 	isClash := func(p appset.Problem) bool {

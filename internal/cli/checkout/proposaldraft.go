@@ -10,6 +10,9 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
+// maxSeenProblems bounds the reasons that are listed of why nothing is generated.
+const maxSeenProblems = 5
+
 // draftTemplates gives the choice of templates, where an error is that, the pipeline file with the rest.
 func (d *deployed) draftTemplates(err error) error {
 	var choice *propose.ChoiceError
@@ -20,6 +23,24 @@ func (d *deployed) draftTemplates(err error) error {
 	d.proposal.Open.Templates = choice
 	d.writeDraft(choice, "")
 	return err
+}
+
+// draftTargets gives the pipeline file with the ApplicationSets alone, where they are there and generate nothing. An
+// error that comes of no set stays what it is.
+func (d *deployed) draftTargets(nothing error) error {
+	if d.sets == nil || d.sets.isEmpty() || d.targets == nil || !errors.Is(nothing, propose.ErrNothingUsable) {
+		return nothing
+	}
+	var seen []string
+	for i := range d.targets.Problems {
+		if i > 0 && i < maxSeenProblems { // the question has the first
+			seen = append(seen, d.targets.Problems[i].String())
+		}
+	}
+	d.proposal.Name = d.pipelineName()
+	return d.draftTemplates(propose.NoTargets(nothing, seen,
+		"see whether the folders and files that they generate from are in this checkout; clusters come from --clusters FILE, which "+
+			"liftlock init --clusters-example begins"))
 }
 
 // draftCarry is that a person has to say what a promotion moves, with the pipeline file of the rest.
@@ -74,5 +95,5 @@ func (d *deployed) writeDraft(choice *propose.ChoiceError, found string) {
 	d.nameUntold()
 	d.describeKnown()
 	d.noteUnresolved()
-	choice.Draft = d.proposal.Write()
+	choice.Draft, choice.Known = d.proposal.Write(), &d.proposal
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/liftlock/liftlock/internal/git"
 )
 
-// maxHistory bounds the commits that are looked at.
+// maxHistory bounds the commits that are read.
 const maxHistory = 300
 
 // findBranches finds out whether each environment's targets follow a branch of their own.

@@ -49,7 +49,7 @@ func (d *deployed) findLive(ctx context.Context, state *argocd.SetsAndProjects) 
 	return err
 }
 
-// deploysFromHere says that a target's manifests, values or parameters are in this repository: a
+// deploysFromHere says that a target's manifests, values or parameters are in this repository. A
 // release of another repository's chart may have its version in a file that a generator reads here.
 func deploysFromHere(t appset.Target) bool {
 	return len(t.GeneratorFiles) > 0 || len(t.BranchFiles) > 0 ||

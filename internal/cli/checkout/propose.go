@@ -10,7 +10,6 @@ import (
 	"path"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/appset"
@@ -19,7 +18,6 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/plan"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/pipeline"
-	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // ProposalQuery says what a person has chosen already, and what is known beside the checkout.
@@ -28,20 +26,23 @@ type ProposalQuery struct {
 	Templates propose.Templates
 	Order     []string // of the environments, those of one step joined by +; none: inferred
 	Files     []File   // these manifests' ApplicationSets, and not those that the checkout has
-	Live      bool     // of the ApplicationSets that run, which takes Known.Running, and not of the checkout's
+	Live      bool     // of the ApplicationSets that run, which takes Known.Running or Running, and not of the checkout's
+	Running   []appset.LiveSet
 	Now       time.Time
-	// Flags are those that say what the checkout is and what is known beside it, which whoever looks at
-	// the pipeline file needs as well.
+	// Flags are those that name the checkout and the inputs beside it, which readers of the
+	// pipeline file need as well.
 	Flags []string
 
 	Known Known
 
-	exampleClusters bool // Known.Clusters are made up, as nobody said which there are
+	exampleClusters bool // Known.Clusters are made up, as the caller named none
 }
 
 // Proposal is a pipeline file that was inferred from a checkout, and proven.
 type Proposal struct {
 	Text []byte
+	// Known is what it was written from.
+	Known *propose.Proposal
 	// Plan is what it would open; nil where that can't be said, as PlanError says.
 	Plan      *plan.Plan
 	PlanError error
@@ -86,7 +87,7 @@ func (r *Repository) proposeWithKnown(ctx context.Context, q ProposalQuery) (*Pr
 		return nil, err
 	}
 	if nothing != nil {
-		return nil, nothing
+		return nil, d.draftTargets(nothing)
 	}
 	return d.propose(ctx)
 }
@@ -101,108 +102,6 @@ func refuseExisting(t *Tree) error {
 		file = pipeline.FileName
 	}
 	return &ExistingPipelineError{file}
-}
-
-// deployed is what a checkout deploys, while a pipeline is inferred from it.
-type deployed struct {
-	repository *Repository
-	tree       *Tree
-	query      *ProposalQuery
-	resolver   *appset.Resolver
-
-	sets    *runningSets     // the files' ApplicationSets or plain Applications; none: live ones
-	own     ownArgoCDs       // of those files, and of the kustomizations that build sets
-	live    []propose.Set    // likewise, of those that run
-	leftOut []appset.Problem // why some of the files' aren't taken
-	// unresolved are those that run and that nothing is known of, and why.
-	unresolved []appset.Problem
-	targets    *appset.TargetSet
-	proposal   propose.Proposal
-	histories  map[string][]propose.Moment // by the names of the branches
-}
-
-// find finds ApplicationSets, or else plain Applications, and resolves them without components.
-func (d *deployed) find(ctx context.Context) error {
-	if len(d.query.Files) > 0 {
-		return d.findGiven(ctx)
-	}
-	if d.query.Live {
-		return d.findLive(ctx, d.query.Known.Running.liveState)
-	}
-	sets, err := d.repository.findRunning(ctx, d.tree, &d.query.Known, kindApplicationSet)
-	if err != nil {
-		return err
-	}
-	if sets.isEmpty() && len(sets.problems) == 0 {
-		return d.findPlain(ctx, sets)
-	}
-	return d.take(ctx, sets)
-}
-
-// findPlain finds plain Applications; sets are the ApplicationSets, of which there are none but in charts.
-func (d *deployed) findPlain(ctx context.Context, sets *runningSets) error {
-	d.leftOut = sets.notes
-	all, err := d.repository.findRunning(ctx, d.tree, &d.query.Known, kindApplication)
-	if err != nil {
-		return err
-	}
-	if all.isEmpty() && len(all.problems) == 0 {
-		why := fmt.Sprintf("looked for kind: ApplicationSet and kind: Application in the *.yaml, *.yml and *.json files of %s; there is "+
-			"none", d.tree.Name)
-		if len(sets.templates) > 0 {
-			return d.findUntold(ctx, kindApplicationSet, sets.templates)
-		}
-		if len(all.templates) > 0 {
-			return d.findUntold(ctx, kindApplication, all.templates)
-		}
-		return d.nothing("%s. If they are in another repository, liftlock init --live takes those that run", why)
-	}
-	targets, err := d.resolve(ctx, all.pipeline())
-	if err != nil {
-		return err
-	}
-	return d.take(ctx, all.leaves(d.tree, targets.Targets))
-}
-
-// take takes what was found, and resolves it without components.
-func (d *deployed) take(ctx context.Context, found *runningSets) (err error) {
-	d.sets, d.proposal.Plain = found, found.isPlain()
-	d.unresolved = append(d.unresolved, found.problems...)
-	if found.isEmpty() {
-		return d.nothing("the %ss can't be made out%s", found.kind, firstProblem(found.problems))
-	}
-	if d.targets, err = d.resolve(ctx, found.pipeline()); err != nil {
-		return err
-	}
-	if err := d.findArgoCDs(ctx); err != nil {
-		return err
-	}
-	if len(d.targets.Targets) == 0 {
-		return d.nothing("the %ss in %s generate no Application%s", found.kind, wording.JoinFew(found.locations(), 5),
-			firstProblem(d.targets.Problems))
-	}
-	return nil
-}
-
-func (d *deployed) nothing(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", propose.ErrNothingUsable, fmt.Sprintf(format, args...))
-}
-
-func firstProblem(list []appset.Problem) string {
-	if len(list) == 0 {
-		return ""
-	}
-	return ": " + list[0].String()
-}
-
-// resolve resolves a pipeline over the working tree, with the Applications' manifests.
-func (d *deployed) resolve(ctx context.Context, p *pipeline.Pipeline) (*appset.TargetSet, error) {
-	known, err := d.query.Known.resolverInput(d.tree.FS, []*pipeline.Pipeline{p})
-	if err != nil {
-		return nil, err
-	}
-	files, _ := d.repository.overlayFiles(d.tree, nil)
-	return d.repository.resolvePipeline(ctx, d.resolver, files, d.tree, known.forPipeline(p), true)
 }
 
 // propose infers the pipeline, and proves it.
@@ -230,7 +129,7 @@ func (d *deployed) propose(ctx context.Context) (*Proposal, error) {
 	}
 	for _, open := range []*propose.ChoiceError{p.Open.Charts, p.Open.Clusters} {
 		if open != nil {
-			open.Draft = proven.Text
+			open.Draft, open.Known = proven.Text, &d.proposal
 			return nil, open
 		}
 	}
@@ -283,9 +182,10 @@ func (d *deployed) findCarried(ctx context.Context) (*appset.TargetSet, *propose
 	return managed, source, err
 }
 
-// tryOthers takes other templates where those that were found first give nothing to carry, or nothing that was ever the
-// same in two environments, and the others do: of several candidates the one that something moves between. Where the
-// first leave an environment of a component out, others that tell as much apart and leave none out are it. Templates for
+// tryOthers takes other templates where those that were found first give nothing to carry, or
+// nothing that was ever the same in two environments, and the others do. Among several candidates
+// it takes the one that something moves between. The first ones may leave an environment of a
+// component out. Then it takes others that tell as much apart and leave none out. Templates for
 // fewer targets count where the others give nothing at all.
 func (d *deployed) tryOthers(ctx context.Context, managed *appset.TargetSet, source *propose.Source) (*appset.TargetSet,
 	*propose.Source, error) {
@@ -333,8 +233,8 @@ func (d *deployed) refuseUnread(ctx context.Context) error {
 	return d.repository.refuseUnread(ctx, files, d.tree, known, pipes)
 }
 
-// keepClusters has the pipeline file name the file that the clusters came from, where the repository
-// has it: whoever plans from a checkout then knows them without a flag.
+// keepClusters has the pipeline file name the file that the clusters came from, where the
+// repository has it. A plan from a checkout then has them without a flag.
 func (d *deployed) keepClusters() {
 	if d.query.exampleClusters {
 		d.proposal.Clusters = propose.ExampleClustersFile
@@ -354,8 +254,6 @@ func (d *deployed) keepClusters() {
 	d.proposal.Notes = append(d.proposal.Notes, "The clusters are those of --clusters: keep that file in the repository and name it in "+
 		"the spec, as in clusters: clusters.yaml, or give it to validate, plan and impact as well.")
 }
-
-func (d *deployed) branch() string { return cmp.Or(d.repository.main, "main") }
 
 // lookedAt are the folders and files that environments may have fields in, sorted.
 func lookedAt(components map[string]map[string]*history.Environment) []string {
@@ -478,26 +376,6 @@ var notName = regexp.MustCompile(`[^a-z0-9]+`)
 // pipelineName is what a person called the pipeline, or what it is called by what is there.
 func (d *deployed) pipelineName() string { return cmp.Or(d.query.Name, d.name()) }
 
-// name is what the pipeline is called by what is there: as the one ApplicationSet, else as the repository.
-func (d *deployed) name() string {
-	names := map[string]bool{}
-	for _, t := range d.targets.Targets {
-		names[t.ApplicationSet] = true
-	}
-	candidates := []string{path.Base(strings.TrimSuffix(strings.TrimRight(slices.Concat(d.repository.urls, []string{""})[0], "/"), ".git")),
-		path.Base(d.repository.Dir())}
-	if len(names) == 1 && !names[""] {
-		candidates = append(slices.Collect(maps.Keys(names)), candidates...)
-	}
-	for _, c := range candidates {
-		name := strings.Trim(notName.ReplaceAllString(strings.ToLower(c), "-"), "-")
-		if name = name[:min(len(name), 40)]; pipeline.ValidName(name) == nil {
-			return name
-		}
-	}
-	return "releases"
-}
-
 // prove writes the file, and checks it by the code that validates and plans.
 func (d *deployed) prove(ctx context.Context, managed *appset.TargetSet) (*Proposal, error) {
 	out := &Proposal{}
@@ -516,6 +394,6 @@ func (d *deployed) prove(ctx context.Context, managed *appset.TargetSet) (*Propo
 		out.PlanError = errors.New("nothing has been committed yet")
 	}
 	d.describe(managed, out)
-	out.Text = d.proposal.Write()
+	out.Text, out.Known = d.proposal.Write(), &d.proposal
 	return out, nil
 }

@@ -73,6 +73,15 @@ func (r *Repository) Close() error {
 	return errors.Join(append(errs, r.git.Close())...)
 }
 
+// Origin is the address of the remote origin; empty where there is none.
+func (r *Repository) Origin(ctx context.Context) (string, error) {
+	return r.git.RemoteURL(ctx, "origin")
+}
+
+// DefaultBranch is the branch that the remote has checked out, as far as that is known, else the one that
+// is checked out here.
+func (r *Repository) DefaultBranch() string { return r.main }
+
 // Dir is the working tree's root, or a bare repository's folder.
 func (r *Repository) Dir() string { return r.git.Dir() }
 
@@ -137,9 +146,9 @@ func describeCommit(rev, sha string) string {
 var errNotThisRepository = errors.New("only the checkout is read; if this is its address, say so with --repo-url; if there is a checkout " +
 	"of it, with --checkout URL=DIR")
 
-// openExternal gives git generators other revisions of this repository. The branch
-// that is checked out is the tree that is looked at, like the default branch:
-// the question is what would be if it were merged.
+// openExternal gives git generators other revisions of this repository. The branch that is checked
+// out is the evaluated tree, like the default branch: the answer is what would be if it were
+// merged.
 func (r *Repository) openExternal(t fs.FS, at string) func(ctx context.Context, repoURL, revision string) (*appset.ExternalRef, error) {
 	return func(ctx context.Context, repoURL, revision string) (*appset.ExternalRef, error) {
 		if !r.isOwnAddress(repoURL) {

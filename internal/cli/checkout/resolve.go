@@ -25,7 +25,7 @@ type Query struct {
 
 // Resolution is what the ApplicationSets come to.
 type Resolution struct {
-	Tree            string // what was looked at, for people
+	Tree            string // what was resolved, for people
 	PipelineTargets []PipelineTargets
 	// Problems kept something from being resolved: with one, the answer is not
 	// all there is. Notes should be known.
@@ -38,9 +38,9 @@ type PipelineTargets struct {
 	Targets  []appset.Target
 }
 
-// Resolve turns ApplicationSets into Applications, as the controller would.
-// What is wrong with the files is in the answer; the error is for what is
-// asked: a revision, a pipeline or a tree that isn't there.
+// Resolve turns ApplicationSets into Applications, as the controller would. The answer says what is
+// wrong with the files. The error is for the query: a revision, a pipeline or a tree that isn't
+// there.
 func (r *Repository) Resolve(ctx context.Context, q Query) (*Resolution, error) {
 	t, err := r.At(ctx, q.Rev)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 type Connection struct {
 	Kubeconfig, Context string   // empty: what kubectl would use
 	Namespaces          []string // with Applications and ApplicationSets; the first is Argo CD's own
-	Clusters            bool     // its cluster Secrets are read too; credentials in them are not looked at
+	Clusters            bool     // its cluster Secrets are read too, without their credentials
 	API                 API      // asked instead of the cluster's API server; without URL it isn't
 }
 
@@ -215,8 +215,8 @@ func (r *Running) liveObjects(name string, names []string) *appset.Live {
 	return l
 }
 
-// Differences compares what the ApplicationSets generate with the Applications
-// that run. What could not be resolved is in the answer, and is not compared.
+// Differences compares what the ApplicationSets generate with the Applications that run. Sets that
+// could not be resolved are in the answer, and are not compared.
 func (r *Repository) Differences(ctx context.Context, q Query) (*appset.Differences, *Resolution, error) {
 	t, err := r.At(ctx, q.Rev)
 	if err != nil {

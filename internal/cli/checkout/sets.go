@@ -50,8 +50,7 @@ func (t *Tree) findManifests(ctx context.Context, kind string) (sets, templates 
 	return sets, templates, nil
 }
 
-// maxInspected bounds the files that are looked into here; whoever resolves them
-// says what is too large.
+// maxInspected bounds the files that are read here; the resolver says which is too large.
 const maxInspected = 4 << 20
 
 // mayHold says whether one of a manifest's documents is an object of one of Argo CD's
@@ -97,8 +96,8 @@ func escapeGlob(name string) string { return globMeta.ReplaceAllString(name, `\$
 
 var globMeta = regexp.MustCompile(`[\\*?\[\]{}]`)
 
-// matchesAny says whether a tree has a file that a glob matches; also when that
-// can't be found out, so that whoever looks into it says why.
+// matchesAny says whether a tree has a file that a glob matches. It is also true when that can't be
+// found out, so that the reader of the file says why.
 func matchesAny(tree fs.FS, glob string) bool {
 	found := false
 	err := doublestar.GlobWalk(tree, path.Clean(glob), func(string, fs.DirEntry) error {

@@ -47,8 +47,9 @@ func (u *untoldChart) toProblem(key string) appset.Problem {
 		"here tells how that is installed: say it in the pipeline file, as in %s, or render it and name the result with -f", entry)}
 }
 
-// findUntold takes charts by their own values, or by a values file that lies beside them, where there is nothing else: the
-// pipeline file says that somebody has to look at that. Where none can be built, the file begins with the charts.
+// findUntold takes charts by their own values, or by a values file that lies beside them, where
+// there is nothing else. The pipeline file says that a person has to check that. Where none can be
+// built, the file begins with the charts.
 func (d *deployed) findUntold(ctx context.Context, kind string, templates []string) error {
 	found, charts := &runningSets{kind: kind}, d.tree.untoldCharts(templates)
 	tried := 0

@@ -49,8 +49,10 @@ type ChoiceError struct {
 	Options  []Option
 	Seen     []string // what was seen that no flag chooses, with its places
 	Other    string   // what to do where none of them is it
-	// Draft is the pipeline file with what is known, and a TODO at each key that is open.
+	// Draft is the pipeline file with what is known, and a TODO at each key that is open; Known is what
+	// it was written from.
 	Draft []byte
+	Known *Proposal
 	cause error // nil: there are answers to choose from
 }
 
@@ -61,6 +63,12 @@ func (c *ChoiceError) Unwrap() error { return c.cause }
 func nothingToChoose(why string, seen []string) *ChoiceError {
 	const other = "write both templates as --component and --environment (liftlock resolve -o json has each target's parameters)"
 	return &ChoiceError{Question: fmt.Sprintf("%v: %s", ErrNothingUsable, why), Seen: seen, Other: other, cause: ErrNothingUsable}
+}
+
+// NoTargets is that ApplicationSets generate nothing yet, for a reason that wraps [ErrNothingUsable]; other is what
+// to do about it.
+func NoTargets(why error, seen []string, other string) *ChoiceError {
+	return &ChoiceError{Question: why.Error(), Seen: seen, Other: other, cause: why}
 }
 
 // Option is one answer, as the flags that give it.
@@ -173,9 +181,10 @@ func (p pair) addOthers(to *Assignment, others []pair) {
 // fewTargets are as many targets of a set as one component's environments may be.
 const fewTargets = 3
 
-// isOfTargets says that what a candidate gives tells single targets apart, or what each of them is, and
-// not environments: unless people call environments as most of its values, what differs for nearly every Application of a
-// set, or of all, is its name, and a project, a namespace, a chart or a branch that moves is what it says.
+// isOfTargets says that a candidate's values tell single targets apart, or say what each of them
+// is, instead of naming environments. It is false where half of the distinct values are usual names
+// of environments. Values that differ for nearly every Application of a set, or of all, are names.
+// Values that are always the target's project, namespace, chart or moving branch say what it is.
 func (c *candidate) isOfTargets(targets []appset.Target) bool {
 	if known := c.knownNames(); known > 0 && 2*known >= len(c.distinct()) {
 		return false
@@ -251,8 +260,8 @@ func isLongName(words []string) bool {
 	return n > most
 }
 
-// longerName is how much a longer name counts that has a word by which people call environments: prod-eu is nearly
-// as surely one as prod, and load-balancer is none beside qa.
+// longerName is how much a longer name counts that has a usual word for environments. prod-eu is
+// nearly as surely one as prod, and load-balancer is none beside qa.
 const longerName = 0.95
 
 // knownPart is how surely a value is an environment's name, from 0 to 1.
@@ -342,9 +351,9 @@ type pair struct {
 	ofSeveralSets          bool
 }
 
-// The weights of what speaks for a pair: that it leaves no target out comes first, then that
-// the environments are called as people call them, that each target has a place of its own,
-// that components are in all environments, and that what one folder makes is one component.
+// The weights of the reasons for a pair. That it leaves no target out comes first, then that the
+// environments have usual names. That each target has a place of its own follows, then that
+// components are in all environments, and that each folder makes one component.
 const (
 	weightCoverage = 1000
 	weightKnown    = 400

@@ -49,8 +49,8 @@ var versionKey = regexp.MustCompile(
 // otherVersions are keys that only look so.
 var otherVersions = []string{"apiversion", "resourceversion", "kubeversion", "argocdversion", "schemaversion"}
 
-// isRevision says that a field is the version that Applications are made from, whatever its key is: in every
-// environment the revision of one of their sources is its value, and a number is in it.
+// isRevision says that a field is the version that Applications are made from, whatever its key is.
+// In every environment the revision of one of their sources is its value, and a number is in it.
 func (f *field) isRevision(s *Source) bool {
 	if f.isNamed() || f.namesEnvironment() {
 		return false
@@ -105,9 +105,10 @@ var movingRevisions = []string{"HEAD", "main", "master", "trunk", "develop"}
 // counts are keys that say how much of something an environment has.
 var counts = regexp.MustCompile(`(?i)(replicas|replicacount)$`)
 
-// isHarmful says that a promotion must not move a field, whatever speaks for it: Applications are told apart by
-// its value or by a template that it is, it is a branch, or how much an environment has, or its item
-// of a list is known by its place alone, so that it is another one in another environment.
+// isHarmful says that a promotion must not move a field, whatever speaks for it. Its value, or a
+// template that it is, tells Applications apart. It is a branch, or how much an environment has. Or
+// its item of a list is known by its place alone, so that another environment has another one
+// there.
 func (f *field) isHarmful(s *Source, identities map[string]string) bool {
 	if counts.MatchString(f.key) || isAtPlace(f.segments) || f.saysWhatItIs() {
 		return true
@@ -118,8 +119,8 @@ func (f *field) isHarmful(s *Source, identities map[string]string) bool {
 	})
 }
 
-// saysWhatItIs says that a field is what an object is, or how Argo CD syncs it: moved on, it would be another object, of
-// another schema, or synced otherwise.
+// saysWhatItIs says that a field tells what an object is, or how Argo CD syncs it. If it moved, the
+// object would be another one, or of another schema, or synced otherwise.
 func (f *field) saysWhatItIs() bool {
 	if slices.Contains(otherVersions, strings.ToLower(f.key)) || f.key == "kind" {
 		return true
@@ -209,9 +210,9 @@ func describe(f *field) string {
 // quoteValue is a value for a comment, in one short line.
 func quoteValue(v string) string { return wording.ClipLine(v, 60) }
 
-// FindCarry infers what a promotion moves: the fields by whose keys people call versions where
-// several environments had the same values, and all others that were seen to go from one
-// environment to another. Where no values were the same, those that are called versions.
+// FindCarry infers what a promotion moves. It takes the fields with usual keys of versions where
+// several environments had the same values. It also takes all others that were seen to go from one
+// environment to another. Where no values were the same, it takes those that are called versions.
 func FindCarry(ctx context.Context, s *Source) (*Carried, error) {
 	fields, alone, err := s.findFields(ctx)
 	if err != nil {
@@ -239,7 +240,8 @@ func FindCarry(ctx context.Context, s *Source) (*Carried, error) {
 	}
 	out := &Carried{order: newOrderEvidence(chosen), Seen: slices.ContainsFunc(chosen,
 		func(f *field) bool { return evidences[f].shared > 0 }), LeftOut: s.countLeftOut(chosen)}
-	// Of a component in one environment nothing is left out: once it is in another one, it moves as well.
+	// A component in one environment keeps all its fields: once it is in another one, it moves as
+	// well.
 	isOfSeveral := func(u *use) bool { return len(s.Components[u.component]) > 1 }
 	alone = slices.DeleteFunc(alone, func(f *field) bool { return !slices.ContainsFunc(f.uses, isOfSeveral) })
 	for _, f := range alone {

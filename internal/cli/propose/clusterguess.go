@@ -12,8 +12,9 @@ import (
 // maxGuessed bounds how many values of a field are made out from folders.
 const maxGuessed = 50
 
-// guess makes out what fields that templates read may be: the repository's own address and branch where
-// they are read as those, and the names of folders and files where a path is made of them.
+// guess guesses the meaning of fields that templates read. They are the repository's own address
+// and branch where they are read as those, and the names of folders and files where a path is made
+// of them.
 func (ce *clusterExample) guess() {
 	paths := map[string]bool{}
 	for pass := range 2 { // what the first one finds may begin a path of the second
@@ -59,7 +60,7 @@ type pathGuess struct {
 var sharedFolders = []string{"base", "bases", "common", "components", "default", "defaults", "shared", "all", "global", "templates",
 	"cluster", "clusters", "environments", "envs"}
 
-// follow follows one text. What can't be followed any further is left.
+// follow follows one text. A text that can't be followed any further is left.
 func (p *pathGuess) follow(r *appset.ClusterRead) {
 	parts := slices.Clone(r.Parts)
 	if strings.HasPrefix(parts[0].Literal, "$") { // a file of the source that is called so
@@ -96,7 +97,7 @@ func (p *pathGuess) follow(r *appset.ClusterRead) {
 	}
 }
 
-// extend gives the paths with a field's values after each; after is the text that follows in the
+// extend gives the paths with a field's values after each. after is the text that follows in the
 // template, last that nothing does, and ends that nothing follows that.
 func (p *pathGuess) extend(prefixes []string, word, after string, last, ends bool) []string {
 	if word == "nameNormalized" {
@@ -152,8 +153,8 @@ func (p *pathGuess) candidates(prefix, after string, ends bool) []string {
 	for _, e := range entries {
 		v, hasStem := strings.CutPrefix(e.Name(), stem)
 		v, hasSegment := strings.CutSuffix(v, segment)
-		isPlace := e.IsDir() || !isFolder && segment != ""
-		fits := hasStem && hasSegment && v != "" && isPlace
+		isLocation := e.IsDir() || !isFolder && segment != ""
+		fits := hasStem && hasSegment && v != "" && isLocation
 		if !fits || strings.HasPrefix(v, ".") || slices.Contains(sharedFolders, strings.ToLower(v)) {
 			continue
 		}

@@ -43,8 +43,8 @@ const (
 	inClusterServer    = "https://kubernetes.default.svc"
 )
 
-// ExampleClusters are clusters that ApplicationSets generate from: one for each value of the label by
-// which environments are told apart, with the fields that selectors and templates ask for, so that
+// ExampleClusters are clusters that ApplicationSets generate from: one for each value of the label
+// that tells environments apart. They have the fields that selectors and templates ask for, so that
 // each selector finds one.
 func ExampleClusters(f *ClusterFacts) []ExampleCluster {
 	x := newClusterExample(f)

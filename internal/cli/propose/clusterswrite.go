@@ -58,8 +58,8 @@ func (w *writer) writeFields(fields []ExampleField) {
 	}
 }
 
-// quoteScalar writes a text so that YAML reads a text: what begins with a letter and has no blanks
-// needs no quotes, but for the words that are none.
+// quoteScalar writes a text so that YAML reads a text. One that begins with a letter and has no
+// blanks needs no quotes, but for the words that are none.
 func quoteScalar(s string) string {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	plain := strings.TrimLeft(s, letters+"0123456789/._-:@")

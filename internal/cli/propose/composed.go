@@ -9,11 +9,12 @@ import (
 // maxComposed bounds the candidates that a component's is put together with.
 const maxComposed = 12
 
-// composeComponents has a pair's component made of two candidates where one alone gives one name to what is deployed
-// twice: targets of one set, component and environment that are made from different folders and go to one cluster, as where
-// each team has a component "api". Where they go to several clusters those are regions of one component, and several sets
-// are often variants of which one runs. The pair itself, where no two candidates tell all of them apart and still have them in
-// several environments.
+// composeComponents makes a pair's component of two candidates where one alone gives the same name
+// to several deployments. These are targets of one set, component and environment that are made
+// from different folders and go to one cluster, as where each team has a component "api". Where
+// they go to several clusters those are regions of one component, and several sets are often
+// variants of which one runs. It is the pair itself, where no two candidates tell all of them apart
+// and still have them in several environments.
 func (p pair) composeComponents(candidates []candidate, targets []appset.Target, folders []madeFrom) pair {
 	if !p.isRepeated(targets, folders) {
 		return p
@@ -53,8 +54,9 @@ func composeCandidates(a, b *candidate) candidate {
 	return out
 }
 
-// isRepeated says that some targets of one set, component and environment go to one cluster and are made from different
-// folders, and that this is so in several environments: what is there once by mistake is no reason.
+// isRepeated says that some targets of one set, component and environment go to one cluster and are
+// made from different folders. That must be so in several environments. A single case may be a
+// mistake and doesn't count.
 func (p *pair) isRepeated(targets []appset.Target, folders []madeFrom) bool {
 	type place struct{ set, component, environment, cluster string }
 	first, repeated := map[place]int{}, map[string]bool{}

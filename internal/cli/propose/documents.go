@@ -69,8 +69,8 @@ func isDocumentPick(s fieldpath.Segment) bool {
 	return s.Kind == fieldpath.Match && slices.ContainsFunc(documentKeys, isKey)
 }
 
-// pickDocuments writes the document into the paths that several of a file's have: without that no path may
-// lead somewhere in more than one. What can't be told apart is left out.
+// pickDocuments writes the document into the paths that several of a file's have: without that no
+// path may lead somewhere in more than one. Documents that can't be told apart are left out.
 func pickDocuments(all []scalar) []scalar {
 	count := map[string]int{}
 	for _, v := range all {

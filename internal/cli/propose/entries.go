@@ -187,8 +187,8 @@ var globMeta = regexp.MustCompile(`[\\*?\[\]]`)
 // escapeGlob makes a glob of a file's name, whose placeholders stay.
 func escapeGlob(name string) string { return globMeta.ReplaceAllString(name, `\$0`) }
 
-// generalize writes a wildcard for what picks a list's items where several are carried alike, and none of those that are
-// there isn't: the containers of a Deployment, a chart's dependencies.
+// generalize writes a wildcard for the key of a list's items where all that are there are carried
+// alike: the containers of a Deployment, a chart's dependencies.
 func generalize(f *field, chosen, all []*field) []fieldpath.Segment {
 	out := slices.Clone(f.segments)
 	for i := range out {

@@ -300,8 +300,9 @@ func (l *lookedFile) add(found map[fieldLocation]*field, at locatedScalar, v sca
 	known.uses = append(known.uses, &use{component: l.environment.Component, environment: l.environment.Name, file: l.file, scalar: v})
 }
 
-// withPlaceholders writes the placeholders into a file's name; in an environment's own folder that for the environment
-// alone. Of two names that are a part of each other the longer one is meant: test-runner.yaml is no file of test's.
+// withPlaceholders writes the placeholders into a file's name; in an environment's own folder that
+// for the environment alone. Where one name is a part of another, the longer one is meant:
+// test-runner.yaml is no file of test's.
 func withPlaceholders(text, environment, component string, own bool) string {
 	named := "{{component}}"
 	if own {

@@ -131,8 +131,8 @@ type seenVersion struct {
 	readers []string
 }
 
-// ListVersions lists the versions in what the environments are made from, with their places: those that are none at one
-// place in two environments, so that nothing moves them.
+// ListVersions lists the versions in the environments' files, with their places. They aren't
+// versions at one place in two environments, so nothing moves them.
 func (s *Source) ListVersions(ctx context.Context) ([]string, error) {
 	found := map[fieldLocation]*seenVersion{}
 	reader := newFileReader()

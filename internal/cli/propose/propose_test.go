@@ -98,8 +98,9 @@ func TestAssign(t *testing.T) {
 	}
 }
 
-// TestAssignNoEnvironments holds that nothing is taken for environments in sets of one Application each, all
-// in one cluster: a person is asked, and offered neither the sets' names nor the cluster as the component.
+// TestAssignNoEnvironments holds that nothing is taken for environments in sets of one Application
+// each, all in one cluster. A person is asked, and offered neither the sets' names nor the cluster
+// as the component.
 func TestAssignNoEnvironments(t *testing.T) {
 	var targets []appset.Target
 	for _, app := range []string{"agent-web", "agent-api", "agent-mail", "sample-node", "sample-grpc"} {

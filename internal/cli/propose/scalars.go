@@ -21,11 +21,11 @@ type scalar struct {
 	picks    []fieldpath.Segment // each tells the value's document from the file's others
 }
 
-// maxScalars bounds the values of one file that are looked at.
+// maxScalars bounds the values of one file that are read.
 const maxScalars = 5000
 
-// readScalars lists the values of a file: of a kustomization its images and the refs of its remote bases. What can't be read
-// has none: the proof says of it what is wrong.
+// readScalars lists the values of a file: of a kustomization its images and the refs of its remote
+// bases. A file that can't be read has none: the proof names its fault.
 func readScalars(base string, data []byte) []scalar {
 	documents := readDocuments(data)
 	if appset.IsKustomization(base) {

@@ -6,8 +6,8 @@ import (
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
 
-// What is found in a file can be carried: a pipeline file that names it is valid, whatever the
-// file has for keys and values.
+// FuzzReadScalars holds that a field that is found in a file can be carried: a pipeline file that
+// names it is valid, whatever the file has for keys and values.
 func FuzzReadScalars(f *testing.F) {
 	for _, seed := range []string{
 		"image: {tag: v1}", "list: [{name: a, tag: v1}, {name: b, tag: v2}]", `{"a.b/c": {"tag": "1"}, "": {"tag": 2}}`,

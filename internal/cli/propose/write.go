@@ -32,8 +32,9 @@ type Proposal struct {
 	Header, Notes []string
 }
 
-// Set is a file of ApplicationSets or plain Applications, a folder that Kustomize builds some of,
-// a chart that has some, or a set that runs, with templates of its own where the pipeline's don't fit.
+// Set is a file of ApplicationSets or plain Applications, a folder that Kustomize builds some of, a
+// chart that has some, or a set that runs. It has templates of its own where the pipeline's don't
+// fit.
 type Set struct {
 	Path      string
 	Kustomize string
@@ -50,6 +51,7 @@ func (p *Proposal) Write() []byte {
 	for _, line := range p.Header {
 		w.writeComment("", line)
 	}
+	w.writeLine("# yaml-language-server: $schema=%s", pipeline.SchemaURL) // as the language server of most editors reads it
 	w.writeLine("apiVersion: %s", pipeline.APIVersion)
 	w.writeLine("kind: %s", pipeline.Kind)
 	w.writeLine("metadata:")
@@ -64,6 +66,18 @@ func (p *Proposal) Write() []byte {
 		w.writeComment("", n)
 	}
 	return w.Bytes()
+}
+
+// CarryTexts are the entries of carry as the file has them, on one line each.
+func (p *Proposal) CarryTexts() []string {
+	if p.Carried == nil {
+		return nil
+	}
+	out := make([]string, len(p.Carried.Entries))
+	for i, c := range p.Carried.Entries {
+		out[i] = carryText(c)
+	}
+	return out
 }
 
 // templates are the pipeline's, as far as they are known.

@@ -62,8 +62,8 @@ type AuditEntry struct {
 	// The one environment that it was about; left out where that was none or several.
 	Environment string `json:"environment,omitempty"`
 
-	// What the subject is made of. Pipeline and Component are empty where it was about
-	// more than one, or given on a person's own pull request.
+	// The subject is made of these. Pipeline and Component are empty where it was about more than
+	// one, or given on a person's own pull request.
 	Repository string `json:"repository,omitempty"`
 	Pipeline   string `json:"pipeline,omitempty"`
 	Component  string `json:"component,omitempty"`
@@ -81,8 +81,8 @@ type AuditedMerge struct {
 	Head    string `json:"head"`              // the pull request's, which was merged
 	Tip     string `json:"tip,omitempty"`     // the head of the branch into which, when it was judged
 	Commit  string `json:"commit,omitempty"`  // as which it landed
-	// JudgedAt is when the gates gave their answers: at the merge, or, where a person merged,
-	// when the component was last looked at before; left out where nobody had looked.
+	// JudgedAt is when the gates gave their answers: at the merge, or, where a person merged, at
+	// the component's last evaluation before. It is left out where there was none.
 	JudgedAt time.Time `json:"judgedAt,omitzero"`
 	// Inputs is the sha256 of the facts that they were evaluated over; left out where those
 	// weren't kept, such as of a merge by a person.

@@ -2,8 +2,8 @@ package api
 
 import "time"
 
-// Evidence is what it was decided by whether a promotion is to blame for a degradation: of
-// a revert, or of a hold for as long as that lasts.
+// Evidence is the reason why a promotion is, or isn't, to blame for a degradation: of a revert, or
+// of a hold for as long as that lasts.
 type Evidence struct {
 	Component   string           `json:"component"`
 	Environment string           `json:"environment"`

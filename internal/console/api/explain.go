@@ -2,7 +2,6 @@ package api
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -61,11 +60,14 @@ func (g *Gate) Sentence() string {
 // what it waits for; several lines.
 func (e *Environment) Explain() string {
 	var b strings.Builder
-	name := e.Name
-	if name == "" {
-		name = "nothing that can be read"
+	switch {
+	case e.State == "not-here":
+		return e.Reason
+	case e.Name == "":
+		fmt.Fprintf(&b, "%s carries nothing that can be read", e.Environment)
+	default:
+		fmt.Fprintf(&b, "%s carries %s", e.Environment, e.Name)
 	}
-	fmt.Fprintf(&b, "%s carries %s", e.Environment, name)
 	if !e.Since.IsZero() {
 		fmt.Fprintf(&b, " since %s", formatTime(e.Since))
 	}
@@ -79,6 +81,8 @@ func (e *Environment) Explain() string {
 			what = "a release"
 		}
 		switch {
+		case in.Pull != nil && in.Headline != "":
+			fmt.Fprintf(&b, "\n%s is in %s: %s", what, in.Pull, in.Headline)
 		case in.Pull != nil && in.State == "held":
 			fmt.Fprintf(&b, "\n%s is held in %s", what, in.Pull)
 		case in.Pull != nil:
@@ -89,6 +93,9 @@ func (e *Environment) Explain() string {
 	}
 	if e.Revert != nil {
 		fmt.Fprintf(&b, "\nthe revert %s is open", &e.Revert.Pull)
+		if e.Revert.Headline != "" {
+			b.WriteString(": " + e.Revert.Headline)
+		}
 	}
 	for _, t := range e.Targets {
 		if t.Drift != nil {
@@ -105,8 +112,8 @@ func (e *Environment) Explain() string {
 // maxExplainedRuns bounds the targets of which is said what they run.
 const maxExplainedRuns = 5
 
-// explainRuns says what the targets were seen to run when they were verified, a line each; nothing where nobody waited
-// for that, as for what was there before the pipeline.
+// explainRuns says what the targets were seen to run when they were verified, a line each. It says
+// nothing where that wasn't awaited, as for releases from before the pipeline.
 func (e *Environment) explainRuns(b *strings.Builder) {
 	if e.State == "baseline" || e.State == "idle" {
 		return
@@ -199,81 +206,6 @@ func (e *Environment) Drifted() int {
 	}
 	return n
 }
-
-// Attention says that a person should look: something failed, was changed by
-// hand, is held, is stuck, or can't be read or told.
-func (e *Environment) Attention() bool {
-	switch e.State {
-	case "degraded", "failed", "diverged", "mixed", "unreadable":
-		return true
-	}
-	if e.Stuck() != nil || slices.ContainsFunc(e.Targets, func(t Target) bool { return t.Untold }) {
-		return true
-	}
-	if e.Incoming != nil && e.Incoming.State == "held" {
-		return true
-	}
-	for _, g := range e.allGates() {
-		if g.Outcome == "fail" {
-			return true
-		}
-	}
-	return e.Revert != nil
-}
-
-// Stuck is why a release doesn't move and won't by itself; nil where nothing says so.
-func (e *Environment) Stuck() *Reason {
-	for i := range e.Why {
-		if e.Why[i].Code.IsStuck() {
-			return &e.Why[i]
-		}
-	}
-	return nil
-}
-
-// Moving says that something is under way here: a release is being verified, or
-// a pull request is open.
-func (e *Environment) Moving() bool {
-	return e.State == "verifying" || e.Revert != nil || e.Incoming != nil && e.Incoming.Pull != nil
-}
-
-// Waiting says that a release wants to come in and something stops it.
-func (e *Environment) Waiting() bool {
-	if e.Incoming == nil || e.Incoming.State == "closed" {
-		return false
-	}
-	return len(e.WaitReasons()) > 0
-}
-
-func (e *Environment) allGates() []Gate {
-	var out []Gate
-	if e.Incoming != nil {
-		out = append(out, e.Incoming.Gates...)
-	}
-	if e.Revert != nil {
-		out = append(out, e.Revert.Gates...)
-	}
-	return out
-}
-
-// anyEnvironment says whether the question is true of one of the component's environments.
-func (c *Component) anyEnvironment(matches func(*Environment) bool) bool {
-	for i := range c.Environments {
-		if matches(&c.Environments[i]) {
-			return true
-		}
-	}
-	return false
-}
-
-// Attention says that a person should look at the component.
-func (c *Component) Attention() bool { return c.anyEnvironment((*Environment).Attention) }
-
-// Moving says that something is under way.
-func (c *Component) Moving() bool { return c.anyEnvironment((*Environment).Moving) }
-
-// Waiting says that a release waits to come into one of the environments.
-func (c *Component) Waiting() bool { return c.anyEnvironment((*Environment).Waiting) }
 
 func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 

@@ -20,6 +20,10 @@ func TestEnvironmentsAreExplained(t *testing.T) {
 			"qa carries 1 since 2026-03-02T09:00:00Z: verified, well", false, false, false},
 		{"unreadable", Environment{Environment: "qa", State: "unreadable", Reason: "not read yet"},
 			"qa carries nothing that can be read: unreadable, not read yet", false, false, true},
+		{"not there", Environment{Environment: "qa", State: "not-here", Reason: "web is not in qa: no ApplicationSet generates a target for it there"},
+			"web is not in qa: no ApplicationSet generates a target for it there", false, false, false},
+		{"with a headline", Environment{Environment: "qa", Name: "1", State: "verified", Incoming: &Incoming{State: "open", Name: "2", Pull: pull, Headline: "waiting for grace (0 of 1)"}},
+			"qa carries 1: verified\n2 is in #14: waiting for grace (0 of 1)", true, false, false},
 		{"verifying", Environment{Environment: "dev", Name: "2", State: "verifying"}, "dev carries 2: verifying", true, false, false},
 		{"waiting for its turn", Environment{Environment: "qa", Name: "1", State: "verified", Incoming: &Incoming{State: "waiting", Name: "2"}, Why: []Reason{{Text: "10 are open", Who: "anyone", When: at}}},
 			"qa carries 1: verified\n2 is waiting; it has no open pull request\n- 10 are open (anyone), until 2026-03-02T09:00:00Z", false, true, false},
@@ -41,15 +45,14 @@ func TestEnvironmentsAreExplained(t *testing.T) {
 			if got := c.env.Explain(); got != c.want {
 				t.Errorf("it is explained as\n%s\nwant\n%s", got, c.want)
 			}
-			k := Component{Environments: []Environment{{State: "verified"}, c.env}}
-			if k.Moving() != c.moving || k.Waiting() != c.waiting || k.Attention() != c.attention {
-				t.Errorf("moving %t, waiting %t, attention %t; want %t, %t, %t", k.Moving(), k.Waiting(), k.Attention(), c.moving, c.waiting, c.attention)
+			if e := c.env; e.Moving() != c.moving || e.Waiting() != c.waiting || e.Attention() != c.attention {
+				t.Errorf("moving %t, waiting %t, attention %t; want %t, %t, %t", e.Moving(), e.Waiting(), e.Attention(), c.moving, c.waiting, c.attention)
 			}
 		})
 	}
 }
 
-func TestShownReasonsLeaveOutWhatTheStateSays(t *testing.T) {
+func TestShownReasonsOmitTheState(t *testing.T) {
 	e := Environment{Reason: "changed by hand", Why: []Reason{{Code: "baseline", Text: "since before"}, {Code: "diverged", Text: "changed by hand"}, {Code: "limit", Text: "full"}}}
 	if got := e.WhyShown(); len(got) != 1 || got[0].Code != "limit" {
 		t.Errorf("shown are %+v", got)

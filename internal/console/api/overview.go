@@ -39,8 +39,8 @@ type DriftedTarget struct {
 // environment of a component, the newest 50.
 type Delivery struct {
 	Days []DeliveryDay `json:"days"` // the oldest first, each from midnight in UTC
-	// Of all days; a time is left out where nothing tells it. The median is of what was
-	// verified, and of what was degraded and is verified again.
+	// These are over all days; a time is left out where nothing tells it. The median is over
+	// verified promotions, and over degraded environments that are verified again.
 	Changes       int     `json:"changes"`
 	Failures      int     `json:"failures"`
 	LeadMedian    float64 `json:"leadMedian,omitempty"`    // in seconds

@@ -33,13 +33,16 @@ type PipelineEnvironment struct {
 	Branch string   `json:"branch,omitempty"`
 }
 
-// Counts are how many components of a pipeline there are, and in how many of
-// them something moves, waits or needs a person. One component may be in several.
+// Counts are how many components of a pipeline there are, and how many of them are how. A component is in
+// exactly one of moving, waiting, held and broken, or nothing is open of it: these four add up to open.
 type Counts struct {
 	Components int `json:"components"`
-	Moving     int `json:"moving"`
-	Waiting    int `json:"waiting"`
-	Attention  int `json:"attention"`
+	Open       int `json:"open"`      // something goes on or is to be done
+	Moving     int `json:"moving"`    // it goes on by itself
+	Waiting    int `json:"waiting"`   // it waits for a person to approve, merge or promote it
+	Held       int `json:"held"`      // a person stopped it
+	Broken     int `json:"broken"`    // something failed, was changed by hand, is stuck, or can't be told
+	Attention  int `json:"attention"` // held and broken together
 }
 
 // Component is what is promoted as a unit, with all its environments.
@@ -164,13 +167,18 @@ type Incoming struct {
 	Name       string    `json:"name,omitempty"`
 	ReadySince time.Time `json:"readySince,omitzero"`
 	Pull       *Pull     `json:"pull,omitempty"` // nil: none yet
-	Gates      []Gate    `json:"gates,omitempty"`
+	// Headline is where its pull request stands, as its commit status and comment say it: "waiting for grace (0 of
+	// 1)". Left out where that isn't known.
+	Headline string `json:"headline,omitempty"`
+	Gates    []Gate `json:"gates,omitempty"`
 }
 
 // OpenRevert is an open revert.
 type OpenRevert struct {
-	Pull  Pull   `json:"pull"`
-	Gates []Gate `json:"gates,omitempty"`
+	Pull     Pull   `json:"pull"`
+	State    string `json:"state"`              // open or held
+	Headline string `json:"headline,omitempty"` // as of an Incoming
+	Gates    []Gate `json:"gates,omitempty"`
 }
 
 // Gate is a gate's answer.
@@ -178,8 +186,9 @@ type Gate struct {
 	Gate    string    `json:"gate"`
 	Outcome string    `json:"outcome"` // pass, wait or fail
 	Reason  string    `json:"reason"`
-	Who     []string  `json:"who,omitempty"`  // who can change it
-	Until   time.Time `json:"until,omitzero"` // when it may change by itself
+	Who     []string  `json:"who,omitempty"`    // who can change it
+	Person  bool      `json:"person,omitempty"` // it waits for a person, not for time or a machine
+	Until   time.Time `json:"until,omitzero"`   // when it may change by itself
 	// SkippedBy is who had it pass by /liftlock skip; left out where it answers itself.
 	SkippedBy string `json:"skippedBy,omitempty"`
 }
@@ -212,12 +221,12 @@ type EnvironmentWhy struct {
 
 // Trouble is what keeps Liftlock, or a part of it, from its work.
 type Trouble struct {
-	Part    string    `json:"part"`    // "argocd hub", "pipeline file of hub:acme/fleet"
+	Part    string    `json:"part"`    // "argocd hub", "pipeline file of hub:owner/name"
 	Message string    `json:"message"` // a broken pipeline file: file:line: reason
 	Since   time.Time `json:"since,omitzero"`
 
 	// Repository is the one that it is about, and General says that it is about none and for every
-	// reader. What is neither is for those who may read all.
+	// reader. A trouble with neither is for those who may read all.
 	Repository string `json:"-"`
 	General    bool   `json:"-"`
 }

@@ -16,18 +16,20 @@ type Promotions struct {
 
 // Promotion is one release moving into one environment, or back out of it.
 type Promotion struct {
-	ID          int64     `json:"id"`
-	Kind        string    `json:"kind"` // promotion or revert
-	Repository  string    `json:"repository"`
-	Pipeline    string    `json:"pipeline"`
-	Component   string    `json:"component"`
-	Environment string    `json:"environment"`
-	Release     string    `json:"release,omitempty"` // a revert's: the one that is taken back
-	Name        string    `json:"name,omitempty"`
-	Pull        *Pull     `json:"pull,omitempty"`
-	State       string    `json:"state"`
-	CreatedAt   time.Time `json:"createdAt"`
-	UpdatedAt   time.Time `json:"updatedAt"`
+	ID          int64  `json:"id"`
+	Kind        string `json:"kind"` // promotion or revert
+	Repository  string `json:"repository"`
+	Pipeline    string `json:"pipeline"`
+	Component   string `json:"component"`
+	Environment string `json:"environment"`
+	Release     string `json:"release,omitempty"` // a revert's: the one that is taken back
+	Name        string `json:"name,omitempty"`
+	Pull        *Pull  `json:"pull,omitempty"`
+	State       string `json:"state"`
+	// Headline is where its pull request stands while it is open, as its commit status and comment say it.
+	Headline  string    `json:"headline,omitempty"`
+	CreatedAt time.Time `json:"createdAt"`
+	UpdatedAt time.Time `json:"updatedAt"`
 
 	// Detail is left out of lists.
 	Detail *PromotionDetail `json:"detail,omitempty"`
@@ -37,8 +39,8 @@ type Promotion struct {
 type PromotionDetail struct {
 	Title    string   `json:"title,omitempty"`    // the pull request's
 	Evidence []string `json:"evidence,omitempty"` // a revert's: what speaks against the release
-	// Records are what Evidence says in words, one for each component that is degraded; also
-	// of a promotion that is taken back, or that degraded and is left to people.
+	// Records are what Evidence says in words, one for each component that is degraded. A promotion
+	// that is reverted, or that degraded and is left to people, has them too.
 	Records []Evidence `json:"records,omitempty"`
 	By      string     `json:"by,omitempty"`     // a revert's: who asked for it; empty: the degradation
 	Reason  string     `json:"reason,omitempty"` // the reason that was given
@@ -46,12 +48,17 @@ type PromotionDetail struct {
 	// that takes a promotion back; nil where there is none on record.
 	Reverts    *Related `json:"reverts,omitempty"`
 	RevertedBy *Related `json:"revertedBy,omitempty"`
-	// Current says that the release of this promotion is what the environment
-	// carries now, through it; then Targets are about it.
+	// Current says that the environment carries this promotion's release now, through it; then
+	// Targets are about it.
 	Current bool     `json:"current"`
 	Gates   []Gate   `json:"gates,omitempty"` // while it is open
 	Why     []Reason `json:"why,omitempty"`   // while it is open
-	Targets []Target `json:"targets,omitempty"`
+	// From is what people call the release that the environment carries while it is open, Origin where its own
+	// release began, and Reaches are the targets of the environment. Left out where that isn't known.
+	From    string         `json:"from,omitempty"`
+	Origin  *ReleaseOrigin `json:"origin,omitempty"`
+	Reaches []Target       `json:"reaches,omitempty"`
+	Targets []Target       `json:"targets,omitempty"`
 	// Ran is what the targets were seen to run when the promotion was verified, by name; also
 	// once the environment has moved on. Left out where nobody told.
 	Ran []TargetRuns `json:"ran,omitempty"`
@@ -73,6 +80,15 @@ type PromotionDetail struct {
 	// Timelines are the changes of the targets' states and health, while Current.
 	Timelines []Timeline `json:"timelines,omitempty"`
 	Events    []Event    `json:"events"` // oldest first, at most 200
+}
+
+// ReleaseOrigin is where a release began: its first arrival in an environment without after.
+type ReleaseOrigin struct {
+	Environment string    `json:"environment"`
+	By          string    `json:"by,omitempty"` // whose change brought it; left out where that isn't known
+	Commit      string    `json:"commit"`
+	CommitURL   string    `json:"commitURL,omitempty"`
+	At          time.Time `json:"at"`
 }
 
 // TargetRuns is what one target was seen to run.

@@ -1,5 +1,5 @@
-// Liftlock's console, made live. The pages work without this: it only puts what
-// has changed in place of what was there, as the server sends it.
+// Liftlock's console, made live. The pages work without this: told that something has changed,
+// it fetches the page that is open and puts what differs in its place.
 (() => {
   "use strict";
   const root = document.documentElement;
@@ -30,89 +30,69 @@
     age();
   };
 
-  // What a reader has open or stands on stays so when its place is made anew.
-  const keeping = (change) => {
-    const open = [...document.querySelectorAll("main details[open][id]")].map((d) => d.id);
-    const at = document.activeElement, field = at && at.id && at.matches("input, select") ? at.id : null;
-    const href = at && at.closest("main") ? at.getAttribute("href") : null;
-    const value = field ? at.value : null, caret = field && at.selectionStart;
-    change();
-    for (const id of open) byId(id)?.setAttribute("open", "");
-    if (at && at.isConnected && at === document.activeElement) return;
-    if (field && byId(field)) {
-      const to = byId(field);
-      to.value = value;
-      to.focus({ preventScroll: true });
-      if (caret !== null && to.setSelectionRange && to.type !== "date") to.setSelectionRange(caret, caret);
-    } else if (href) {
+  // What a text says, without how long ago it was.
+  const said = (el) => {
+    const copy = el.cloneNode(true);
+    for (const t of copy.querySelectorAll("time")) t.remove();
+    return copy.textContent;
+  };
+
+  // Makes the page what the server has sent. What a reader has open, chosen, written or stands on
+  // stays; what is new is lit up.
+  const become = (next, isNews) => {
+    const at = document.activeElement, href = at && at.closest("main") ? at.getAttribute("href") : null;
+    const lit = new Set();
+    Idiomorph.morph(byId("main"), next, {
+      ignoreActiveValue: true,
+      callbacks: {
+        beforeNodeMorphed: (old, to) => {
+          if (old.nodeType !== Node.ELEMENT_NODE) return true;
+          if (old.matches("select") || old.matches("time[data-ago]") && old.dateTime === to.dateTime) return false;
+          if (old.matches(".cell, [data-list] > li, .list tbody tr") && said(old) !== said(to)) lit.add(old);
+          return true;
+        },
+        afterNodeAdded: (el) => { if (el.nodeType === Node.ELEMENT_NODE && el.matches("[data-list] > *")) lit.add(el); },
+        beforeAttributeUpdated: (name, el) => !(name === "open" && el.matches("details")) && name !== "value" && name !== "checked",
+      },
+    });
+    if (href && (document.activeElement !== at || at.getAttribute("href") !== href)) {
       [...document.querySelectorAll("main a")].find((a) => a.getAttribute("href") === href)?.focus({ preventScroll: true });
     }
-  };
-
-  const made = (html) => {
-    const t = document.createElement("template");
-    t.innerHTML = html.trim();
-    return t.content.firstElementChild;
-  };
-  const light = (el) => {
-    el.classList.remove("fresh");
-    void el.offsetWidth;
-    el.classList.add("fresh");
-  };
-
-  // Puts what the server says has changed into the page.
-  const apply = (patch) => keeping(() => {
-    for (const [id, html] of Object.entries(patch.parts || {})) {
-      const el = byId(id);
-      if (el) el.innerHTML = html;
+    if (isNews) for (const el of lit) {
+      el.classList.remove("fresh");
+      void el.offsetWidth;
+      el.classList.add("fresh");
     }
-    for (const list of patch.lists || []) {
-      const parent = byId(list.id);
-      if (!parent) continue;
-      for (const id of list.gone || []) byId(id)?.remove();
-      for (const put of list.put || []) {
-        let el = byId(put.id);
-        if (put.whole) {
-          const fresh = made(put.whole);
-          if (el) el.replaceWith(fresh);
-          el = fresh;
-          light(el);
-        }
-        if (!el) continue;
-        for (const [n, html] of Object.entries(put.cells || {})) {
-          const cell = made(html);
-          el.children[n]?.replaceWith(cell);
-          light(el);
-        }
-        const before = put.after ? byId(put.after) : null;
-        if (before ? before.nextElementSibling !== el : parent.firstElementChild !== el) before ? before.after(el) : parent.prepend(el);
-      }
-    }
-    if (patch.title) document.title = patch.title;
-    setClock(patch.asOf);
-  });
+  };
 
-  // Fetches the page and puts it in place of what is there, where the changes
-  // alone don't lead there. One fetch at a time; what comes during one causes another.
-  let running = false, again = false;
-  const refresh = async () => {
+  // Fetches the page if it is another one than the one that is there. One fetch at a time; what
+  // comes during one causes another.
+  let running = false, again = false, tag = "", fetched = 0;
+  const refresh = async (isNews) => {
     if (running) { again = true; return; }
     running = true;
     do {
       again = false;
+      fetched = Date.now();
       try {
-        const res = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store" });
+        const address = location.href;
+        const res = await fetch(address, { headers: { Accept: "text/html", ...(tag && { "If-None-Match": tag }) }, cache: "no-store" });
         if (res.status === 401) { location.reload(); return; } // the session is over: the page leads to the login
-        const next = new DOMParser().parseFromString(await res.text(), "text/html");
-        if (!next.querySelector("main")) throw new Error("this is no page of the console");
-        if (again) continue;
-        keeping(() => byId("main").replaceChildren(...next.querySelector("main").childNodes));
-        document.title = next.title || document.title;
-        setClock(next.querySelector(".foot time")?.dateTime);
-        bind();
-        follow(next.body.dataset);
+        const text = await res.text();
+        if (address !== location.href) { again = true; tag = ""; continue; }
+        if (res.status !== 304) {
+          const next = new DOMParser().parseFromString(text, "text/html");
+          if (!next.querySelector("main")) throw new Error("this is no page of the console");
+          become(next.querySelector("main"), isNews);
+          tag = res.headers.get("ETag") || "";
+          document.title = next.title || document.title;
+          setClock(next.querySelector(".foot time")?.dateTime);
+          from = next.body.dataset;
+          version = from.version;
+        }
+        follow();
       } catch {
-        setTimeout(refresh, 2000 + Math.random() * 2000);
+        later(2000 + Math.random() * 2000);
         say("Reconnecting…", true);
       }
     } while (again);
@@ -126,30 +106,41 @@
     if (live.textContent !== text) live.textContent = text;
   };
 
-  // The stream of changes. It goes on where it was cut off; where that can't be,
-  // the server says that the page is stale.
-  let stream = null, retry = 0;
-  const later = (ms) => { clearTimeout(retry); retry = setTimeout(refresh, ms); };
-  const follow = (data) => {
+  // The stream of changes, while somebody may see the page. It goes on where it was cut off.
+  let from = document.body.dataset, version = from.version, stream = null, followed = "", planned = 0;
+  const later = (ms) => {
+    planned ||= setTimeout(() => { planned = 0; refresh(true); }, ms);
+  };
+  const leave = () => {
     stream?.close();
-    clearTimeout(retry);
     stream = null;
-    if (!data.stream) {
-      if ("retry" in data) later(5000 + Math.random() * 2000); // an error's page: it may be over
+  };
+  const follow = () => {
+    if (document.hidden || stream && followed === from.stream && stream.readyState !== EventSource.CLOSED) return;
+    leave();
+    if (!from.stream) {
+      if ("retry" in from) later(5000 + Math.random() * 2000); // an error's page: it may be over
       return;
     }
-    const own = stream = new EventSource(data.stream);
+    followed = from.stream;
+    const address = new URL(followed, location.href);
+    address.searchParams.set("version", version || "");
+    const own = stream = new EventSource(address);
     own.onopen = () => say("Live", false);
     own.onerror = () => {
+      if (own !== stream) return;
       say("Reconnecting…", true);
-      if (own === stream && own.readyState === EventSource.CLOSED) later(10000 + Math.random() * 5000); // refused
+      if (own.readyState === EventSource.CLOSED) later(10000 + Math.random() * 5000); // refused
     };
-    own.addEventListener("patch", (e) => { if (own === stream) apply(JSON.parse(e.data)); });
-    // Spread out, so that a hundred open pages don't ask in the same moment.
-    own.addEventListener("stale", () => { if (own === stream) later(Math.random() * 400); });
+    own.addEventListener("changed", (e) => {
+      version = e.lastEventId;
+      // Spread out, so that a hundred open pages don't ask in the same moment, nor one all the time.
+      if (own === stream) later(Math.max(Math.random() * 400, fetched + 1000 - Date.now()));
+    });
   };
-  addEventListener("pagehide", () => stream?.close());
-  addEventListener("pageshow", (e) => { if (e.persisted) refresh(); });
+  addEventListener("pagehide", leave);
+  addEventListener("pageshow", (e) => { if (e.persisted) refresh(true); });
+  document.addEventListener("visibilitychange", () => document.hidden ? leave() : refresh(true));
 
   // Find as you type; the address stays right, so a filter can be shared.
   let typing = 0;
@@ -162,22 +153,40 @@
     to.searchParams.delete("page");
     if (to.href === location.href) return;
     history.replaceState(null, "", to);
-    refresh();
+    tag = "";
+    refresh(false);
   };
-  const bind = () => {
-    const form = document.querySelector("form[data-find]");
-    if (!form) return;
-    form.addEventListener("submit", (e) => { e.preventDefault(); find(form); });
-    form.addEventListener("change", () => find(form));
-    form.elements.q.addEventListener("input", () => { clearTimeout(typing); typing = setTimeout(find, 150, form); });
-  };
-  document.addEventListener("keydown", (e) => {
-    const q = byId("q");
-    if (q && e.key === "/" && !e.ctrlKey && !e.metaKey && !/^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement.tagName)) {
-      e.preventDefault();
-      q.focus();
-    }
+  document.addEventListener("submit", (e) => {
+    if (!e.target.matches("form[data-find]")) return;
+    e.preventDefault();
+    find(e.target);
   });
-  bind();
-  follow(document.body.dataset);
+  document.addEventListener("change", (e) => { if (e.target.matches("form[data-find] *")) find(e.target.form); });
+  document.addEventListener("input", (e) => {
+    if (!e.target.matches("form[data-find] #q")) return;
+    clearTimeout(typing);
+    typing = setTimeout(find, 150, e.target.form);
+  });
+  // The keys, which nobody needs who has a pointer or the tab key.
+  const step = (by) => {
+    const rows = [...document.querySelectorAll("main tbody th a")].filter((a) => a.offsetParent);
+    rows[Math.min(Math.max(rows.indexOf(document.activeElement) + by, 0), rows.length - 1)]?.focus();
+  };
+  const keys = { "/": () => byId("q")?.focus(), j: () => step(1), k: () => step(-1), "?": () => byId("keys").showModal() };
+  document.addEventListener("keydown", (e) => {
+    if (!keys[e.key] || e.ctrlKey || e.metaKey || e.altKey || byId("keys").open) return;
+    if (document.activeElement.matches("input, textarea, select")) return;
+    e.preventDefault();
+    keys[e.key]();
+  });
+  // A link may have a token for the form behind its #, which no server is sent.
+  const token = new URLSearchParams(location.hash.slice(1)).get("token"), secret = byId("secret");
+  if (token && secret) {
+    secret.value = token;
+    history.replaceState(null, "", location.pathname + location.search);
+    secret.form.querySelector("button").focus();
+  }
+  byId("help").hidden = false;
+  byId("help").addEventListener("click", keys["?"]);
+  follow();
 })();

@@ -55,18 +55,25 @@ func (c *Client) Audit(ctx context.Context, q AuditQuery) ([]api.AuditEntry, err
 	return out, nil
 }
 
-// PrintAudit writes entries as a table.
-func PrintAudit(w io.Writer, entries []api.AuditEntry) error {
+// PrintAudit writes entries as a table; a wide one also has the environments and pull requests.
+func PrintAudit(w io.Writer, entries []api.AuditEntry, wide bool) error {
 	if len(entries) == 0 {
 		_, err := fmt.Fprintln(w, "nothing is on record")
 		return err
 	}
 	t := tabwriter.NewWriter(w, 0, 8, 3, ' ', 0)
-	fmt.Fprintln(t, "AT\tBY\tVIA\tWHAT\tOUTCOME\tREASON")
+	more := ""
+	if wide {
+		more = "\tENVIRONMENT\tPULL REQUEST"
+	}
+	fmt.Fprintln(t, "AT\tBY\tVIA\tWHAT\tOUTCOME\tREASON"+more)
 	for i := range entries {
 		e := &entries[i]
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", e.At.UTC().Format(time.RFC3339), replaceUnprintable(e.Actor), replaceUnprintable(e.Via),
-			replaceUnprintable(e.Subject), replaceUnprintable(e.Outcome), replaceUnprintable(e.Reason))
+		if wide {
+			more = "\t" + orNone(e.Environment) + "\t" + pullAddress(e.Pull)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s%s\n", e.At.UTC().Format(time.RFC3339), replaceUnprintable(e.Actor),
+			replaceUnprintable(e.Via), replaceUnprintable(e.Subject), replaceUnprintable(e.Outcome), replaceUnprintable(e.Reason), more)
 		printMergeGates(t, e.Merge)
 	}
 	return t.Flush()

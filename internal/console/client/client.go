@@ -12,10 +12,10 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/promotion/command"
 )
 
 const (
@@ -92,39 +92,10 @@ func (c *Client) SendPromotionCommand(ctx context.Context, id int64, verb string
 	return c.sendCommand(ctx, body, "promotions", strconv.FormatInt(id, 10), verb)
 }
 
-// FindPromotion resolves how people name a promotion: by its number in Liftlock, or as
-// "#14", or "!14", by its pull request.
-func (c *Client) FindPromotion(ctx context.Context, repository, name string) (int64, error) {
-	number := strings.TrimLeft(name, "#!")
-	isPull := len(name)-len(number) == 1
-	n, err := strconv.ParseInt(number, 10, 64)
-	if err != nil || n < 1 || len(name)-len(number) > 1 {
-		return 0, fmt.Errorf("%q is no promotion: give its number, or its pull request as #14", name)
-	}
-	if !isPull {
-		return n, nil
-	}
-	page, err := getJSON[api.Promotions](ctx, c, url.Values{"repository": {repository}, "pull": {number}, "limit": {"10"}}, "promotions")
-	if err != nil {
-		return 0, err
-	}
-	switch len(page.Promotions) {
-	case 0:
-		return 0, fmt.Errorf("no promotion is known with the pull request %s", name)
-	case 1:
-		return page.Promotions[0].ID, nil
-	}
-	var where []string
-	for _, p := range page.Promotions {
-		where = append(where, fmt.Sprintf("%d in %s", p.ID, p.Repository))
-	}
-	return 0, fmt.Errorf("several repositories have a pull request %s: promotion %s; give the promotion's number or --repository", name,
-		strings.Join(where, ", "))
-}
-
 func (c *Client) sendCommand(ctx context.Context, body any, path ...string) (string, error) {
 	if c.token == "" {
-		return "", errors.New("a command needs one of the server's API tokens: give it in LIFTLOCK_TOKEN or with --token-file")
+		return "", errors.New("a command needs one of the server's API tokens: give it to liftlock login, in LIFTLOCK_TOKEN or with " +
+			"--token-file")
 	}
 	raw, err := json.Marshal(body)
 	if err != nil {
@@ -145,6 +116,23 @@ func (c *Client) sendCommand(ctx context.Context, body any, path ...string) (str
 		return "", err
 	}
 	return a.Text, nil
+}
+
+// CheckToken says what the server's answer to commands with this token would be; empty: it takes them.
+// The error is that the token is none of the server's, or that the server can't be reached. It sends a
+// command that is about nothing, so that nothing is done whatever the token may do.
+func (c *Client) CheckToken(ctx context.Context) (refusal string, err error) {
+	_, err = c.sendCommand(ctx, api.PipelineCommand{}, "pipelines", "-", string(command.Hold))
+	var refused *Refused
+	switch {
+	case !errors.As(err, &refused):
+		return "", err
+	case refused.Status == http.StatusBadRequest:
+		return "", nil
+	case refused.Status == http.StatusForbidden:
+		return refused.Reason, nil
+	}
+	return "", err
 }
 
 func getJSON[T any](ctx context.Context, c *Client, query url.Values, path ...string) (*T, error) {

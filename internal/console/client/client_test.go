@@ -86,10 +86,10 @@ func TestReads(t *testing.T) {
 	}
 	client.PrintWhy(&b, y)
 	want := "! argocd hub: refused\n" +
-		"shop (hub:acme/fleet): 1 component, 1 moving, 1 waiting, 0 need a look\n" +
+		"shop (hub:acme/fleet): 1 component, 0 moving, 1 waits for you, 0 held, 0 broken\n" +
 		"COMPONENT   DEV              PROD\n" +
 		"a/b         1.5.0 verified   1.4.2\uFFFD[2J verified, 1.5.0 open #14\n" +
-		"prod carries 1.4.2\uFFFD[2J: verified, synced and healthy\n1.5.0 is in #14\n- approvals: 1 of 2\n"
+		"prod carries 1.4.2\uFFFD[2J: verified, synced and healthy\n1.5.0 is in #14: waiting for approvals: 1 of 2\n- approvals: 1 of 2\n"
 	if b.String() != want {
 		t.Errorf("printed is\n%s\nwant\n%s", b.String(), want)
 	}
@@ -106,12 +106,42 @@ func TestFindingPromotions(t *testing.T) {
 		want             int64
 		says             string
 	}{
-		{"7", "", 7, ""}, {"#14", "hub:acme/data", 2, ""}, {"!14", "hub:acme/data", 2, ""}, {"#!14", "", 0, "is no promotion"}, {"#14", "", 0, "promotion 2 in hub:acme/data, 1 in hub:acme/fleet"},
-		{"#15", "", 0, "no promotion is known"}, {"web", "", 0, "is no promotion"}, {"#0", "", 0, "is no promotion"}, {"-1", "", 0, "is no promotion"},
+		{"14", "hub:acme/data", 2, ""}, {"#14", "hub:acme/data", 2, ""}, {"!14", "hub:acme/data", 2, ""}, {"#14", "", 0, "several repositories have a pull request #14: hub:acme/data, hub:acme/fleet"},
+		{"https://git.example/acme/fleet/pull/14", "", 1, ""}, {"https://git.example/acme/data/-/merge_requests/14/diffs?x=1#note_3", "", 2, ""},
+		{"https://git.example/forge/acme/fleet/pulls/14", "", 1, ""}, {"https://git.example/acme/other/pull/14", "", 0, "no promotion is known"},
+		{"https://git.example/acme/fleet/issues/14", "", 0, "is no address of a pull request"}, {"https://git.example/%zz", "", 0, "is no address of a pull request"},
+		{"#15", "", 0, "no promotion is known"}, {"1", "", 0, "no promotion is known"}, {"web", "", 0, "is no pull request"}, {"#0", "", 0, "is no pull request"}, {"-1", "", 0, "is no pull request"}, {"#!14", "", 0, "is no pull request"},
 	} {
-		id, err := c.FindPromotion(t.Context(), k.repository, k.name)
-		if id != k.want || (err == nil) != (k.says == "") || err != nil && !strings.Contains(err.Error(), k.says) {
-			t.Errorf("%s in %q is %d, %v", k.name, k.repository, id, err)
+		found, err := c.FindPull(t.Context(), k.repository, k.name)
+		if k.says != "" {
+			if err == nil || !strings.Contains(err.Error(), k.says) {
+				t.Errorf("%s in %q is %+v, %v", k.name, k.repository, found, err)
+			}
+			continue
+		}
+		if err != nil || len(found) != 1 || found[0].ID != k.want {
+			t.Errorf("%s in %q is %+v, %v", k.name, k.repository, found, err)
+		}
+	}
+}
+
+// TestFindingLocations holds that a pipeline need not be named where one alone can be meant.
+func TestFindingLocations(t *testing.T) {
+	address, _ := startConsole(t)
+	c := newClient(t, address, "")
+	for _, k := range []struct{ pipeline, component, environment, says string }{
+		{"shop", "a/b", "prod", ""}, {"", "a/b", "prod", ""}, {"", "a/b", "dev", ""}, {"", "a/c", "prod", `no component "a/c"; did you mean "a/b"?`},
+		{"", "a/b", "prdo", `no environment "prdo"; did you mean "prod"?`}, {"shpo", "a/b", "prod", `did you mean "shop"?`},
+	} {
+		at, err := c.FindLocation(t.Context(), "", k.pipeline, k.component, k.environment)
+		if k.says != "" {
+			if err == nil || !strings.Contains(err.Error(), k.says) {
+				t.Errorf("%+v is %+v, %v", k, at, err)
+			}
+			continue
+		}
+		if err != nil || at.Repository != "hub:acme/fleet" || at.Pipeline != "shop" || at.Environment.Environment != k.environment {
+			t.Errorf("%+v is %+v, %v", k, at, err)
 		}
 	}
 }

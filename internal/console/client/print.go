@@ -1,29 +1,39 @@
 package client
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
+	"time"
 	"unicode"
 
 	"github.com/liftlock/liftlock/internal/console/api"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// PrintTroubles writes what is not well, a line each; nothing when all is.
+// PrintTroubles writes what is not well, a line for each cause; nothing when all is.
 func PrintTroubles(w io.Writer, all []api.Trouble) {
-	for _, t := range all {
-		fmt.Fprintf(w, "! %s: %s\n", replaceUnprintable(t.Part), replaceUnprintable(t.Message))
+	for _, t := range api.GroupTroubles(all) {
+		parts := strings.Join(t.Parts, ", ")
+		if t.More > 0 {
+			parts += fmt.Sprintf(" and %d more", t.More)
+		}
+		fmt.Fprintf(w, "! %s: %s\n", replaceUnprintable(parts), replaceUnprintable(t.Message))
 	}
+}
+
+// printSummary writes what a pipeline is, and how many of its components do what.
+func printSummary(w io.Writer, p *api.Pipeline) {
+	fmt.Fprintf(w, "%s (%s): %s, %d moving, %s, %d held, %d broken\n",
+		replaceUnprintable(p.Name), replaceUnprintable(p.Repository), wording.Count(p.Counts.Components, "component"), p.Counts.Moving,
+		wording.Plural(p.Counts.Waiting, "waits for you", "wait for you"), p.Counts.Held, p.Counts.Broken)
 }
 
 // PrintPipeline writes a pipeline as a table, components × environments.
 func PrintPipeline(w io.Writer, p *api.Pipeline) error {
-	fmt.Fprintf(w, "%s (%s): %s, %d moving, %d waiting, %s\n",
-		replaceUnprintable(p.Name), replaceUnprintable(p.Repository), wording.Count(p.Counts.Components, "component"), p.Counts.Moving,
-		p.Counts.Waiting,
-		wording.Plural(p.Counts.Attention, "needs a look", "need a look"))
+	printSummary(w, p)
 	t := tabwriter.NewWriter(w, 0, 8, 3, ' ', 0)
 	fmt.Fprint(t, "COMPONENT")
 	for _, e := range p.Environments {
@@ -39,6 +49,48 @@ func PrintPipeline(w io.Writer, p *api.Pipeline) error {
 		fmt.Fprintln(t)
 	}
 	return t.Flush()
+}
+
+// PrintWidePipeline writes a pipeline as a table with a line for each environment of each component.
+func PrintWidePipeline(w io.Writer, p *api.Pipeline) error {
+	printSummary(w, p)
+	t := tabwriter.NewWriter(w, 0, 8, 3, ' ', 0)
+	fmt.Fprintln(t, "COMPONENT\tENVIRONMENT\tRELEASE\tSTATE\tSINCE\tVERIFIED\tINCOMING\tPULL REQUEST\tWAITS FOR")
+	for i := range p.Components {
+		c := &p.Components[i]
+		for k := range c.Environments {
+			e := &c.Environments[k]
+			incoming, pull := "-", "-"
+			if e.Incoming != nil {
+				incoming, pull = replaceUnprintable(e.Incoming.Name)+" "+e.Incoming.State, pullAddress(e.Incoming.Pull)
+			}
+			if e.Revert != nil {
+				incoming, pull = "revert", pullAddress(&e.Revert.Pull)
+			}
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d of %d\t%s\t%s\t%s\n", replaceUnprintable(c.Component), replaceUnprintable(e.Environment),
+				orNone(e.Name), e.State, timeOrNone(e.Since), e.Verified(), len(e.Targets), incoming, pull,
+				orNone(strings.Join(e.WaitReasons(), "; ")))
+		}
+	}
+	return t.Flush()
+}
+
+// orNone is a cell of a table: a text from outside, or a dash.
+func orNone(s string) string { return cmp.Or(replaceUnprintable(s), "-") }
+
+func timeOrNone(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// pullAddress is where a pull request is, or its number where that isn't known.
+func pullAddress(p *api.Pull) string {
+	if p == nil {
+		return "-"
+	}
+	return cmp.Or(replaceUnprintable(p.URL), p.String())
 }
 
 // formatCell is one environment on one line: what is there, and what wants to come.

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/console/api"
+	"github.com/liftlock/liftlock/internal/pipeline/strictyaml"
 )
 
 // Wait is which promotion is waited for, and how.
@@ -17,8 +19,8 @@ type Wait struct {
 	Repository, Pipeline, Component, Environment string
 
 	Every time.Duration // between two looks
-	// Grace is how long what was on its way before the promotion was asked for isn't taken for
-	// its answer while nothing has become of it: a server notes a command, and then carries it out.
+	// Grace is how long a promotion that was on its way before the request isn't taken for its
+	// answer while nothing has become of it. A server records a command, and then carries it out.
 	Grace time.Duration
 	// Report is told what the promotion does, each time that this is something else.
 	Report func(text string)
@@ -36,11 +38,11 @@ var (
 // maxSilence is how many looks in a row may fail, as while a server is replaced.
 const maxSilence = 10
 
-// WaitForPromotion waits until the release that comes into an environment is verified there.
-// It begins after a promotion was asked for: the release is the first one that is seen on its
-// way, or that has come since before. ErrNotVerified, wrapped with the reason, where the
-// promotion is held or closed, or the release degrades or fails; otherwise the error is the
-// context's or that of a server that is silent.
+// WaitForPromotion waits until the release that comes into an environment is verified there. It
+// begins after a promotion was asked for: the release is the first one that is seen on its way, or
+// that has come since before. The error is ErrNotVerified, wrapped with the reason, where the
+// promotion is held or closed, or the release degrades or fails. Otherwise it is the context's or
+// that of a server that is silent.
 func (c *Client) WaitForPromotion(ctx context.Context, w Wait, before *api.Environment) error {
 	ticker := time.NewTicker(w.Every)
 	defer ticker.Stop()
@@ -86,8 +88,9 @@ func (c *Client) Environment(ctx context.Context, repository, pipeline, componen
 	if err != nil {
 		return nil, err
 	}
+	var names []string
 	for i := range p.Components {
-		if p.Components[i].Component != component {
+		if names = append(names, p.Components[i].Component); p.Components[i].Component != component {
 			continue
 		}
 		for j := range p.Components[i].Environments {
@@ -95,10 +98,36 @@ func (c *Client) Environment(ctx context.Context, repository, pipeline, componen
 				return e, nil
 			}
 		}
-		return nil, &Refused{http.StatusNotFound, fmt.Sprintf("%s has no environment %q; it has %s", pipeline, environment,
-			strings.Join(p.Environments, ", "))}
+		return nil, refuseEnvironment(p, environment)
 	}
-	return nil, &Refused{http.StatusNotFound, fmt.Sprintf("%s has no component %q", pipeline, component)}
+	return nil, &Refused{http.StatusNotFound, fmt.Sprintf("%s has no component %q%s", pipeline, component,
+		strictyaml.DidYouMean(component, names))}
+}
+
+// refuseEnvironment says which environment may have been meant.
+func refuseEnvironment(p *api.Pipeline, name string) error {
+	return &Refused{http.StatusNotFound, fmt.Sprintf("%s has no environment %q%s", p.Name, name,
+		cmp.Or(strictyaml.DidYouMean(name, p.Environments), "; it has "+strings.Join(p.Environments, ", ")))}
+}
+
+// CheckNames says of names that choose nothing that there are none such, and which may have been
+// meant. An empty name is not checked.
+func (c *Client) CheckNames(ctx context.Context, repository, pipeline, component, environment string) error {
+	if pipeline == "" {
+		return nil
+	}
+	p, err := c.Pipeline(ctx, repository, pipeline)
+	if err == nil && component != "" {
+		_, err = c.Why(ctx, repository, pipeline, component, environment)
+	}
+	var refused *Refused
+	switch {
+	case errors.As(err, &refused) && refused.Status == http.StatusConflict: // several have it
+		return nil
+	case err != nil || environment == "" || slices.Contains(p.Environments, environment):
+		return err
+	}
+	return refuseEnvironment(p, environment)
 }
 
 // awaitedRelease is the release that is on its way, or that came since before; "" while none is.

@@ -80,8 +80,9 @@ func TestWaitForPromotion(t *testing.T) {
 	}
 }
 
-// TestWaitIgnoresTheStateBefore: a command is noted before it is carried out, so what was on
-// its way when it was given is no answer to it, until nothing has become of it for a while.
+// TestWaitIgnoresTheStateBefore holds that a promotion that was on its way when a command was given
+// is no answer to it, until nothing has become of it for a while. A command is recorded before it
+// is carried out.
 func TestWaitIgnoresTheStateBefore(t *testing.T) {
 	coming := func(release, state string, pull int) api.Environment {
 		return api.Environment{Environment: "prod", Release: "1", Name: "1", State: "verified", Incoming: &api.Incoming{Release: release, Name: release, State: state, Pull: &api.Pull{Number: pull}}}

@@ -23,11 +23,11 @@ func Find(groups []Group, environment string) int {
 	return slices.IndexFunc(groups, func(g Group) bool { return slices.Contains(g.Members, environment) })
 }
 
-// Collapse makes at most a number of groups of the nodes where their names and places
-// allow it: those that are as far from the sources, come after the same groups and whose
-// names begin alike. First only the last part of the names may differ (prod-eu-1 and
-// prod-eu-2 are prod-eu-*), then the last two, and so on. Where there are no more nodes
-// than the number, each is a group of its own.
+// Collapse makes at most a number of groups of the nodes where their names and places allow it.
+// Nodes of a group are as far from the sources, come after the same groups, and their names begin
+// alike. First only the last part of the names may differ (prod-eu-1 and prod-eu-2 are prod-eu-*),
+// then the last two, and so on. Where there are no more nodes than the number, each is a group of
+// its own.
 func Collapse(nodes []Node, most int) []Group {
 	depth := 0
 	for _, n := range nodes {

@@ -35,7 +35,8 @@ func TestManyEnvironmentsCollapse(t *testing.T) {
 	}
 }
 
-// What comes after something else is another group, however alike the names are.
+// TestAlikeNamesInOtherPlacesStayApart holds that nodes that come after different ones are
+// different groups, however alike their names are.
 func TestAlikeNamesInOtherPlacesStayApart(t *testing.T) {
 	nodes := nodesOf("dev", "p-1 dev", "p-2 dev", "p-3 p-1", "p-4 p-1")
 	var got []string

@@ -67,8 +67,8 @@ func (e *Edge) Path() string {
 	return b.String()
 }
 
-// Arrange lays nodes out: by layers from left to right, every node after all those that it
-// comes after, with few crossings; or in one column where that is wider than there is room.
+// Arrange lays nodes out by layers from left to right, every node after all those that it comes
+// after, with few crossings. It lays them out in one column where that is wider than there is room.
 // No edge passes through a node.
 func Arrange(nodes []Node, s Sizes) Layout {
 	g := newLayered(nodes)
@@ -132,8 +132,8 @@ func (la *layered) join(from, to int) {
 	la.slots[to].before = append(la.slots[to].before, from)
 }
 
-// untangle orders the layers so that few edges cross: each slot goes to the middle of
-// those that it is joined with, forth and back, and the best order is kept.
+// untangle orders the layers so that few edges cross. Each slot goes to the middle of those that it
+// is joined with, forth and back, and the best order is kept.
 func (la *layered) untangle() {
 	best, fewest := cloneLayers(la.layers), la.crossings()
 	for sweep := range sweeps {

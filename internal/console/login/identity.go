@@ -123,8 +123,8 @@ func (p *Provider) lacksClaim(claims map[string]json.RawMessage) bool {
 // maxAccount bounds a login on a forge, in bytes: GitLab's are at most 255 characters.
 const maxAccount = 255
 
-// listAccounts reads the logins on the forges. One that is none is refused: as if it weren't there,
-// somebody would be held for nobody's account.
+// listAccounts reads the logins on the forges. A login that isn't one is refused: if it were
+// ignored, the user would count as without an account.
 func (p *Provider) listAccounts(claims map[string]json.RawMessage) (map[string]string, error) {
 	var out map[string]string
 	for forge, claim := range p.opts.AccountClaims {

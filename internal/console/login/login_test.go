@@ -17,7 +17,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/liftlock/liftlock/internal/console/login"
-	"github.com/liftlock/liftlock/internal/console/login/logintest"
+	"github.com/liftlock/liftlock/internal/world/logintest"
 )
 
 // clock is a time that only the test moves.
@@ -318,8 +318,8 @@ func TestDiscover(t *testing.T) {
 	}
 }
 
-// What of the provider is broken is a trouble and no refused login, and its error pages are no
-// part of what is said of that.
+// TestErrorsArePutBriefly holds that a fault of the provider is a trouble and no refused login, and
+// that its error pages aren't quoted.
 func TestErrorsArePutBriefly(t *testing.T) {
 	page := strings.Repeat("<p>it is\n broken</p>", 40000)
 	for _, path := range []string{"/.well-known/openid-configuration", "/token", "/keys", "/userinfo"} {

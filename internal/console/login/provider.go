@@ -32,7 +32,7 @@ const (
 // ErrUnreachable: the provider can't be reached, or answers nonsense. It may be better later.
 var ErrUnreachable = errors.New("the login can't be reached")
 
-// RefusedError is a login that isn't one, with the reason for whoever tried.
+// RefusedError is a login that isn't one, with the reason for its user.
 type RefusedError struct{ Why string }
 
 // Error is the reason.
@@ -54,7 +54,7 @@ type Options struct {
 	// address that the provider has verified, else the subject.
 	NameClaim string
 	// AccountClaims are the claims that have a user's login on each forge, by the forge's name in
-	// the server's file; a forge without one knows nobody's.
+	// the server's file. On a forge without one no user has a login.
 	AccountClaims map[string]string
 	// Secrets sign what a browser keeps of a login that it has begun; all replicas have the same.
 	// The first signs, all are believed. Empty: ClientSecret does.
@@ -192,7 +192,7 @@ func (p *Provider) lookUp(ctx context.Context) (*metadata, error) {
 	if last.err != nil && p.opts.Now().Sub(last.at) < retryDelay {
 		return nil, last.err
 	}
-	// Whoever else waits for it isn't to fail because this one went away.
+	// Another caller that waits for it isn't to fail because this one went away.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
 	provider, err := oidc.NewProvider(p.with(ctx), p.opts.Issuer)
@@ -249,8 +249,8 @@ func (p *Provider) AuthURL(ctx context.Context, a *Attempt) (string, error) {
 	return p.oauth(m).AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), nil
 }
 
-// EndSessionURL is where a user logs out of the provider too and then comes back to an
-// address; empty where it has no such place, or isn't known yet.
+// EndSessionURL is where a user logs out of the provider too and then comes back to an address. It
+// is empty where the provider has no such place, or isn't known yet.
 func (p *Provider) EndSessionURL(returnTo string) string {
 	p.mu.Lock()
 	found := p.found

@@ -61,8 +61,7 @@ type Metrics interface {
 	Delivered(pipeline, environment string, d promotion.Delivery)
 }
 
-// Actor performs actions. It is safe for concurrent use; one unit is acted on at
-// a time by whoever runs it.
+// Actor performs actions. It is safe for concurrent use; one run at a time acts on a unit.
 type Actor struct {
 	opts        Options
 	undeletable sync.Map // facts.Leftover: branches whose deletion the forge refused
@@ -328,9 +327,9 @@ func (a *Actor) findTarget(c *facts.ComponentEvaluation, env, name string) (Argo
 	if t == nil {
 		return nil, nil, fmt.Errorf("%w: %s is no target any more", ErrStale, name)
 	}
-	w := a.opts.ArgoCDs[a.opts.Gatherer.ArgoCDOf(t)]
+	w := a.opts.ArgoCDs[a.opts.Gatherer.ArgoCDs.ArgoCDOf(t)]
 	if w == nil {
-		return nil, nil, fmt.Errorf("the server's file has no Argo CD named %q", a.opts.Gatherer.ArgoCDOf(t))
+		return nil, nil, fmt.Errorf("the server's file has no Argo CD named %q", a.opts.Gatherer.ArgoCDs.ArgoCDOf(t))
 	}
 	return w, t, nil
 }
@@ -355,8 +354,8 @@ func (a *Actor) syncTarget(ctx context.Context, c *facts.ComponentEvaluation, x 
 	return w.Sync(ctx, t.Namespace, t.Name, request)
 }
 
-// revisionsOnBranch are a commit of a branch for each of a target's sources that deploys what
-// this branch of this repository holds; nil where none does, or it is hydrated.
+// revisionsOnBranch are a commit of a branch for each of a target's sources that deploys this
+// branch of this repository. It is nil where none does, or it is hydrated.
 func revisionsOnBranch(t *appset.Target, branch, commit string) []string {
 	out := make([]string, len(t.Sources))
 	follows := false
@@ -406,7 +405,7 @@ func (a *Actor) restartVerification(ctx context.Context, c *facts.ComponentEvalu
 // forgetTarget has a target judged anew, and another sync of it asked for where its name is among resync.
 func (a *Actor) forgetTarget(ctx context.Context, tx *store.Tx, c *facts.ComponentEvaluation, env *promotion.Env, t *appset.Target,
 	resync []string) error {
-	unit, name := wake.UnitName(c.Facts.Unit), a.opts.Gatherer.TargetName(t)
+	unit, name := wake.UnitName(c.Facts.Unit), a.opts.Gatherer.ArgoCDs.TargetName(t)
 	at := slices.IndexFunc(env.Targets, func(out promotion.Target) bool { return out.ID == name })
 	var memory *verification.Memory
 	if at >= 0 {
@@ -442,11 +441,12 @@ func (a *Actor) bindCommand(ctx context.Context, c *facts.ComponentEvaluation, x
 	})
 }
 
-// liftVeto marks a closed pull request as superseded, for all that it moves: it is no veto any more. What
-// counts is the record, or the signed mark in its body where the record is lost; the label shows it.
+// liftVeto marks a closed pull request as superseded, for all that it moves: it is no veto any
+// more. The record counts, or the signed mark in its body where the record is lost; the label shows
+// it.
 func (a *Actor) liftVeto(ctx context.Context, c *facts.ComponentEvaluation, x promotion.LiftVeto) error {
 	r := c.Snapshot.Repo
-	pr, err := a.opts.Gatherer.RefreshPullRequest(ctx, r, x.Pull)
+	pr, err := a.opts.Gatherer.PullCache.RefreshPullRequest(ctx, r, x.Pull)
 	if err != nil {
 		return err
 	}
@@ -457,7 +457,7 @@ func (a *Actor) liftVeto(ctx context.Context, c *facts.ComponentEvaluation, x pr
 		return err
 	}
 	err = a.opts.Store.Tx(ctx, "vetoLifted", func(tx *store.Tx) error {
-		for _, member := range c.Components {
+		for _, member := range c.Evaluation.Components {
 			_, moved, err := tx.PromotionByPull(ctx, wake.UnitName(member.Facts.Unit), r.ID, x.Pull)
 			if err == nil && (moved || member == c) {
 				err = a.updatePromotion(ctx, tx, member, x.Environment, x.Pull, "", "superseded")
@@ -476,7 +476,7 @@ func (a *Actor) liftVeto(ctx context.Context, c *facts.ComponentEvaluation, x pr
 			return err
 		}
 	}
-	_, err = a.opts.Gatherer.RefreshPullRequest(ctx, r, x.Pull)
+	_, err = a.opts.Gatherer.PullCache.RefreshPullRequest(ctx, r, x.Pull)
 	return err
 }
 
@@ -504,8 +504,9 @@ func (a *Actor) finishCommand(ctx context.Context, c *facts.ComponentEvaluation,
 			if err := tx.FinishPendingCommand(ctx, x.ID, x.Outcome); err != nil {
 				return err
 			}
-			_, err := tx.AddEvents(ctx, newEvent(c, k.Environment, 0, event.Command, fmt.Sprintf("%s's %s %s: %s", k.By, k.Verb, k.Environment,
-				x.Outcome)))
+			_, err := tx.AddEvents(ctx, newEvent(c, k.Environment, 0, event.Command,
+				fmt.Sprintf("%s's %s %s: %s", k.By, k.Verb, k.Environment,
+					x.Outcome)))
 			return err
 		})
 	}

@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/appset"
-	"github.com/liftlock/liftlock/internal/controller/faulttest"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/world/faulttest"
 )
 
 func unitName(w *fixture, component string) string { return wake.UnitName(w.unit(component)) }
@@ -36,7 +36,7 @@ func (f *fixture) arrival(component, env string) store.Arrival {
 }
 
 func TestRecordVerification(t *testing.T) {
-	eachKindAndStore(t, func(w *fixture) {
+	eachKind(t, func(w *fixture) {
 		n := w.land("2.0.0")
 		w.evaluate()
 		w.now = w.now.Add(time.Hour)
@@ -130,9 +130,10 @@ func TestRestartVerification(t *testing.T) {
 	w := newFixture(t, "", "web")
 	w.verifyDev()
 	unit := unitName(w, "web")
+	dev, qa := w.gatherer.ArgoCDs.TargetName(&w.targets("dev")[0]), w.gatherer.ArgoCDs.TargetName(&w.targets("qa")[0])
 	w.must(w.store.Tx(w.ctx(), "observed", func(tx *store.Tx) error {
-		return tx.PutObservations(w.ctx(), store.Observation{Unit: unit, Environment: "dev", Target: w.gatherer.TargetName(&w.targets("dev")[0]), Data: []byte("{}")},
-			store.Observation{Unit: unit, Environment: "qa", Target: w.gatherer.TargetName(&w.targets("qa")[0]), Data: []byte("{}")})
+		return tx.PutObservations(w.ctx(), store.Observation{Unit: unit, Environment: "dev", Target: dev, Data: []byte("{}")},
+			store.Observation{Unit: unit, Environment: "qa", Target: qa, Data: []byte("{}")})
 	}))
 	w.now = w.now.Add(time.Hour)
 	ev, d := w.evaluate()
@@ -203,7 +204,7 @@ func TestLiftVeto(t *testing.T) {
 		pr := w.forge.pulls[n]
 		pr.State, pr.ClosedAt, pr.UpdatedAt = forge.Closed, w.now, w.now.Add(time.Minute)
 		w.now = w.now.Add(time.Minute)
-		w.must(w.gatherer.RefreshPullRequests(w.ctx(), w.repo))
+		w.must(w.gatherer.PullCache.RefreshPullRequests(w.ctx(), w.repo))
 		ev, d := w.evaluate()
 		for range 2 {
 			w.must(w.do(ev, d, promotion.LiftVeto{Environment: "qa", Pull: n}))
@@ -220,8 +221,8 @@ func TestLiftVeto(t *testing.T) {
 	})
 }
 
-// TestNoWay holds that an action which isn't known is an error, not nothing.
-func TestNoWay(t *testing.T) {
+// TestUnknownActionIsAnError holds that an action which isn't known is an error, not nothing.
+func TestUnknownActionIsAnError(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, "", "web")
 	n := w.open("2.0.0")

@@ -8,23 +8,23 @@ import (
 	"strings"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 )
 
 // Reply answers a command given in a comment at a time, once for each source. A command
 // that came another way has no comment to answer to.
-func (a *Actor) Reply(ctx context.Context, r *facts.Repository, source string, at time.Time, to, command, text string) error {
+func (a *Actor) Reply(ctx context.Context, r *branch.Repository, source string, at time.Time, to, command, text string) error {
 	return a.replyOnce(ctx, r, source, at, to, command, text, func(string) bool { return true })
 }
 
 // replyForCommand is Reply for a command of which it isn't known when it was given.
-func (a *Actor) replyForCommand(ctx context.Context, r *facts.Repository, source, to, command, text string) error {
+func (a *Actor) replyForCommand(ctx context.Context, r *branch.Repository, source, to, command, text string) error {
 	return a.Reply(ctx, r, source, time.Time{}, to, command, text)
 }
 
 // ReplyAgain is Reply for a further answer to a command: once for each text.
-func (a *Actor) ReplyAgain(ctx context.Context, r *facts.Repository, source string, at time.Time, to, command, text string) error {
+func (a *Actor) ReplyAgain(ctx context.Context, r *branch.Repository, source string, at time.Time, to, command, text string) error {
 	return a.replyOnce(ctx, r, source, at, to, command, text, func(answer string) bool {
 		_, id, _ := parseSource(source)
 		return strings.TrimSpace(answer) == strings.TrimSpace(r.Words(prtext.Reply(to, command, text, id)))
@@ -32,12 +32,12 @@ func (a *Actor) ReplyAgain(ctx context.Context, r *facts.Repository, source stri
 }
 
 // replyForMember is Reply for one of several answers to a command: once for each text.
-func (a *Actor) replyForMember(ctx context.Context, r *facts.Repository, source, to, command, text string) error {
+func (a *Actor) replyForMember(ctx context.Context, r *branch.Repository, source, to, command, text string) error {
 	return a.ReplyAgain(ctx, r, source, time.Time{}, to, command, text)
 }
 
 // replyOnce answers unless the same was answered since.
-func (a *Actor) replyOnce(ctx context.Context, r *facts.Repository, source string, since time.Time, to, command, text string,
+func (a *Actor) replyOnce(ctx context.Context, r *branch.Repository, source string, since time.Time, to, command, text string,
 	same func(answer string) bool) error {
 	number, id, ok := parseSource(source)
 	if !ok {

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/controller/faulttest"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/world/faulttest"
 )
 
 func TestSources(t *testing.T) {
@@ -111,7 +111,7 @@ func TestFinishCommand(t *testing.T) {
 // TestFinishCommandFails holds that what isn't told isn't written down as told, and that
 // what is told is not told again.
 func TestFinishCommandFails(t *testing.T) {
-	eachKindAndStore(t, func(w *fixture) {
+	eachKind(t, func(w *fixture) {
 		ev, d := w.evaluate()
 		pull := 10
 		w.failEach(func() (do func() error, done func()) {

@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// commentInterval is the least time between two edits of a comment that neither ask
-	// something of a person nor end a state: who watches the page sees it move, and each
-	// edit counts against the forge's rate limit.
+	// commentInterval is the least time between two edits of a comment that neither ask something
+	// of a person nor end a state. People who watch the page see it move, and each edit counts
+	// against the forge's rate limit.
 	commentInterval = 30 * time.Second
 	// maxUrgentNotices bounds the edits within one interval that are made at once.
 	maxUrgentNotices = 8

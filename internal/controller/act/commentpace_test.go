@@ -48,9 +48,8 @@ func TestNextEdit(t *testing.T) {
 	}
 }
 
-// TestCommentPace edits a comment as often as it may, through the store's form: no edit
-// without a notice comes within the interval, no notice twice within it, and none waits
-// longer.
+// TestCommentPace edits a comment as often as it may, through the store's form. No edit without a
+// notice comes within the interval, no notice twice within it, and none waits longer.
 func TestCommentPace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type edit struct {
@@ -98,9 +97,9 @@ func TestCommentPace(t *testing.T) {
 	}
 }
 
-// TestCommentIsPutOff holds that an edit that says nothing new to a person waits until the
-// last one is 30 seconds old, that the next look is planned for then, also after the store
-// was lost, and that a hold is told at once.
+// TestCommentIsPutOff holds that an edit without news for a person waits until the last one is 30
+// seconds old. The next look is planned for then, also after the store was lost, and a hold is told
+// at once.
 func TestCommentIsPutOff(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, "", "web")

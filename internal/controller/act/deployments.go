@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store/record"
@@ -22,11 +23,11 @@ type Refusal struct {
 	Since  time.Time
 }
 
-// setDeployment shows how what landed in an environment stands, and writes down that it did.
-// After a death in between, the deployment is found again on the forge by what it is of, and
-// its state is said twice. What the forge refuses for good is written down too, so that it is
-// tried rarely, and fails nothing. needsLook says that there is more to show because
-// of it, or that what people are told of it changes.
+// setDeployment shows the state of a landed promotion in an environment, and records that it did.
+// After a death in between, the deployment is found again on the forge by what it is of, and its
+// state is said twice. A final refusal of the forge is recorded too, so that it is tried rarely,
+// and fails nothing. needsLook says that there is more to show because of it, or that what people
+// are told of it changes.
 func (a *Actor) setDeployment(ctx context.Context, ev *facts.Evaluation, x promotion.SetDeployment) (needsLook bool, err error) {
 	r := ev.Snapshot.Repo
 	stored, err := facts.ReadDeployments(ctx, a.opts.Store, ev.Unit)
@@ -137,7 +138,7 @@ func deploymentName(members []promotion.Member) (name, release string) {
 
 // putDeploymentState says it on the forge. One of which it isn't known how it stands only
 // becomes inactive where it isn't over in some other way.
-func (a *Actor) putDeploymentState(ctx context.Context, r *facts.Repository, known facts.StoredDeployment, x promotion.SetDeployment,
+func (a *Actor) putDeploymentState(ctx context.Context, r *branch.Repository, known facts.StoredDeployment, x promotion.SetDeployment,
 	logURL string) error {
 	if x.State == promotion.DeploymentInactive && known.State == "" {
 		state, err := r.Forge.DeploymentState(ctx, r.Name, known.ID)

@@ -11,12 +11,11 @@ import (
 	"github.com/liftlock/liftlock/internal/store/record"
 )
 
-// TestSetDeploymentFails holds that a deployment is created once whatever fails, that what
-// was there before is found where the store doesn't know it, and that what the forge refuses is
-// written down and fails nothing.
+// TestSetDeploymentFails holds that a deployment is created once whatever fails. An earlier one is
+// found where the store doesn't know it. A refusal by the forge is recorded and fails nothing.
 func TestSetDeploymentFails(t *testing.T) {
 	t.Parallel()
-	w := newSQLiteFixture(t, "  deployments: true\n", "web")
+	w := newFixture(t, "  deployments: true\n", "web")
 	w.open("2.0.0")
 	ev, d := w.evaluate()
 	unit := ev.Unit

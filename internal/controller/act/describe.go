@@ -8,7 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
+	"github.com/liftlock/liftlock/internal/controller/facts/effects"
+	"github.com/liftlock/liftlock/internal/controller/facts/people"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/forge"
@@ -54,8 +56,8 @@ func (s *subject) components() []string {
 // setMarker fills in the mark that the body of a pull request on a branch carries while
 // its head is this commit. It is signed only where own says that we made that head: the
 // signature is all that proves so once the database is lost.
-func setMarker(s *subject, in *prtext.Input, branch, head string, own bool) {
-	k := facts.Marker{Kind: promotion.KindPromotion, Release: in.Release, Of: in.RevertedPull}
+func setMarker(s *subject, in *prtext.Input, branchName, head string, own bool) {
+	k := branch.Marker{Kind: promotion.KindPromotion, Release: in.Release, Of: in.RevertedPull}
 	for _, m := range in.Members {
 		if s.batch { // a component's own is told by the branch
 			k.Members = append(k.Members, m.Member)
@@ -68,11 +70,11 @@ func setMarker(s *subject, in *prtext.Input, branch, head string, own bool) {
 		in.BodyMarker = k.String()
 		return
 	}
-	in.BodyMarker = s.ev.Snapshot.Repo.Marks.Sign(s.ev.Snapshot.Repo.ID, branch, head, k)
+	in.BodyMarker = s.ev.Snapshot.Repo.Marks.Sign(s.ev.Snapshot.Repo.ID, branchName, head, k)
 }
 
 // describeEdits fills in what an edit on a commit moves and whom it reaches.
-func (a *Actor) describeEdits(ctx context.Context, s *subject, in *prtext.Input, commits facts.Commits, edits []fieldedit.Edit) {
+func (a *Actor) describeEdits(ctx context.Context, s *subject, in *prtext.Input, commits effects.Commits, edits []fieldedit.Edit) {
 	if !in.Revert {
 		a.describeMaking(ctx, s, in)
 	}
@@ -92,7 +94,7 @@ func (a *Actor) describeEdits(ctx context.Context, s *subject, in *prtext.Input,
 	if in.Revert {
 		kind = promotion.KindRevert
 	}
-	reached, others, err := a.opts.Gatherer.Reach(ctx, s.ev, s.components(), in.Environment, commits.Base, edits)
+	reached, others, err := a.opts.Gatherer.Effects.Reach(ctx, &s.ev.Basis, s.components(), in.Environment, commits.Base, edits)
 	if err != nil {
 		in.UnaffectedErr = err.Error()
 		return
@@ -100,7 +102,8 @@ func (a *Actor) describeEdits(ctx context.Context, s *subject, in *prtext.Input,
 	branch := s.ev.Snapshot.BranchFor(s.ev.Pipeline.Pipeline, in.Environment).Branch
 	proven := false // asked for only where another target reads these files
 	for _, t := range reached {
-		at := prtext.Target{Name: t.Name, Component: t.Component, Environment: t.Environment, Cluster: a.opts.Gatherer.ClusterOf(&t.Target),
+		at := prtext.Target{Name: t.Name, Component: t.Component, Environment: t.Environment,
+			Cluster: a.opts.Gatherer.ArgoCDs.ClusterOf(&t.Target),
 			Follows: t.OtherRevision(branch, files), CreatedOnly: t.IsCreatedOnly(files)}
 		for _, f := range t.Fields {
 			at.Fields = append(at.Fields, f.Path)
@@ -110,7 +113,7 @@ func (a *Actor) describeEdits(ctx context.Context, s *subject, in *prtext.Input,
 			continue
 		}
 		if !proven && len(edits) > 0 {
-			why, err := a.opts.Gatherer.WhyNotIsolated(ctx, s.ev, s.components(), in.Environment, commits.Base, edits)
+			why, err := a.opts.Gatherer.Effects.WhyNotIsolated(ctx, &s.ev.Basis, s.components(), in.Environment, commits.Base, edits)
 			proven = err == nil && why == ""
 		}
 		if proven {
@@ -140,7 +143,7 @@ func (a *Actor) describeMaking(ctx context.Context, s *subject, in *prtext.Input
 		if c == nil {
 			continue
 		}
-		all, err := a.opts.Gatherer.ReleaseCommits(ctx, c, s.env, m.Release)
+		all, err := a.opts.Gatherer.Authors.ReleaseCommits(ctx, &c.ComponentBasis, s.env, m.Release)
 		if err != nil {
 			m.CommitsErr = err.Error()
 			continue
@@ -157,14 +160,14 @@ func (a *Actor) describeMaking(ctx context.Context, s *subject, in *prtext.Input
 		if i >= maxApplications {
 			continue
 		}
-		for _, found := range a.opts.Gatherer.ApplicationCommits(ctx, c, s.env, m.Release) {
+		for _, found := range a.opts.Gatherer.Authors.ApplicationCommits(ctx, &c.ComponentBasis, s.env, m.Release) {
 			m.Commits = append(m.Commits, applicationCommits(r.Forge, found))
 		}
 	}
 }
 
 // applicationCommits is what is new in the application's own repository, for people.
-func applicationCommits(f forge.Forge, found facts.ApplicationCommits) prtext.ReleaseCommits {
+func applicationCommits(f forge.Forge, found people.ApplicationCommits) prtext.ReleaseCommits {
 	if found.Image != "" {
 		return prtext.ReleaseCommits{Image: found.Image, Err: found.Err.Error()}
 	}
@@ -192,7 +195,7 @@ func shortCommit(revision string) string {
 	return revision
 }
 
-func listCommits(f forge.Forge, r forge.Repo, all []facts.ReleaseCommit) []prtext.ReleaseCommit {
+func listCommits(f forge.Forge, r forge.Repo, all []people.ReleaseCommit) []prtext.ReleaseCommit {
 	var out []prtext.ReleaseCommit
 	for _, k := range all {
 		out = append(out, prtext.ReleaseCommit{SHA: k.SHA, Subject: k.Subject, Authors: k.Authors, At: k.At, URL: f.CommitURL(r, k.SHA)})
@@ -203,15 +206,16 @@ func listCommits(f forge.Forge, r forge.Repo, all []facts.ReleaseCommit) []prtex
 // RenderLimit bounds what a pull request shows of one target's manifests.
 var RenderLimit = render.TextLimit{Bytes: prtext.RenderedBytes, Lines: prtext.RenderedLines, ObjectLines: prtext.RenderedObject}
 
-// presentPatience is how long a look at a pull request waits for an Argo CD that renders
-// what it changes: as long as one takes that has the rendering already.
+// presentPatience is how long a look at a pull request waits for an Argo CD that renders its
+// changes. An Argo CD that has the rendering already takes as long.
 const presentPatience = 2 * time.Second
 
 // renderEffects fills in what an edit does to the manifests. That it can't be told
 // keeps nobody from reading the rest.
-func (a *Actor) renderEffects(ctx context.Context, s *subject, in *prtext.Input, commits facts.Commits, edits []fieldedit.Edit,
+func (a *Actor) renderEffects(ctx context.Context, s *subject, in *prtext.Input, commits effects.Commits, edits []fieldedit.Edit,
 	patience time.Duration) {
-	effects, pending, err := a.opts.Gatherer.ShownEffects(ctx, s.ev, s.components(), in.Environment, commits, edits, patience)
+	effects, pending, err := a.opts.Gatherer.Effects.ShownEffects(ctx, &s.ev.Basis, s.components(), in.Environment, commits, edits,
+		patience)
 	s.rendering = pending
 	if err != nil {
 		in.RenderedErr = err.Error()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/effects"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -51,13 +52,13 @@ func TestBodyHasTheEffect(t *testing.T) {
 	p := ev.OpenPulls[n]
 	s := subjectOf(ev, d, p)
 	in := prtext.Input{Environment: "qa"}
-	w.actor.describeEdits(over, &s, &in, facts.Commits{Base: p.Base, Head: p.Head}, p.Edits)
-	w.actor.renderEffects(over, &s, &in, facts.Commits{Base: p.Base, Head: p.Head}, p.Edits, 0)
+	w.actor.describeEdits(over, &s, &in, effects.Commits{Base: p.Base, Head: p.Head}, p.Edits)
+	w.actor.renderEffects(over, &s, &in, effects.Commits{Base: p.Base, Head: p.Head}, p.Edits, 0)
 	if in.RenderedErr == "" || len(in.UnchangedTargets) != 0 || len(in.Reached) != 2 {
 		t.Errorf("what isn't proven to stay is reached: %+v", in)
 	}
 	in = prtext.Input{Environment: "dev"}
-	w.actor.describeEdits(w.ctx(), &s, &in, facts.Commits{Base: p.Base, Head: p.Head}, nil)
+	w.actor.describeEdits(w.ctx(), &s, &in, effects.Commits{Base: p.Base, Head: p.Head}, nil)
 	if len(in.Reached)+len(in.UnchangedTargets) != 0 || in.UnaffectedCounts["qa"] != 1 || in.UnaffectedCounts["dev"] != 3 {
 		t.Errorf("no edits reach %+v", in)
 	}

@@ -7,11 +7,12 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/controller/facts"
-	"github.com/liftlock/liftlock/internal/controller/faulttest"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
+	"github.com/liftlock/liftlock/internal/world/faulttest"
 )
 
 // pullKey is a record of a kind of another package about a pull request.
@@ -36,7 +37,7 @@ func (f *fixture) putRecord(key store.RecordKey) {
 // leaving that queue.
 func TestJoinQueueFails(t *testing.T) {
 	t.Parallel()
-	w := newSQLiteFixture(t, "", "web")
+	w := newFixture(t, "", "web")
 	w.forge.queues = true
 	n := w.open("2.0.0")
 	ev, d := w.evaluate()
@@ -46,7 +47,7 @@ func TestJoinQueueFails(t *testing.T) {
 		w.forge.pulls[n].Queue, w.forge.pulls[n].UpdatedAt = forge.NotQueued, w.now
 		w.must(w.store.DeleteRecord(w.ctx(), joined))
 		w.must(w.store.DeleteRecord(w.ctx(), merging))
-		_, err := w.gatherer.RefreshPullRequest(w.ctx(), w.repo, n)
+		_, err := w.gatherer.PullCache.RefreshPullRequest(w.ctx(), w.repo, n)
 		w.must(err)
 		before := len(w.events("queued"))
 		return func() error { return w.do(ev, d, merge) }, func() {
@@ -89,7 +90,7 @@ func TestUpdateFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newSQLiteFixture(t, "", "web")
+			w := newFixture(t, "", "web")
 			n := w.open("2.0.0")
 			opened := clonePull(w.forge.pulls[n])
 			tip := w.commit("Say more", map[string]string{"README.md": "more"})
@@ -134,13 +135,13 @@ func TestUpdateFails(t *testing.T) {
 // TestSetHoldFails has the calls fail by which a hold is set and lifted.
 func TestSetHoldFails(t *testing.T) {
 	t.Parallel()
-	w := newSQLiteFixture(t, "", "web")
+	w := newFixture(t, "", "web")
 	for _, set := range []bool{true, false} {
 		before := w.remoteHead(history.StateBranch)
 		hold := Hold{Scope: "component", By: "ada", Reason: "it smells", Set: set}
 		w.failEach(func() (func() error, func()) {
 			w.setRemoteHead(history.StateBranch, before)
-			w.must(w.store.DeleteRecord(w.ctx(), facts.StateCommits.Key(record.Repository(w.repo.ID))))
+			w.must(w.store.DeleteRecord(w.ctx(), branch.StateCommits.Key(record.Repository(w.repo.ID))))
 			w.fetch()
 			return func() error {
 					_, err := w.actor.SetHold(w.ctx(), w.repo, w.unit("web"), hold)
@@ -168,7 +169,7 @@ func TestSetHoldFails(t *testing.T) {
 // TestDeleteLeftoversFails has the calls fail by which a branch that is left over is deleted.
 func TestDeleteLeftoversFails(t *testing.T) {
 	t.Parallel()
-	w := newSQLiteFixture(t, "", "web")
+	w := newFixture(t, "", "web")
 	branch, head := w.leave()
 	w.failEach(func() (func() error, func()) {
 		w.setRemoteHead(branch, head)
@@ -183,7 +184,7 @@ func TestDeleteLeftoversFails(t *testing.T) {
 // TestSmallActionsFail has the calls fail of the actions that are one or two calls.
 func TestSmallActionsFail(t *testing.T) {
 	t.Parallel()
-	w := newSQLiteFixture(t, "", "web")
+	w := newFixture(t, "", "web")
 	n := w.open("2.0.0")
 	id := w.command("web", "promote", "test")
 	ev, d := w.evaluate()

@@ -64,8 +64,8 @@ func TestLabelsThatAreOver(t *testing.T) {
 	w.compare("the labels", w.forge.pulls[n].Labels, []string{promotion.LabelOurs, promotion.LabelHold, promotion.LabelSkipped + "soak", "x"})
 }
 
-// TestLandingShownAt holds when a merged pull request is said to be verified: a while after the last
-// of what it moved landed, and at once where there is more to say of any of them.
+// TestLandingShownAt holds when a merged pull request is said to be verified. That is a while after
+// the last of its components landed, and at once where there is more to say of any of them.
 func TestLandingShownAt(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
@@ -206,7 +206,7 @@ func TestOpenedWithoutItsLabels(t *testing.T) {
 // TestForgetOpeningFails has the calls fail by which it is noted that nothing was opened.
 func TestForgetOpeningFails(t *testing.T) {
 	t.Parallel()
-	w := newSQLiteFixture(t, "", "web")
+	w := newFixture(t, "", "web")
 	ev, d, open := w.ready("2.0.0")
 	s, err := actionSubject(ev, d, open)
 	w.must(err)

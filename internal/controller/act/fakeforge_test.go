@@ -12,9 +12,8 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 )
 
-// fakeForge is a forge in memory over the bare repository of a fixture. Every call to
-// it passes the fixture's faults and is counted there. What act and facts don't call
-// isn't there.
+// fakeForge is a forge in memory over the bare repository of a fixture. Every call to it passes the
+// fixture's faults and is counted there. Methods that act and facts don't call aren't there.
 type fakeForge struct {
 	forge.Forge
 	w        *fixture

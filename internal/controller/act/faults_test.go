@@ -9,19 +9,18 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/controller/facts"
-	"github.com/liftlock/liftlock/internal/controller/faulttest"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
+	"github.com/liftlock/liftlock/internal/world/faulttest"
 )
 
-// failEach has one call of an action after the other fail, before and after its effect,
-// and does the action again: the error says so, and in the end all is done, once.
-// begin makes things as they were before; failures of what begins like one of the
-// tolerated keep nothing from being done.
+// failEach has one call of an action after the other fail, before and after its effect, and does
+// the action again. The error says so, and in the end all is done, once. begin sets up the state
+// before; failures of calls whose names begin like one of the tolerated stop nothing.
 func (f *fixture) failEach(begin func() (do func() error, done func()), tolerated ...string) {
 	f.t.Helper()
 	for at := 0; ; at++ {
@@ -148,7 +147,7 @@ const (
 
 func TestOpenFails(t *testing.T) {
 	t.Parallel()
-	w := newSQLiteFixture(t, "", "web")
+	w := newFixture(t, "", "web")
 	ev, d, open := w.ready("2.0.0")
 	n := 0
 	w.failEach(func() (func() error, func()) {
@@ -173,7 +172,7 @@ func (f *fixture) lookAgain() {
 	f.fetch()
 	ev, _ := f.evaluate()
 	for _, c := range ev.Components {
-		rows, events, err := f.gatherer.Records(f.ctx(), c)
+		rows, events, err := f.gatherer.Records.ListChanged(f.ctx(), c)
 		f.must(err)
 		f.must(f.store.Tx(f.ctx(), "records", func(tx *store.Tx) error {
 			for _, p := range rows {
@@ -190,7 +189,7 @@ func (f *fixture) lookAgain() {
 
 func TestMergeFails(t *testing.T) {
 	t.Parallel()
-	w := newSQLiteFixture(t, "", "web")
+	w := newFixture(t, "", "web")
 	n := w.open("2.0.0")
 	ev, d := w.evaluate()
 	merge, opened := w.merge(ev, n), clonePull(w.forge.pulls[n])
@@ -224,7 +223,7 @@ func TestMergeFails(t *testing.T) {
 
 func TestCloseFails(t *testing.T) {
 	t.Parallel()
-	w := newSQLiteFixture(t, "", "web")
+	w := newFixture(t, "", "web")
 	n := w.open("2.0.0")
 	ev, d := w.evaluate()
 	opened := clonePull(w.forge.pulls[n])
@@ -250,7 +249,7 @@ func TestCloseFails(t *testing.T) {
 
 func TestReplaceFails(t *testing.T) {
 	t.Parallel()
-	w := newSQLiteFixture(t, "", "web")
+	w := newFixture(t, "", "web")
 	n := w.open("2.0.0")
 	opened := clonePull(w.forge.pulls[n])
 	w.release("3.0.0")
@@ -278,7 +277,7 @@ func TestReplaceFails(t *testing.T) {
 
 func TestRevertFails(t *testing.T) {
 	t.Parallel()
-	w := newSQLiteFixture(t, "", "web")
+	w := newFixture(t, "", "web")
 	w.land("2.0.0")
 	ev, d, revert := w.requestRevert()
 	w.metrics.recorded = nil
@@ -290,7 +289,7 @@ func TestRevertFails(t *testing.T) {
 			w.forge.pulls[n].State, w.forge.pulls[n].CreatedAt = forge.Closed, w.now.Add(-1e12)
 			w.setRemoteHead(branch, "")
 			w.fetch()
-			_, err := w.gatherer.RefreshPullRequest(w.ctx(), w.repo, n)
+			_, err := w.gatherer.PullCache.RefreshPullRequest(w.ctx(), w.repo, n)
 			w.must(err)
 			w.hideRow(n) // what is judged doesn't know that a person closed it
 		}
@@ -309,7 +308,7 @@ func TestRevertFails(t *testing.T) {
 
 func TestRecomposeFails(t *testing.T) {
 	t.Parallel()
-	w := newSQLiteFixture(t, "", "web")
+	w := newFixture(t, "", "web")
 	w.land("2.0.0")
 	ev, d, revert := w.requestRevert()
 	w.must(w.do(ev, d, revert))
@@ -337,7 +336,7 @@ func TestRecomposeFails(t *testing.T) {
 
 func TestPresentFails(t *testing.T) {
 	t.Parallel()
-	w := newSQLiteFixture(t, "", "web")
+	w := newFixture(t, "", "web")
 	n := w.open("2.0.0")
 	opened := clonePull(w.forge.pulls[n])
 	w.failEach(func() (func() error, func()) {
@@ -357,7 +356,7 @@ func TestPresentFails(t *testing.T) {
 // TestPresentLandedFails is the same for the comments of what was merged.
 func TestPresentLandedFails(t *testing.T) {
 	t.Parallel()
-	w := newSQLiteFixture(t, "", "web")
+	w := newFixture(t, "", "web")
 	w.land("2.0.0")
 	ev, d, revert := w.requestRevert()
 	w.must(w.do(ev, d, revert))
@@ -380,7 +379,7 @@ func TestPresentLandedFails(t *testing.T) {
 // else.
 func TestStoreFails(t *testing.T) {
 	t.Parallel()
-	w := newSQLiteFixture(t, "", "web")
+	w := newFixture(t, "", "web")
 	w.land("2.0.0")
 	ev, d := w.evaluate()
 	env := ev.Components[0].Env("qa")
@@ -405,7 +404,7 @@ func TestStoreFails(t *testing.T) {
 // TestCommentsOfOthers holds what is kept up to date on pull requests that aren't ours.
 func TestCommentsOfOthers(t *testing.T) {
 	t.Parallel()
-	w := newSQLiteFixture(t, "", "web")
+	w := newFixture(t, "", "web")
 	head := 0
 	update := func(text string, worth bool) []string { // of another head each time
 		t.Helper()

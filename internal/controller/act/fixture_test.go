@@ -3,7 +3,6 @@ package act
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,13 +12,15 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/controller/facts"
-	"github.com/liftlock/liftlock/internal/controller/faulttest"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
+	"github.com/liftlock/liftlock/internal/controller/facts/people"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/world/faulttest"
 )
 
 const (
@@ -40,12 +41,12 @@ type fixture struct {
 	metrics  fakeMetrics
 	logs     *observer.ObservedLogs // warnings
 	store    *store.Store
-	repo     *facts.Repository
+	repo     *branch.Repository
 	gatherer *facts.Gatherer
 	actor    *Actor
 	batch    bool
 	names    []string // of the components
-	images   facts.ImageSource
+	images   people.ImageSource
 
 	beforePush   func()
 	away         bool // the remote, so that no call of it arrives
@@ -74,46 +75,18 @@ func eachKind(t *testing.T, test func(w *fixture)) {
 	}
 }
 
-// eachKindAndStore is eachKind over a store in memory, as the other tests have it, and
-// over SQLite.
-func eachKindAndStore(t *testing.T, test func(w *fixture)) {
-	t.Helper()
-	eachKind(t, test)
-	for name, k := range kindsOfBatch {
-		t.Run(name+" over SQLite", func(t *testing.T) {
-			t.Parallel()
-			test(newSQLiteFixture(t, k.spec, k.components...))
-		})
-	}
-}
-
-// newSQLiteFixture is newFixture over SQLite, of which each statement may fail.
-func newSQLiteFixture(t *testing.T, spec string, components ...string) *fixture {
-	t.Helper()
-	return newFixtureOver(t, func(o store.Options) (*store.Store, error) {
-		return store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), o)
-	}, spec, components...)
-}
-
 // newFixture has components in dev and qa, all at 1.0.0.
 func newFixture(t *testing.T, spec string, components ...string) *fixture {
-	t.Helper()
-	return newFixtureOver(t, func(o store.Options) (*store.Store, error) { return store.OpenMemory(o), nil }, spec, components...)
-}
-
-func newFixtureOver(t *testing.T, open func(store.Options) (*store.Store, error), spec string, components ...string) *fixture {
 	t.Helper()
 	w := &fixture{t: t, remote: git.NewMemoryRemote(), now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), names: components, batch: strings.Contains(spec, "batch")}
 	m := git.OpenMemory(w.remote, git.MemoryOptions{Author: git.Ident{Name: "Liftlock", Email: "liftlock@example.org"},
 		Now: func() time.Time { return w.now }, BeforeRemote: w.beforeRemote, AfterRemote: w.faults.AfterRemote})
-	var err error
-	w.store, err = open(store.Options{Now: func() time.Time { return w.now }, Intercept: w.faults.Intercept, InterceptStatement: w.faults.InterceptStatement})
-	w.must(err)
+	w.store = store.OpenMemory(store.Options{Now: func() time.Time { return w.now }, Intercept: w.faults.Intercept, InterceptStatement: w.faults.InterceptStatement})
 	t.Cleanup(func() { _ = w.store.Close() })
-	marks, err := facts.NewMarkSigner([]byte("a secret of the server's"))
+	marks, err := branch.NewMarkSigner([]byte("a secret of the server's"))
 	w.must(err)
 	w.forge, w.argocd = newFakeForge(w), &fakeArgoCD{w: w}
-	w.repo = &facts.Repository{ID: "hub:acme/fleet", Name: forge.Repo{Owner: "acme", Name: "fleet"}, Forge: w.forge, ForgeRef: "hub", Branch: "main", Mirror: m, URLs: []string{repoURL}, BotLogin: bot, Marks: marks}
+	w.repo = &branch.Repository{ID: "hub:acme/fleet", Name: forge.Repo{Owner: "acme", Name: "fleet"}, Forge: w.forge, ForgeRef: "hub", Branch: "main", Mirror: m, URLs: []string{repoURL}, BotLogin: bot, Marks: marks}
 	w.commit("Overlays", w.initialFiles(spec))
 	w.start()
 	return w
@@ -138,8 +111,8 @@ func (f *fixture) start() {
 	now := func() time.Time { return f.now }
 	core, logs := observer.New(zap.WarnLevel)
 	f.logs = logs
-	f.gatherer = facts.New(facts.Options{Store: f.store, Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: []*facts.Repository{f.repo},
-		ArgoCDs: map[string]facts.ArgoCD{"hub": {Apps: f.argocd, Namespace: "argocd", NoRefresh: true}}, Images: f.images, Now: now, MaxAge: time.Hour})
+	f.gatherer = facts.New(facts.Options{Store: f.store, Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: []*branch.Repository{f.repo},
+		ArgoCDs: map[string]branch.ArgoCD{"hub": {Apps: f.argocd, Namespace: "argocd", NoRefresh: true}}, Images: f.images, Now: now, MaxAge: time.Hour})
 	f.actor = New(Options{Store: &faultyStore{f.store, &f.faults}, Gatherer: f.gatherer, ArgoCDs: map[string]ArgoCD{"hub": f.argocd}, Console: console, Now: now, Log: zap.New(core), Metrics: &f.metrics, Owner: "me"})
 }
 
@@ -249,7 +222,7 @@ func (f *fixture) key() string {
 func (f *fixture) evaluate() (*facts.Evaluation, *promotion.Decision) {
 	f.t.Helper()
 	f.now = f.now.Add(time.Second)
-	s, err := f.gatherer.Snapshot(f.ctx(), f.repo)
+	s, err := f.gatherer.Targets.Snapshot(f.ctx(), f.repo)
 	f.must(err)
 	ev, d, err := f.gatherer.Evaluate(f.ctx(), s, f.unit(f.key()), true)
 	f.must(err)
@@ -313,7 +286,7 @@ func (f *fixture) open(tag string) int {
 // forgetOpening lets no opening have been interrupted.
 func (f *fixture) forgetOpening() {
 	f.t.Helper()
-	s := subject{ev: &facts.Evaluation{Unit: f.unit(f.key())}, env: "qa"}
+	s := subject{ev: &facts.Evaluation{Basis: branch.Basis{Unit: f.unit(f.key())}}, env: "qa"}
 	f.must(f.store.Tx(f.ctx(), "test", func(tx *store.Tx) error { return tx.DeleteRecord(f.ctx(), openings.Key(s.opening())) }))
 }
 

@@ -13,7 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/liftlock/liftlock/internal/appset/history"
-	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -45,7 +45,7 @@ const holdTries = 5
 // SetHold writes or removes a hold's file on the state branch, one commit each, and gives
 // the strongest hold that stands then; the zero value when none does. Everybody's own hold
 // stands beside the others', and is never made weaker by setting it again.
-func (a *Actor) SetHold(ctx context.Context, r *facts.Repository, u promotion.Unit, h Hold) (active promotion.Hold, err error) {
+func (a *Actor) SetHold(ctx context.Context, r *branch.Repository, u promotion.Unit, h Hold) (active promotion.Hold, err error) {
 	file, err := holdFile(u, h.Scope, h.Environment)
 	if err != nil {
 		return active, err
@@ -60,7 +60,7 @@ func (a *Actor) SetHold(ctx context.Context, r *facts.Repository, u promotion.Un
 		case err != nil, written, i > 0:
 			return active, err
 		}
-		// What was there was another process's meanwhile; so may be that there is nothing to do.
+		// Another process wrote these meanwhile; it may have left nothing to do.
 		if _, ferr := r.Mirror.Fetch(ctx); ferr != nil {
 			return active, ferr
 		}
@@ -80,23 +80,23 @@ func holdFile(u promotion.Unit, scope, environment string) (string, error) {
 	return history.HoldPath(u.Pipeline, scope, name), nil
 }
 
-// ListHolds lists the holds on something that stand, as its file had them when the state
-// branch was there last, as far as is known here; none when there are none.
-func (a *Actor) ListHolds(ctx context.Context, r *facts.Repository, u promotion.Unit, scope,
+// ListHolds lists the holds on something that stand, as its file had them when the state branch was
+// last there, as far as is known here. It lists none when there are none.
+func (a *Actor) ListHolds(ctx context.Context, r *branch.Repository, u promotion.Unit, scope,
 	environment string) ([]promotion.Holding, error) {
 	file, err := holdFile(u, scope, environment)
 	if err != nil {
 		return nil, nil // there can't be one
 	}
-	all, err := a.opts.Gatherer.ReadHoldFile(ctx, r, file)
+	all, err := a.opts.Gatherer.History.ReadHoldFile(ctx, r, file)
 	return promotion.ListActive(all, a.opts.Now()), err
 }
 
 // writeHold does what SetHold does, once, on the state branch as it was fetched last. written
 // says that it changed something there.
-func (a *Actor) writeHold(ctx context.Context, r *facts.Repository, file string, h Hold) (active promotion.Hold, written bool, err error) {
+func (a *Actor) writeHold(ctx context.Context, r *branch.Repository, file string, h Hold) (active promotion.Hold, written bool, err error) {
 	m, now := r.Mirror, a.opts.Now()
-	head, base, err := a.opts.Gatherer.FindHolds(ctx, r)
+	head, base, err := a.opts.Gatherer.History.FindHolds(ctx, r)
 	if err != nil {
 		return active, false, err
 	}
@@ -135,7 +135,7 @@ func (a *Actor) writeHold(ctx context.Context, r *facts.Repository, file string,
 }
 
 // pushState makes a commit of the state branch, signed by the server's secret, and pushes it over a head.
-func (a *Actor) pushState(ctx context.Context, r *facts.Repository, head string, spec git.CommitSpec) error {
+func (a *Actor) pushState(ctx context.Context, r *branch.Repository, head string, spec git.CommitSpec) error {
 	m := r.Mirror
 	commit, err := m.Write(ctx, spec)
 	if err != nil {
@@ -146,7 +146,7 @@ func (a *Actor) pushState(ctx context.Context, r *facts.Repository, head string,
 		return err
 	}
 	if sig := r.Marks.SignState(r.ID, strings.Join(spec.Parents, ""), made.Tree); sig != "" {
-		spec.Message += facts.TrailerState + ": " + sig + "\n"
+		spec.Message += branch.TrailerState + ": " + sig + "\n"
 		if commit, err = m.Write(ctx, spec); err != nil {
 			return err
 		}
@@ -157,14 +157,15 @@ func (a *Actor) pushState(ctx context.Context, r *facts.Repository, head string,
 	if err := m.Push(ctx, git.PushSpec{Branch: history.StateBranch, New: commit, Old: head}); err != nil {
 		return err
 	}
-	return facts.StateCommits.Put(ctx, a.opts.Store, record.Repository(r.ID), commit)
+	return branch.StateCommits.Put(ctx, a.opts.Store, record.Repository(r.ID), commit)
 }
 
-// RestoreHolds puts back what somebody else took off on the state branch, or the branch itself where somebody
-// deleted it: holds are lifted by who may lift them, and whoever may push could lift them all. It gives where
-// the branch is then, also with an error: where it was, so that nobody forgets which commit had the holds.
-func (a *Actor) RestoreHolds(ctx context.Context, r *facts.Repository) (head string, err error) {
-	head, own, err := a.opts.Gatherer.FindHolds(ctx, r)
+// RestoreHolds restores holds that another account removed on the state branch, or the branch
+// itself where it was deleted. People who may lift holds lift them, and without this anybody who
+// may push could lift them all. It gives the branch's head then. With an error it gives the former
+// head, so that the commit with the holds stays known.
+func (a *Actor) RestoreHolds(ctx context.Context, r *branch.Repository) (head string, err error) {
+	head, own, err := a.opts.Gatherer.History.FindHolds(ctx, r)
 	switch {
 	case err != nil:
 		return head, err
@@ -183,16 +184,16 @@ func (a *Actor) RestoreHolds(ctx context.Context, r *facts.Repository) (head str
 }
 
 // rememberState notes the newest commit of Liftlock's own, unless it is known.
-func (a *Actor) rememberState(ctx context.Context, r *facts.Repository, own string) error {
-	known, _, err := facts.StateCommits.Get(ctx, a.opts.Store, record.Repository(r.ID))
+func (a *Actor) rememberState(ctx context.Context, r *branch.Repository, own string) error {
+	known, _, err := branch.StateCommits.Get(ctx, a.opts.Store, record.Repository(r.ID))
 	if err != nil || known == own {
 		return err
 	}
-	return facts.StateCommits.Put(ctx, a.opts.Store, record.Repository(r.ID), own)
+	return branch.StateCommits.Put(ctx, a.opts.Store, record.Repository(r.ID), own)
 }
 
 // restoreBranch pushes the state branch again that somebody deleted.
-func (a *Actor) restoreBranch(ctx context.Context, r *facts.Repository, own string) error {
+func (a *Actor) restoreBranch(ctx context.Context, r *branch.Repository, own string) error {
 	if err := r.Mirror.Push(ctx, git.PushSpec{Branch: history.StateBranch, New: own}); err != nil {
 		return fmt.Errorf("%s: the branch %s, which has the holds, was deleted, and %s can't be pushed there again; until it is, nothing "+
 			"is merged: %w", r.ID, history.StateBranch, own, err)
@@ -203,10 +204,10 @@ func (a *Actor) restoreBranch(ctx context.Context, r *facts.Repository, own stri
 		history.StateBranch, wording.Short(own)))
 }
 
-// restoreRemoved puts the holds back that somebody else's pushes to the state branch took off or made weaker.
-// What they added stays.
-func (a *Actor) restoreRemoved(ctx context.Context, r *facts.Repository) error {
-	head, own, err := a.opts.Gatherer.FindHolds(ctx, r)
+// restoreRemoved restores holds that others' pushes to the state branch removed or made weaker.
+// Holds that they added stay.
+func (a *Actor) restoreRemoved(ctx context.Context, r *branch.Repository) error {
+	head, own, err := a.opts.Gatherer.History.FindHolds(ctx, r)
 	if err != nil || head == "" || head == own {
 		return err
 	}
@@ -278,7 +279,7 @@ func restoreFile(before, now fs.FS, file string, at time.Time) (*git.FileWrite, 
 }
 
 // recordRestored puts on record that somebody's push would have lifted holds.
-func (a *Actor) recordRestored(ctx context.Context, r *facts.Repository, source, why string) error {
+func (a *Actor) recordRestored(ctx context.Context, r *branch.Repository, source, why string) error {
 	return a.opts.Store.Tx(ctx, "holdsRestored", func(tx *store.Tx) error {
 		return tx.AddAudit(ctx, store.Audit{At: a.opts.Now(), Actor: "somebody", Via: promotion.AuditViaForge, Verb: string(command.Unhold),
 			Subject: r.ID + " " + history.StateBranch,

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/appset/history"
-	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store/record"
@@ -201,7 +201,7 @@ func TestHoldsMeet(t *testing.T) {
 	}
 	meet := func(times int) (pushes int, err error) {
 		w.setRemoteHead(history.StateBranch, "")
-		w.must(w.store.DeleteRecord(w.ctx(), facts.StateCommits.Key(record.Repository(w.repo.ID))))
+		w.must(w.store.DeleteRecord(w.ctx(), branch.StateCommits.Key(record.Repository(w.repo.ID))))
 		_, err = m.Fetch(w.ctx())
 		w.must(err)
 		w.beforePush = func() {

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/pipeline"
@@ -26,9 +27,9 @@ func (a *Actor) DeleteLeftovers(ctx context.Context, ev *facts.Evaluation) error
 	if err != nil || len(left) == 0 {
 		return err
 	}
-	// Whoever opened a pull request may have died, or lost the store, before it was known,
-	// and with its branch the forge would close it: nobody's word, and taken for one.
-	if err := a.opts.Gatherer.RefreshPullRequests(ctx, ev.Snapshot.Repo); err != nil {
+	// The process that opened a pull request may have died, or lost the store, before it was known.
+	// The forge would close it with its branch, and that would count as a person's close.
+	if err := a.opts.Gatherer.PullCache.RefreshPullRequests(ctx, ev.Snapshot.Repo); err != nil {
 		return err
 	}
 	known := len(left)
@@ -54,9 +55,9 @@ func (a *Actor) DeleteLeftovers(ctx context.Context, ev *facts.Evaluation) error
 	return nil
 }
 
-// deleteOver deletes the branch of a pull request that is over, while it is where the pull
-// request left it. What remains is left over.
-func (a *Actor) deleteOver(ctx context.Context, r *facts.Repository, pr *forge.PullRequest) {
+// deleteOver deletes the branch of a pull request that is over, while it is where the pull request
+// left it. A branch that remains is a leftover.
+func (a *Actor) deleteOver(ctx context.Context, r *branch.Repository, pr *forge.PullRequest) {
 	err := a.deleteBranch(ctx, r, pr.Branch, pr.Head)
 	if err != nil && !errors.Is(err, git.ErrLeaseLost) { // gone, or somebody pushed to it
 		a.opts.Log.Warn("a branch of ours could not be deleted; it is tried again, and the next promotion takes it over",
@@ -64,10 +65,10 @@ func (a *Actor) deleteOver(ctx context.Context, r *facts.Repository, pr *forge.P
 	}
 }
 
-// deleteBranch deletes a branch of ours while it is at a commit: by Git, which costs no call
-// of the forge's and is refused when the branch has moved. GitLab lets nobody delete a
-// protected branch by Git, and those who may by its API.
-func (a *Actor) deleteBranch(ctx context.Context, r *facts.Repository, branch, head string) error {
+// deleteBranch deletes a branch of ours while it is at a commit. Git does it, which costs no call
+// of the forge's and is refused when the branch has moved. GitLab lets nobody delete a protected
+// branch by Git, and those who may by its API.
+func (a *Actor) deleteBranch(ctx context.Context, r *branch.Repository, branch, head string) error {
 	err := r.Mirror.Push(ctx, git.PushSpec{Branch: branch, Old: head})
 	if !errors.Is(err, git.ErrRejected) {
 		return err

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/liftlock/liftlock/internal/controller/faulttest"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/world/faulttest"
 )
 
 // leave has a branch of ours left over by a merge.

@@ -11,10 +11,10 @@ import (
 	"github.com/liftlock/liftlock/policies"
 )
 
-// TestTextsAreLeftToLimits holds that comments and texts which the forge's limits leave no call for
-// keep nothing else from being done: the commit status that a merge may wait for is set, as urgently
-// as the merge is wanted, and the texts are written when the limits are over, without a search for
-// a comment that can't be there.
+// TestTextsAreLeftToLimits holds that comments and texts for which the forge's limits leave no call
+// stop nothing else. The commit status that a merge may wait for is set, as urgently as the merge
+// is wanted. The texts are written when the limits are over, without a search for a comment that
+// can't be there.
 func TestTextsAreLeftToLimits(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, "", "web")

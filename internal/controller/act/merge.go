@@ -19,9 +19,9 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// mergePull merges exactly the head that was judged, and nothing when what it was
-// judged on has moved since. Where the forge merges by a queue the head has joined that then:
-// what lands later is found and put on record by whoever looks.
+// mergePull merges exactly the head that was judged, and nothing when what it was judged on has
+// moved since. Where the forge merges by a queue the head has joined that then. A later look finds
+// the landed commit and puts it on record.
 func (a *Actor) mergePull(ctx context.Context, s *subject, x promotion.Merge) error {
 	if x.Behind {
 		return a.updateHead(ctx, s, x)
@@ -65,9 +65,10 @@ func (a *Actor) mergePull(ctx context.Context, s *subject, x promotion.Merge) er
 	return a.recordMerged(ctx, s, mergeDone{branch: env.Branch, landed: landed, unjudged: unjudged, judged: judged})
 }
 
-// findLanded finds the commit as which a pull request landed on its environment's branch. Where somebody
-// has given it another base and merged it there, in the moment in which it was merged here, the forge says
-// the same as to who merges twice: nothing landed then, and its branch may be another one's already.
+// findLanded finds the commit as which a pull request landed on its environment's branch. A person
+// may have given it another base and merged it there, in the moment in which it was merged here.
+// The forge answers the same as to a second merge. Nothing landed here then, and the branch may be
+// another pull request's already.
 func (a *Actor) findLanded(ctx context.Context, s *subject, branch, landed string) (*git.CommitInfo, error) {
 	r := s.ev.Snapshot.Repo
 	if _, err := r.Mirror.Fetch(ctx); err != nil {
@@ -89,14 +90,14 @@ func (a *Actor) findLanded(ctx context.Context, s *subject, branch, landed strin
 	if err := a.opts.Store.Tx(ctx, "unmerged", func(tx *store.Tx) error { return s.forgetMerging(ctx, tx) }); err != nil {
 		return nil, err
 	}
-	if _, err := a.opts.Gatherer.RefreshPullRequest(ctx, r, s.number); err != nil {
+	if _, err := a.opts.Gatherer.PullCache.RefreshPullRequest(ctx, r, s.number); err != nil {
 		return nil, err
 	}
 	return nil, fmt.Errorf("%w: #%d was merged as %s, which isn't on %s", ErrStale, s.number, wording.Short(landed), branch)
 }
 
-// sendMerge has the forge merge, unless what it was judged on has moved since, and gives the commit
-// as which it landed; empty where it joined the forge's merge queue.
+// sendMerge has the forge merge, unless the branches that it was judged on have moved since, and
+// gives the commit as which it landed. That is empty where it joined the forge's merge queue.
 func (a *Actor) sendMerge(ctx context.Context, s *subject, x promotion.Merge, title, message string) (landed string, err error) {
 	r := s.ev.Snapshot.Repo
 	moved, err := a.opts.Gatherer.MovedBranches(ctx, s.ev, s.env)
@@ -112,7 +113,7 @@ func (a *Actor) sendMerge(ctx context.Context, s *subject, x promotion.Merge, ti
 			x.Until.UTC().Format(time.RFC3339))
 	}
 	if x.Attempt {
-		switch changed, err := a.opts.Gatherer.RulesChanged(ctx, r, s.pull); {
+		switch changed, err := a.opts.Gatherer.Rules.RulesChanged(ctx, r, s.pull); {
 		case err != nil:
 			return "", fmt.Errorf("read what the forge demands of merges into %s before #%d is tried: %w", s.pull.PR.Base, x.Pull, err)
 		case changed:
@@ -124,20 +125,20 @@ func (a *Actor) sendMerge(ctx context.Context, s *subject, x promotion.Merge, ti
 		Title: title, Message: message})
 }
 
-// recordLanded writes down that the pull request is merged. Where what landed doesn't say what
-// we had it say, somebody may have merged the same head just before, or it was rebased: then
-// only the forge tells who did it and when.
+// recordLanded records that the pull request is merged. The landed commit's message may differ from
+// ours. Then a person may have merged the same head just before, or it was rebased, and only the
+// forge tells who did it and when.
 func (a *Actor) recordLanded(ctx context.Context, s *subject, landed *git.CommitInfo, message string) error {
 	r := s.ev.Snapshot.Repo
 	if strings.TrimSpace(landed.Message) != strings.TrimSpace(message) {
-		_, err := a.opts.Gatherer.RefreshPullRequest(ctx, r, s.number)
+		_, err := a.opts.Gatherer.PullCache.RefreshPullRequest(ctx, r, s.number)
 		return err
 	}
-	return a.opts.Gatherer.RecordMerged(ctx, r, s.pull.PR, landed)
+	return a.opts.Gatherer.PullCache.RecordMerged(ctx, r, s.pull.PR, landed)
 }
 
-// putMerging writes down by what a merge is judged that is about to be made: where the
-// process dies right after it, whoever finds the merge puts that on record.
+// putMerging records the judgement of a merge that is about to be made. Where the process dies
+// right after it, the process that finds the merge puts it on record.
 func (a *Actor) putMerging(ctx context.Context, s *subject, x promotion.Merge) (map[string]promotion.MergeRecord, error) {
 	judged := make(map[string]promotion.MergeRecord, len(s.members))
 	return judged, a.opts.Store.Tx(ctx, "merging", func(tx *store.Tx) error {
@@ -165,9 +166,9 @@ type mergeDone struct {
 	judged         map[string]promotion.MergeRecord // by component
 }
 
-// whyUnjudged says that what landed didn't land on the commit that it was judged on:
-// a forge pins a merge's head and not its base, so that a push in the very same moment
-// can't be kept from coming between. "" when it did.
+// whyUnjudged says that a merge didn't land on the commit that it was judged on: a forge pins a
+// merge's head and not its base. So a push in the very same moment can come between. "" when it
+// did.
 func whyUnjudged(number int, landed *git.CommitInfo, tip string) string {
 	if len(landed.Parents) == 0 || landed.Parents[0] == tip {
 		return ""

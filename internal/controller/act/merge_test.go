@@ -16,7 +16,7 @@ import (
 )
 
 func TestMergePull(t *testing.T) {
-	eachKindAndStore(t, func(w *fixture) {
+	eachKind(t, func(w *fixture) {
 		n := w.open("2.0.0")
 		opened := w.now
 		w.metrics.recorded = nil
@@ -53,9 +53,9 @@ func TestMergePull(t *testing.T) {
 	})
 }
 
-// TestMergeOnlyWhatWasJudged holds what the forge's answers to a merge do: nothing is
+// TestMergePinsTheJudgedHead holds what the forge's answers to a merge do: nothing is
 // written down of what didn't happen.
-func TestMergeOnlyWhatWasJudged(t *testing.T) {
+func TestMergePinsTheJudgedHead(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, "  merge: {method: squash}\n", "web")
 	n := w.open("2.0.0")
@@ -102,10 +102,10 @@ func TestMergeWhileItsGatesPass(t *testing.T) {
 	w.compare("merges", len(w.forge.merges), 1)
 }
 
-// TestMergeWhatMovedMeanwhile merges nothing when a branch that it was judged on isn't
+// TestMergeOfAMovedHead merges nothing when a branch that it was judged on isn't
 // where it was: with what it promotes into, with the rules, or with the holds. The
 // mirror hasn't heard of it yet.
-func TestMergeWhatMovedMeanwhile(t *testing.T) {
+func TestMergeOfAMovedHead(t *testing.T) {
 	t.Parallel()
 	for _, branch := range []string{"main", history.StateBranch} {
 		w := newFixture(t, "", "web")
@@ -142,9 +142,10 @@ func TestMergeOntoAPushOfTheSameMoment(t *testing.T) {
 	w.compare("what landed is told as merged", len(w.events("merged")), 1)
 }
 
-// TestMergeOfWhatAnotherBranchHas holds that what somebody merged into another branch, in the moment in which
-// it was to be merged, isn't recorded as merged, and keeps its branch: another pull request may be on it.
-func TestMergeOfWhatAnotherBranchHas(t *testing.T) {
+// TestMergedMeanwhileIntoAnotherBranch holds that a pull request that a person merged into another
+// branch, in the moment of its merge here, isn't recorded as merged. It keeps its branch: another
+// pull request may be on it.
+func TestMergedMeanwhileIntoAnotherBranch(t *testing.T) {
 	eachKind(t, func(w *fixture) {
 		n := w.open("2.0.0")
 		ev, d := w.evaluate()

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
+	"github.com/liftlock/liftlock/internal/controller/facts/effects"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -25,7 +27,7 @@ func (a *Actor) Diff(ctx context.Context, ev *facts.Evaluation, d *promotion.Dec
 	in := a.newTextInput(&s, p.Revert)
 	in.RevertedPull = 0
 	a.describeEdits(ctx, &s, &in, openCommits(&s), p.Edits)
-	a.renderEffects(ctx, &s, &in, openCommits(&s), p.Edits, facts.ReaderPatience)
+	a.renderEffects(ctx, &s, &in, openCommits(&s), p.Edits, effects.ReaderPatience)
 	return prtext.DiffText(in), true
 }
 
@@ -42,8 +44,8 @@ func (a *Actor) openInput(ctx context.Context, s *subject) (prtext.Input, error)
 	return in, nil
 }
 
-func openCommits(s *subject) facts.Commits {
-	return facts.Commits{Base: s.pull.Base, Head: s.pull.Head}
+func openCommits(s *subject) effects.Commits {
+	return effects.Commits{Base: s.pull.Base, Head: s.pull.Head}
 }
 
 // Present writes on our pull requests what the decision says of them: title,
@@ -51,7 +53,7 @@ func openCommits(s *subject) facts.Commits {
 // when to look again because a text was put off, for its pace or the forge's limits; zero: none
 // was.
 func (a *Actor) Present(ctx context.Context, ev *facts.Evaluation, d *promotion.Decision) (next time.Time, err error) {
-	look := func(at time.Time) { next = facts.Earliest(next, at) }
+	look := func(at time.Time) { next = branch.Earliest(next, at) }
 	var failed error // the first: what fails on one pull request keeps no other from showing that it waits
 	for _, env := range ev.Environments() {
 		for _, n := range slices.Sorted(maps.Keys(ev.OpenPulls)) {
@@ -109,7 +111,7 @@ func (a *Actor) presentOpen(ctx context.Context, s *subject) (time.Time, error) 
 		return time.Time{}, err
 	}
 	next, err := a.putComment(ctx, r, p.Number, commentText{body: page.Comment, notice: page.Notice})
-	next = facts.Earliest(next, later)
+	next = branch.Earliest(next, later)
 	if err != nil || !passes {
 		return next, err
 	}
@@ -117,9 +119,9 @@ func (a *Actor) presentOpen(ctx context.Context, s *subject) (time.Time, error) 
 	set, err := a.putStatus(ctx, r, p.Number, p.Head, page.Status, a.consoleURL(s))
 	if set && p.Mergeable == promotion.MergeBlocked {
 		// Where the forge requires this very status, nothing else tells that it doesn't block any
-		// more: of what our own account does, no event is looked at.
-		a.opts.Gatherer.ForgetMergeable(r, p.Number)
-		next = facts.Earliest(next, a.opts.Now().Add(ownStatusDelay))
+		// more: events of our own account's actions aren't evaluated.
+		a.opts.Gatherer.PullCache.ForgetMergeable(r, p.Number)
+		next = branch.Earliest(next, a.opts.Now().Add(ownStatusDelay))
 	}
 	return next, err
 }
@@ -128,18 +130,17 @@ func (a *Actor) presentOpen(ctx context.Context, s *subject) (time.Time, error) 
 const ownStatusDelay = 250 * time.Millisecond
 
 // renderPage renders a pull request's page in the words of its forge.
-func renderPage(r *facts.Repository, in prtext.Input) prtext.Page {
+func renderPage(r *branch.Repository, in prtext.Input) prtext.Page {
 	page := prtext.Render(in)
 	page.Title, page.Body = r.Words(page.Title), r.Words(page.Body)
 	return page
 }
 
-// putPage writes title and body where ours are others than before. A person may edit our
-// text; it is only written again when ours changes. A head that isn't ours, or a revert
-// whose evidence is lost, keeps its text, and so does one that is still being rendered: what
-// another server, or this one before it was started again, has shown need not go meanwhile.
-// What the forge's limits leave to more urgent calls is put off, and the time is when to look
-// again; zero: it wasn't.
+// putPage writes title and body where ours have changed. A person may edit our text; it is only
+// written again when ours changes. A head that isn't ours, or a revert whose evidence is lost,
+// keeps its text, and so does one that is still being rendered. Text that another server, or this
+// one before its restart, has shown needn't go meanwhile. A write for which the forge's limits
+// leave no call is put off, and the time is when to look again; zero: it wasn't.
 func (a *Actor) putPage(ctx context.Context, s *subject, in *prtext.Input, page prtext.Page) (time.Time, error) {
 	r, p := s.ev.Snapshot.Repo, s.pull
 	shown, err := a.readShown(ctx, r, p.Number)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
-	"github.com/liftlock/liftlock/internal/controller/faulttest"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
@@ -16,6 +15,7 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
+	"github.com/liftlock/liftlock/internal/world/faulttest"
 )
 
 // present evaluates and presents, again when an edit of a comment was put off, and gives
@@ -64,7 +64,7 @@ func TestPresentOpen(t *testing.T) {
 		if len(k) != 1 || !prtext.IsStatusComment(k[0].Body) {
 			w.t.Fatalf("commented %+v", k)
 		}
-		if st.Context != StatusContext || st.State != forge.StatusPending || !strings.Contains(st.Description, "waits for upstream") || !strings.HasPrefix(st.TargetURL, console+"/pipelines/shop") {
+		if st.Context != StatusContext || st.State != forge.StatusPending || !strings.Contains(st.Description, "waiting for upstream") || !strings.HasPrefix(st.TargetURL, console+"/pipelines/shop") {
 			w.t.Errorf("the status is %+v", st)
 		}
 		w.compare("nothing happened", w.present(), []string(nil))
@@ -124,9 +124,9 @@ func TestAWaitIsShownFirst(t *testing.T) {
 	}
 }
 
-// TestPresentWhatIsLost holds that a store that was lost has the forge's texts found and
+// TestPresentAfterALostStore holds that a store that was lost has the forge's texts found and
 // written again, once.
-func TestPresentWhatIsLost(t *testing.T) {
+func TestPresentAfterALostStore(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, "", "web")
 	n := w.open("2.0.0")
@@ -161,9 +161,9 @@ func TestPresentWhatIsLost(t *testing.T) {
 	}
 }
 
-// TestPresentWhatIsNotOurs holds that a head that somebody else made keeps its text, and
+// TestPresentOthersHead holds that a head that somebody else made keeps its text, and
 // is told that nothing is done with it.
-func TestPresentWhatIsNotOurs(t *testing.T) {
+func TestPresentOthersHead(t *testing.T) {
 	eachKind(t, func(w *fixture) {
 		n := w.open("2.0.0")
 		pr := w.forge.pulls[n]
@@ -172,7 +172,7 @@ func TestPresentWhatIsNotOurs(t *testing.T) {
 		w.must(err)
 		w.must(m.Push(w.ctx(), git.PushSpec{Branch: pr.Branch, New: theirs, Old: pr.Head}))
 		pr.Title, pr.UpdatedAt = "Mine", w.now.Add(1e9)
-		w.must(w.gatherer.RefreshPullRequests(w.ctx(), w.repo))
+		w.must(w.gatherer.PullCache.RefreshPullRequests(w.ctx(), w.repo))
 		did := w.present()
 		if pr.Title != "Mine" || slices.Contains(did, "forge: update #1 text") || len(w.forge.comments[n]) != 1 || w.forge.statuses[theirs].State != forge.StatusFailure {
 			w.t.Errorf("by %q it became %+v, %+v", did, *pr, w.forge.statuses)
@@ -185,8 +185,9 @@ func TestPresentWhatIsNotOurs(t *testing.T) {
 	})
 }
 
-// TestMarkOfAPushedHead holds that the mark of a pull request over which somebody pushed another release,
-// well made and verified before, isn't signed for that head: it would be proof that Liftlock had put it there.
+// TestMarkOfAPushedHead has a person push another release over a pull request, well made and
+// verified before. The pull request's mark isn't signed for that head: it would be proof that
+// Liftlock had put it there.
 func TestMarkOfAPushedHead(t *testing.T) {
 	eachKind(t, func(w *fixture) {
 		w.evaluate()
@@ -206,7 +207,7 @@ func TestMarkOfAPushedHead(t *testing.T) {
 		w.must(err)
 		w.must(m.Push(w.ctx(), git.PushSpec{Branch: pr.Branch, New: theirs, Old: pr.Head}))
 		pr.UpdatedAt = w.now.Add(1e9)
-		w.must(w.gatherer.RefreshPullRequests(w.ctx(), w.repo))
+		w.must(w.gatherer.PullCache.RefreshPullRequests(w.ctx(), w.repo))
 		w.present()
 		if ev, _ := w.evaluate(); ev.OpenPulls[n].HeadState == promotion.HeadModified {
 			w.t.Fatalf("it isn't taken for well made: %s", ev.OpenPulls[n].HeadReason)

@@ -11,11 +11,13 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
+	"github.com/liftlock/liftlock/internal/controller/facts/effects"
+	"github.com/liftlock/liftlock/internal/controller/facts/people"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/pipeline/event"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
@@ -105,8 +107,8 @@ func (a *Actor) openPull(ctx context.Context, s *subject, in *prtext.Input, bran
 	if err != nil {
 		return nil, "", err
 	}
-	a.describeEdits(ctx, s, in, facts.Commits{Base: tip}, edits)
-	a.renderEffects(ctx, s, in, facts.Commits{Base: tip}, edits, 0)
+	a.describeEdits(ctx, s, in, effects.Commits{Base: tip}, edits)
+	a.renderEffects(ctx, s, in, effects.Commits{Base: tip}, edits, 0)
 	if head, err = a.pushBranch(ctx, s, in, branch, tip, edits); err != nil {
 		return nil, "", err
 	}
@@ -138,115 +140,6 @@ func (a *Actor) recordOpened(ctx context.Context, tx *store.Tx, c *facts.Compone
 	return a.putPromotionRow(ctx, tx, c, env, number, kind, m.Release, promotion.Opened)
 }
 
-// pushBranch writes the commit and moves our branch to it, with a lease on what was there when that
-// was judged. The commit is a function of its content and its parent, and what the forge signed of it is
-// kept with the mirror: done again, it is the same. The store knows beforehand what is pushed, so that a
-// head is known for ours whenever the process dies; the pull request's mark says the same.
-func (a *Actor) pushBranch(ctx context.Context, s *subject, in *prtext.Input, branch, base string, edits []fieldedit.Edit) (string, error) {
-	r, m := s.ev.Snapshot.Repo, s.ev.Snapshot.Repo.Mirror
-	if len(edits) == 0 {
-		return "", errors.New("there is nothing to commit")
-	}
-	head, err := facts.CommitEdits(ctx, m, base, edits, r.Words(prtext.CommitMessage(*in)))
-	if err != nil {
-		return "", err
-	}
-	if head, err = m.Sign(forge.WithPriority(ctx, priorityOf(in)), head); err != nil {
-		return "", err
-	}
-	setMarker(s, in, branch, head, true)
-	if !in.Revert {
-		pushed := facts.Pushed{{Head: head, Releases: s.releases()}}
-		// A head that somebody else made isn't ours, whatever we have put below it.
-		if s.pull != nil && s.pull.Proven != nil && s.pull.Head != head && s.pull.HeadState != promotion.HeadModified {
-			pushed = slices.Insert(pushed, 0, facts.PushedHead{Head: s.pull.Head, Releases: s.pull.Proven}) // still there if the push fails
-		}
-		if err := a.opts.Store.Tx(ctx, "push", func(tx *store.Tx) error { return addPushed(ctx, tx, r, branch, pushed) }); err != nil {
-			return "", err
-		}
-	}
-	if s.pull != nil {
-		// Composed anew it joins the forge's queue again, also where the same commit comes of it.
-		if err := facts.DropJoinedQueue(ctx, a.opts.Store, r.ID, s.number); err != nil {
-			return "", err
-		}
-	}
-	old, err := a.judgedHead(ctx, s, branch)
-	if err != nil {
-		return "", err
-	}
-	if old == head {
-		// What the mirror believes may be older than the remote: push anyway,
-		// an unmoved branch costs nothing.
-		a.opts.Log.Debug("the branch is there already", zap.String("branch", branch))
-	}
-	return head, m.Push(ctx, git.PushSpec{Branch: branch, New: head, Old: old})
-}
-
-// judgedHead is what our branch has to be at for a push over it. The mirror may know something newer,
-// which somebody pushed while the commit was composed and signed, and which nobody has looked at.
-func (a *Actor) judgedHead(ctx context.Context, s *subject, branch string) (string, error) {
-	if s.pull != nil {
-		return s.pull.Head, nil
-	}
-	if head, known := s.ev.JudgedHead(branch); known {
-		return head, nil
-	}
-	head, _, err := s.ev.Snapshot.Repo.Mirror.Head(ctx, branch)
-	return head, err
-}
-
-// priorityOf is how soon a pull request is to be opened: a revert before all others.
-func priorityOf(in *prtext.Input) forge.Priority {
-	if in.Revert {
-		return forge.PriorityUrgent
-	}
-	return forge.PriorityNormal
-}
-
-// maxPushed bounds the heads that are kept of a branch while pushes to it fail.
-const maxPushed = 20
-
-// addPushed writes down what is about to be pushed beside what may be there: the push may fail, and
-// where two processes are at the same unit the other's head may be on the branch.
-func addPushed(ctx context.Context, tx *store.Tx, r *facts.Repository, branch string, pushed facts.Pushed) error {
-	known, _, err := facts.PushedHeads.Get(ctx, tx, record.OfBranch(r.ID, branch))
-	if err != nil {
-		return err
-	}
-	known = slices.DeleteFunc(known, func(k facts.PushedHead) bool {
-		return slices.ContainsFunc(pushed, func(p facts.PushedHead) bool { return p.Head == k.Head })
-	})
-	all := append(known, pushed...)
-	return facts.PushedHeads.Put(ctx, tx, record.OfBranch(r.ID, branch), all[max(0, len(all)-maxPushed):])
-}
-
-// putOnlyPushed writes down that a push has ended: nothing older of ours may be there. pr is the pull
-// request as the forge has it since. While that shows the head before, it may be that which is merged,
-// and then the store has to know that it is ours too. What another process has pushed meanwhile isn't
-// forgotten for this: that has the unit's key by then.
-func putOnlyPushed(ctx context.Context, tx *store.Tx, s *subject, pr *forge.PullRequest, head string) error {
-	if pr.Head != head {
-		return nil
-	}
-	pushed := facts.Pushed{{Head: head, Releases: s.releases()}}
-	return facts.PushedHeads.Put(ctx, tx, record.OfBranch(s.ev.Snapshot.Repo.ID, pr.Branch), pushed)
-}
-
-// refreshPushed reads a pull request again to whose branch we have just pushed. ErrStale: it isn't open
-// any more. A merge pins no branch: what a person merged while we pushed landed with the head before,
-// which the store still names beside the new one.
-func (a *Actor) refreshPushed(ctx context.Context, s *subject) (*forge.PullRequest, error) {
-	pr, err := a.opts.Gatherer.RefreshPullRequest(ctx, s.ev.Snapshot.Repo, s.number)
-	if err != nil {
-		return nil, err
-	}
-	if pr.State != forge.Open {
-		return nil, fmt.Errorf("%w: #%d was %s at %s while it was composed anew", ErrStale, s.number, pr.State, wording.Short(pr.Head))
-	}
-	return pr, nil
-}
-
 // createPullRequest opens the pull request of a pushed branch, or finds the one that an
 // interrupted run opened. opened is that it is there, also with an error.
 func (a *Actor) createPullRequest(ctx context.Context, s *subject, in prtext.Input, branch, head string) (pr *forge.PullRequest,
@@ -273,13 +166,13 @@ func (a *Actor) createPullRequest(ctx context.Context, s *subject, in prtext.Inp
 		a.opts.Log.Debug("the forge has not seen the push yet", zap.Int("pull", pr.Number))
 	}
 	if !created || pr.Head != head {
-		pr, err = a.opts.Gatherer.RefreshPullRequest(ctx, r, pr.Number)
+		pr, err = a.opts.Gatherer.PullCache.RefreshPullRequest(ctx, r, pr.Number)
 		return pr, true, err
 	}
 	if err := a.putShown(ctx, r, pr.Number, facts.ShownState{Page: hashParts(page.Title, page.Body), Bare: true}); err != nil {
 		return nil, true, err
 	}
-	pr, err = a.opts.Gatherer.RecordCreated(ctx, r, pr)
+	pr, err = a.opts.Gatherer.PullCache.RecordCreated(ctx, r, pr)
 	return pr, true, err
 }
 
@@ -334,7 +227,7 @@ func putReplaced(ctx context.Context, tx *store.Tx, s *subject, pr *forge.PullRe
 		return nil
 	}
 	r := s.ev.Snapshot.Repo
-	pushed, _, err := facts.PushedHeads.Get(ctx, tx, record.OfBranch(r.ID, pr.Branch))
+	pushed, _, err := branch.PushedHeads.Get(ctx, tx, record.OfBranch(r.ID, pr.Branch))
 	if err != nil {
 		return err
 	}
@@ -344,7 +237,7 @@ func putReplaced(ctx context.Context, tx *store.Tx, s *subject, pr *forge.PullRe
 			heads = append(heads, p.Head)
 		}
 	}
-	return facts.PutReplaced(ctx, tx, r.ID, s.number, pr.UpdatedAt, heads...)
+	return people.PutReplaced(ctx, tx, r.ID, s.number, pr.UpdatedAt, heads...)
 }
 
 // pushPromotion moves an open promotion's branch to edits of a newer commit, and says so in its
@@ -352,8 +245,8 @@ func putReplaced(ctx context.Context, tx *store.Tx, s *subject, pr *forge.PullRe
 func (a *Actor) pushPromotion(ctx context.Context, s *subject, in prtext.Input, tip string, edits []fieldedit.Edit) (head string,
 	err error) {
 	r := s.ev.Snapshot.Repo
-	a.describeEdits(ctx, s, &in, facts.Commits{Base: tip}, edits)
-	a.renderEffects(ctx, s, &in, facts.Commits{Base: tip}, edits, 0)
+	a.describeEdits(ctx, s, &in, effects.Commits{Base: tip}, edits)
+	a.renderEffects(ctx, s, &in, effects.Commits{Base: tip}, edits, 0)
 	if head, err = a.pushBranch(ctx, s, &in, s.promotionBranch(), tip, edits); err != nil {
 		return "", err
 	}
@@ -367,8 +260,8 @@ func (a *Actor) pushPromotion(ctx context.Context, s *subject, in prtext.Input, 
 
 // ensureOpen reads a pull request again before it is changed: people merge and
 // close at any moment, and what was judged must still be so.
-func (a *Actor) ensureOpen(ctx context.Context, r *facts.Repository, number int, head string) (*forge.PullRequest, error) {
-	pr, err := a.opts.Gatherer.RefreshPullRequest(ctx, r, number)
+func (a *Actor) ensureOpen(ctx context.Context, r *branch.Repository, number int, head string) (*forge.PullRequest, error) {
+	pr, err := a.opts.Gatherer.PullCache.RefreshPullRequest(ctx, r, number)
 	if err != nil {
 		return nil, err
 	}
@@ -382,8 +275,8 @@ func (a *Actor) ensureOpen(ctx context.Context, r *facts.Repository, number int,
 // then it is.
 const lastWordsDelay = time.Minute
 
-// closePull closes one of ours: first the label that it is no veto, then the word to
-// its readers, then the record that it is ours to close, and the state, with the signed mark of that.
+// closePull closes one of ours. It first sets the label that it is no veto, then tells its readers.
+// Then it records that we close it, and closes it with the signed mark of that.
 func (a *Actor) closePull(ctx context.Context, s *subject, x promotion.Close) error {
 	r := s.ev.Snapshot.Repo
 	open, err := a.ensureOpen(ctx, r, x.Pull, s.pull.Head)
@@ -411,7 +304,7 @@ func (a *Actor) closePull(ctx context.Context, s *subject, x promotion.Close) er
 	if err := r.Forge.UpdatePullRequest(ctx, r.Name, x.Pull, forge.PullRequestUpdate{State: &closed, Body: &body}); err != nil {
 		return err
 	}
-	pr, err := a.opts.Gatherer.RefreshPullRequest(ctx, r, x.Pull)
+	pr, err := a.opts.Gatherer.PullCache.RefreshPullRequest(ctx, r, x.Pull)
 	if err != nil {
 		return err
 	}
@@ -451,70 +344,4 @@ func putRequested(ctx context.Context, tx *store.Tx, c *facts.ComponentEvaluatio
 		return nil
 	}
 	return facts.PutRequested(ctx, tx, c.Facts.Unit.Repo, number, c.Facts.Unit.Component, release)
-}
-
-// openRevert opens the revert of a landed promotion.
-func (a *Actor) openRevert(ctx context.Context, s *subject, x promotion.OpenRevert) error {
-	free, err := a.takeRevertSlot(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer free()
-	u := s.unit()
-	in := a.newTextInput(s, true)
-	in.Release, in.Name, in.RevertedPull, in.Evidence, in.By, in.Reason = x.Release, s.name(), x.Pull, x.Evidence, x.By, x.Reason
-	branch := promotion.RevertBranch(u.Pipeline, s.env, u.Component, x.Release)
-	pr, _, err := a.openPull(ctx, s, &in, branch, x.Tip, s.ev.RestoredEdits(s.env, x.Pull, s.members))
-	if err != nil {
-		return err
-	}
-	if a.opts.Metrics != nil {
-		a.opts.Metrics.Reverted(s.env)
-	}
-	return a.opts.Store.Tx(ctx, "revert-opened", func(tx *store.Tx) error {
-		if err := openings.Drop(ctx, tx, s.opening()); err != nil {
-			return err
-		}
-		if err := a.putEvidence(ctx, tx, u.Repo, pr.Number, x); err != nil {
-			return err
-		}
-		return s.eachMember(func(c *facts.ComponentEvaluation, m promotion.Member) error {
-			if err := a.recordOpened(ctx, tx, c, s.env, pr.Number, promotion.KindRevert, m); err != nil {
-				return err
-			}
-			if err := a.updatePromotion(ctx, tx, c, s.env, x.Pull, m.Release, promotion.Reverting); err != nil {
-				return err
-			}
-			ev := newEvent(c, s.env, pr.Number, event.RevertOpened, fmt.Sprintf("#%d opened: takes #%d back from %s", pr.Number,
-				x.Pull, s.env))
-			ev.IdempotencyKey = facts.OpenedEventKey(c.Facts.Unit, pr.Number)
-			_, err := tx.AddEvents(ctx, ev)
-			return err
-		})
-	})
-}
-
-// recomposeRevert composes an open revert anew on the newest commit.
-func (a *Actor) recomposeRevert(ctx context.Context, s *subject, x promotion.RecomposeRevert) error {
-	r := s.ev.Snapshot.Repo
-	if s.pull.Reverts == nil || s.pull.Head != x.Head {
-		return fmt.Errorf("%w: the revert #%d", ErrStale, x.Pull)
-	}
-	if _, err := a.ensureOpen(ctx, r, x.Pull, x.Head); err != nil {
-		return err
-	}
-	edits, err := a.opts.Gatherer.ComposeRevertOnto(ctx, s.ev, s.pull, x.Tip)
-	if err != nil {
-		return err
-	}
-	in := a.newTextInput(s, true)
-	if err := a.readEvidence(ctx, s, &in); err != nil {
-		return err
-	}
-	a.describeEdits(ctx, s, &in, facts.Commits{Base: x.Tip}, edits)
-	if _, err := a.pushBranch(ctx, s, &in, s.pull.PR.Branch, x.Tip, edits); err != nil {
-		return err
-	}
-	_, err = a.opts.Gatherer.RefreshPullRequest(ctx, r, x.Pull)
-	return err
 }

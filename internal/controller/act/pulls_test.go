@@ -12,13 +12,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
-	"github.com/liftlock/liftlock/internal/controller/faulttest"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
+	"github.com/liftlock/liftlock/internal/world/faulttest"
 )
 
 // file is a file of a commit.
@@ -111,9 +112,9 @@ func TestOpenPromotion(t *testing.T) {
 	})
 }
 
-// TestOpenFindsWhatIsThere holds that the pull request that an interrupted run opened is
-// found, with the labels it lacks, and that somebody else's is left alone.
-func TestOpenFindsWhatIsThere(t *testing.T) {
+// TestOpenFindsExistingPull holds that the pull request that an interrupted run opened is found,
+// with the labels it lacks, and that another account's is left alone.
+func TestOpenFindsExistingPull(t *testing.T) {
 	eachKind(t, func(w *fixture) {
 		ev, d, open := w.ready("2.0.0")
 		branch := promotion.Branch("shop", "qa", w.key())
@@ -171,7 +172,7 @@ func TestOpenedUnseenAndClosed(t *testing.T) {
 // cachedPull is the store's copy of a pull request.
 func (f *fixture) cachedPull(number int) forge.PullRequest {
 	f.t.Helper()
-	open, err := f.gatherer.OpenPulls(f.ctx(), f.repo)
+	open, err := f.gatherer.PullCache.OpenPulls(f.ctx(), f.repo)
 	f.must(err)
 	for _, pr := range open {
 		if pr.Number == number {
@@ -182,9 +183,9 @@ func (f *fixture) cachedPull(number int) forge.PullRequest {
 	return forge.PullRequest{}
 }
 
-// TestPushKeepsWhatItDoesNotKnow holds that a branch which moved behind the mirror's back
+// TestPushKeepsUnknownHeads holds that a branch which moved behind the mirror's back
 // stays as it is, and that the next look knows of it.
-func TestPushKeepsWhatItDoesNotKnow(t *testing.T) {
+func TestPushKeepsUnknownHeads(t *testing.T) {
 	eachKind(t, func(w *fixture) {
 		theirs := w.remoteHead("main")
 		ev, d, open := w.ready("2.0.0")
@@ -212,28 +213,28 @@ func TestPushKeepsWhatItDoesNotKnow(t *testing.T) {
 	})
 }
 
-// TestPushIsProven holds that what is pushed is known for ours at any moment: by the store
-// from before the push, and by the signed mark once the store is lost.
+// TestPushIsProven holds that a pushed head is known as ours at any moment. The store knows it from
+// before the push, and the signed mark proves it once the store is lost.
 func TestPushIsProven(t *testing.T) {
 	eachKind(t, func(w *fixture) {
-		branch := promotion.Branch("shop", "qa", w.key())
-		pushed := func() facts.Pushed {
+		branchName := promotion.Branch("shop", "qa", w.key())
+		pushed := func() branch.Pushed {
 			w.t.Helper()
-			out, _, err := facts.PushedHeads.Get(w.ctx(), w.store, record.OfBranch(w.repo.ID, branch))
+			out, _, err := branch.PushedHeads.Get(w.ctx(), w.store, record.OfBranch(w.repo.ID, branchName))
 			w.must(err)
 			return out
 		}
-		var during facts.Pushed
+		var during branch.Pushed
 		w.beforePush = func() { during = pushed() }
 		ev, d, open := w.ready("2.0.0")
 		w.must(w.do(ev, d, open))
 		pr := w.forge.pulls[1]
-		first := facts.PushedHead{Head: pr.Head, Releases: map[string]string{}}
+		first := branch.PushedHead{Head: pr.Head, Releases: map[string]string{}}
 		for _, m := range open.Members {
 			first.Releases[m.Component] = m.Release
 		}
-		w.compare("before the push", during, facts.Pushed{first})
-		w.compare("after it", pushed(), facts.Pushed{first})
+		w.compare("before the push", during, branch.Pushed{first})
+		w.compare("after it", pushed(), branch.Pushed{first})
 		w.compare("signed", strings.Contains(pr.Body, " sig="), true)
 
 		w.release("3.0.0")
@@ -242,22 +243,22 @@ func TestPushIsProven(t *testing.T) {
 		w.compare("proven", ev.OpenPulls[1].Proven, first.Releases)
 		replace := decided[promotion.Replace](w, d)
 		w.must(w.do(ev, d, replace))
-		second := facts.PushedHead{Head: pr.Head, Releases: map[string]string{}}
+		second := branch.PushedHead{Head: pr.Head, Releases: map[string]string{}}
 		for _, m := range replace.Members {
 			second.Releases[m.Component] = m.Release
 		}
-		w.compare("before the push", during, facts.Pushed{first, second})
-		w.compare("after it", pushed(), facts.Pushed{second})
+		w.compare("before the push", during, branch.Pushed{first, second})
+		w.compare("after it", pushed(), branch.Pushed{second})
 
-		w.must(w.store.DeleteRecord(w.ctx(), facts.PushedHeads.Key(record.OfBranch(w.repo.ID, branch))))
+		w.must(w.store.DeleteRecord(w.ctx(), branch.PushedHeads.Key(record.OfBranch(w.repo.ID, branchName))))
 		w.start()
 		ev, _ = w.evaluate()
 		w.compare("proven by the mark", ev.OpenPulls[1].Proven, second.Releases)
 	})
 }
 
-// TestPushThatFailsForgetsNothing holds that a process which composes something else at the same time,
-// and comes too late with it, leaves what the other has pushed known for ours: a person may merge that.
+// TestPushThatFailsForgetsNothing has a process compose something else at the same time, and come
+// too late with it. The other's pushed head stays known as ours: a person may merge that.
 func TestPushThatFailsForgetsNothing(t *testing.T) {
 	eachKind(t, func(w *fixture) {
 		late, d, open := w.ready("2.0.0")
@@ -336,8 +337,8 @@ func TestReplaceHead(t *testing.T) {
 	})
 }
 
-// TestMergedWhileReplaced holds that a head which a person merges while a newer one is pushed over it is
-// still known for ours: what landed is a promotion and no change by hand.
+// TestMergedWhileReplaced has a person merge a head while a newer one is pushed over it. It is
+// still known as ours: a promotion landed and no change by hand.
 func TestMergedWhileReplaced(t *testing.T) {
 	eachKind(t, func(w *fixture) {
 		n := w.open("2.0.0")
@@ -369,8 +370,9 @@ func TestMergedWhileReplaced(t *testing.T) {
 	})
 }
 
-// TestMergeOfAnothersHead holds that what somebody else put onto our branch is never known for ours,
-// also where it is merged while Liftlock composes the pull request anew on a person's word.
+// TestMergeOfAnothersHead holds that another account's head on our branch never counts as ours.
+// That holds also where it is merged while Liftlock composes the pull request anew on a person's
+// word.
 func TestMergeOfAnothersHead(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, "", "web")
@@ -388,7 +390,7 @@ func TestMergeOfAnothersHead(t *testing.T) {
 		pr.State, pr.MergeCommit, pr.MergedBy, pr.MergedAt, pr.ClosedAt, pr.UpdatedAt = forge.Merged, theirs, "grace", w.now, w.now, w.now
 	}
 	w.mustBeStale(w.do(ev, d, replace), "#1 was merged at")
-	raw, _, err := w.store.Record(w.ctx(), facts.PushedHeads.Key(record.OfBranch(w.repo.ID, pr.Branch)))
+	raw, _, err := w.store.Record(w.ctx(), branch.PushedHeads.Key(record.OfBranch(w.repo.ID, pr.Branch)))
 	w.must(err)
 	if strings.Contains(string(raw), theirs) || !strings.Contains(string(raw), ours) {
 		t.Errorf("of %s, ours, and %s, theirs, the store names as ours: %s", ours, theirs, raw)
@@ -440,9 +442,9 @@ func TestPushedWhileComposed(t *testing.T) {
 	act(decided[promotion.Replace](w, d), ev, d)
 }
 
-// TestReplaceOnlyWhatWasJudged holds that an open promotion which moved since it was
-// judged is left alone, whoever knows of it.
-func TestReplaceOnlyWhatWasJudged(t *testing.T) {
+// TestReplacePinsTheJudgedHead holds that an open promotion which moved since it was judged is left
+// alone, whether the mirror knows of the move or not.
+func TestReplacePinsTheJudgedHead(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, "", "web")
 	n := w.open("2.0.0")

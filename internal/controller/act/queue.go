@@ -26,7 +26,7 @@ func (a *Actor) leaveQueue(ctx context.Context, s *subject, x promotion.LeaveQue
 	if left != nil && !errors.Is(left, forge.ErrConflict) {
 		return left
 	}
-	pr, err := a.opts.Gatherer.RefreshPullRequest(ctx, r, x.Pull)
+	pr, err := a.opts.Gatherer.PullCache.RefreshPullRequest(ctx, r, x.Pull)
 	if err == nil && pr.State != forge.Open {
 		err = facts.DropJoinedQueue(ctx, a.opts.Store, r.ID, x.Pull)
 	}
@@ -36,12 +36,12 @@ func (a *Actor) leaveQueue(ctx context.Context, s *subject, x promotion.LeaveQue
 	return a.recordLeft(ctx, s, fmt.Sprintf("#%d left the forge's merge queue: %s", x.Pull, x.Why))
 }
 
-// joinedQueue reads how a head that joined the forge's merge queue stands to it, and writes down
-// that it joined whatever comes of that: until it is read it counts as queued.
+// joinedQueue reads the place of a head that joined the forge's merge queue, and records that it
+// joined even where that fails. Until the place is read it counts as queued.
 func (a *Actor) joinedQueue(ctx context.Context, s *subject, head string) error {
 	at := a.opts.Now()
 	ctx = forge.WithMergeQueue(ctx) // nobody may have written down yet that there is one
-	_, unread := a.opts.Gatherer.RefreshPullRequest(ctx, s.ev.Snapshot.Repo, s.number)
+	_, unread := a.opts.Gatherer.PullCache.RefreshPullRequest(ctx, s.ev.Snapshot.Repo, s.number)
 	return errors.Join(a.recordJoined(ctx, s, head, at), unread)
 }
 

@@ -13,7 +13,7 @@ import (
 // TestMergeByQueue has a head join the forge's queue, where nothing lands and what it was judged
 // by is kept, and takes it out again.
 func TestMergeByQueue(t *testing.T) {
-	eachKindAndStore(t, func(w *fixture) {
+	eachKind(t, func(w *fixture) {
 		w.forge.queues = true
 		n := w.open("2.0.0")
 		ev, d := w.evaluate()

@@ -11,13 +11,14 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/controller/facts"
-	"github.com/liftlock/liftlock/internal/controller/faulttest"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
+	"github.com/liftlock/liftlock/internal/world/faulttest"
 )
 
 func (f *fixture) inTx(do func(tx *store.Tx) error) error {
@@ -62,8 +63,8 @@ func TestCommentsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestStatusesThatAreRefused holds that a commit status which the forge doesn't take keeps nothing
-// else from being shown and is set with a later run; whatever else fails is an error.
+// TestStatusesThatAreRefused holds that a commit status that the forge doesn't take keeps nothing
+// else from being shown. It is set with a later run; any other failure is an error.
 func TestStatusesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, "", "web")
@@ -83,8 +84,9 @@ func TestStatusesThatAreRefused(t *testing.T) {
 	w.compare("once it is taken", w.forge.statuses[w.forge.pulls[n].Head].State, forge.StatusPending)
 }
 
-// TestStatusOfAPipeline holds that the commit status is set in the run of checks which goes for the
-// pull request's head, again in each later one, and without one on a commit of the tracked branch.
+// TestStatusOfAPipeline holds that the commit status is set in the run of checks which counts for
+// the pull request's head, and again in each later one. On a commit of the tracked branch it is set
+// without one.
 func TestStatusOfAPipeline(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, "", "web")
@@ -92,7 +94,7 @@ func TestStatusOfAPipeline(t *testing.T) {
 	pr := w.forge.pulls[n]
 	for i, pipeline := range []int64{0, 41, 42, 42} {
 		pr.Pipeline, pr.UpdatedAt = pipeline, w.now
-		_, err := w.gatherer.RefreshPullRequest(w.ctx(), w.repo, n)
+		_, err := w.gatherer.PullCache.RefreshPullRequest(w.ctx(), w.repo, n)
 		w.must(err)
 		did := w.present()
 		w.compare("the pipeline", w.forge.statuses[pr.Head].Pipeline, pipeline)
@@ -109,7 +111,7 @@ func TestStatusOfAPipeline(t *testing.T) {
 }
 
 // TestBlockedByOurOwnStatus looks again soon where the forge blocks a merge and its status turned
-// green with this look: where the forge requires that very status, no event says that it unblocks.
+// green with this look. Where the forge requires that very status, no event says that it unblocks.
 func TestBlockedByOurOwnStatus(t *testing.T) {
 	t.Parallel()
 	for mergeable, soon := range map[promotion.MergeState]bool{promotion.MergeBlocked: true, promotion.MergeState(forge.MergeableYes): false} {
@@ -148,9 +150,9 @@ func TestMergeThatTheForgeExplains(t *testing.T) {
 	w := newFixture(t, "", "web")
 	n := w.open("2.0.0")
 	w.forge.pulls[n].Mergeable, w.forge.pulls[n].UpdatedAt = forge.MergeableBlocked, w.now
-	_, err := w.gatherer.RefreshPullRequest(w.ctx(), w.repo, n)
+	_, err := w.gatherer.PullCache.RefreshPullRequest(w.ctx(), w.repo, n)
 	w.must(err)
-	w.gatherer.ForgetMergeable(w.repo, n)
+	w.gatherer.PullCache.ForgetMergeable(w.repo, n)
 	ev, d := w.evaluate()
 	merge := w.merge(ev, n)
 	merge.Attempt = true
@@ -170,8 +172,8 @@ func TestMergeThatTheForgeExplains(t *testing.T) {
 	w.compare("merges", len(w.forge.merges), 1)
 }
 
-// TestMergeInOurWords holds that what landed with the message that we gave it is known for our merge
-// without another call of the forge's, and that anything else is read again.
+// TestMergeInOurWords holds that a commit that landed with our own message is known as our merge
+// without another call of the forge's. Any other is read again.
 func TestMergeInOurWords(t *testing.T) {
 	t.Parallel()
 	for name, other := range map[string]bool{"ours": false, "another's": true} {
@@ -221,7 +223,7 @@ func TestWhyUnjudged(t *testing.T) {
 // of it, as a revert proves none.
 func TestUpdateRevert(t *testing.T) {
 	t.Parallel()
-	w := newSQLiteFixture(t, "", "web")
+	w := newFixture(t, "", "web")
 	w.land("2.0.0")
 	ev, d, revert := w.requestRevert()
 	w.must(w.do(ev, d, revert))
@@ -241,7 +243,7 @@ func TestUpdateRevert(t *testing.T) {
 			w.must(cerr)
 			w.compare("parents", info.Parents, []string{tip})
 			w.compare("qa", w.file(w.remoteHead(pr.Branch), kustomizationOf("web", "qa")), kustomization("web", "1.0.0"))
-			w.compare("what is kept of pushes", w.kept(facts.PushedHeads.Key(record.OfBranch(w.repo.ID, pr.Branch))), false)
+			w.compare("what is kept of pushes", w.kept(branch.PushedHeads.Key(record.OfBranch(w.repo.ID, pr.Branch))), false)
 			if err == nil { // else the look after it says it
 				w.compare("events", len(w.events("updated")), 1)
 			}
@@ -346,7 +348,8 @@ func TestPresentIsStopped(t *testing.T) {
 }
 
 // TestDeleteByTheForgesAPI holds that a branch whose deletion Git is refused is deleted by the
-// forge's API, as GitLab has it of protected branches, and only where it is still what was seen.
+// forge's API, as GitLab does for protected branches. It is deleted only where it is still at the
+// commit that was seen.
 func TestDeleteByTheForgesAPI(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, "", "web")
@@ -422,10 +425,10 @@ func TestPushedHeadsAreBounded(t *testing.T) {
 	n := w.open("2.0.0")
 	ev, d := w.evaluate()
 	s := subjectOf(ev, d, ev.OpenPulls[n])
-	branch := w.forge.pulls[n].Branch
+	branchName := w.forge.pulls[n].Branch
 	kept := func() (heads []string) {
 		t.Helper()
-		all, _, err := facts.PushedHeads.Get(w.ctx(), w.store, record.OfBranch(w.repo.ID, branch))
+		all, _, err := branch.PushedHeads.Get(w.ctx(), w.store, record.OfBranch(w.repo.ID, branchName))
 		w.must(err)
 		for _, p := range all {
 			heads = append(heads, p.Head)
@@ -434,7 +437,9 @@ func TestPushedHeadsAreBounded(t *testing.T) {
 	}
 	add := func(head string) {
 		t.Helper()
-		w.must(w.inTx(func(tx *store.Tx) error { return addPushed(w.ctx(), tx, w.repo, branch, facts.Pushed{{Head: head}}) }))
+		w.must(w.inTx(func(tx *store.Tx) error {
+			return addPushed(w.ctx(), tx, w.repo, branchName, branch.Pushed{{Head: head}})
+		}))
 	}
 	var want []string
 	for i := range maxPushed + 2 {
@@ -451,8 +456,10 @@ func TestPushedHeadsAreBounded(t *testing.T) {
 	w.compare("while the pull request shows another head", kept(), before)
 	w.must(w.inTx(func(tx *store.Tx) error { return putOnlyPushed(w.ctx(), tx, &s, &pr, pr.Head) }))
 	w.compare("once it shows it", kept(), []string{pr.Head})
-	w.must(w.store.PutRecord(w.ctx(), facts.PushedHeads.Key(record.OfBranch(w.repo.ID, branch)), []byte("{")))
-	if err := w.inTx(func(tx *store.Tx) error { return addPushed(w.ctx(), tx, w.repo, branch, facts.Pushed{{Head: "h"}}) }); err == nil {
+	w.must(w.store.PutRecord(w.ctx(), branch.PushedHeads.Key(record.OfBranch(w.repo.ID, branchName)), []byte("{")))
+	if err := w.inTx(func(tx *store.Tx) error {
+		return addPushed(w.ctx(), tx, w.repo, branchName, branch.Pushed{{Head: "h"}})
+	}); err == nil {
 		t.Error("what can't be read is written over")
 	}
 }

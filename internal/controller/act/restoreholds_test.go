@@ -11,8 +11,8 @@ import (
 	"github.com/liftlock/liftlock/internal/store"
 )
 
-// TestHoldsAreRestored puts back what somebody else's push to the state branch takes off or makes weaker, with an
-// entry in the audit trail, and leaves what it adds.
+// TestHoldsAreRestored restores holds that others' pushes to the state branch remove or make
+// weaker, with an entry in the audit trail, and leaves the ones that they add.
 func TestHoldsAreRestored(t *testing.T) {
 	const file, other = "holds/shop/component/web.yaml", "holds/shop/environment/qa.yaml"
 	theirs := "by: mallory\nreason: mine\nat: \"2026-01-02T03:04:05Z\"\n"

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/people"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/policies"
@@ -16,13 +16,13 @@ import (
 // whether they were, and that what the forge doesn't do is written down and said.
 func TestRequestReviewersFails(t *testing.T) {
 	t.Parallel()
-	w := newSQLiteFixture(t, "", "web")
+	w := newFixture(t, "", "web")
 	n := w.open("2.0.0")
 	ev, d := w.evaluate()
 	request := promotion.RequestReviewers{Environment: "qa", Pull: n, Release: "r2", Reviewers: policies.Reviewers{Users: []string{"ada", "zed"}, Teams: []string{"acme/sre"}}}
 	known := func() policies.ReviewRequests {
 		t.Helper()
-		r, err := facts.ReadReviewRequests(w.ctx(), w.store, w.repo.ID, n)
+		r, err := people.ReadReviewRequests(w.ctx(), w.store, w.repo.ID, n)
 		w.must(err)
 		return r
 	}

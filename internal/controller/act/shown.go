@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/controller/prtext"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/store"
@@ -29,12 +30,12 @@ func hashParts(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil)[:12])
 }
 
-func (a *Actor) readShown(ctx context.Context, r *facts.Repository, number int) (facts.ShownState, error) {
+func (a *Actor) readShown(ctx context.Context, r *branch.Repository, number int) (facts.ShownState, error) {
 	s, _, err := facts.Shown.Get(ctx, a.opts.Store, record.OfPull(r.ID, number))
 	return s, err
 }
 
-func (a *Actor) putShown(ctx context.Context, r *facts.Repository, number int, s facts.ShownState) error {
+func (a *Actor) putShown(ctx context.Context, r *branch.Repository, number int, s facts.ShownState) error {
 	return facts.Shown.Put(ctx, a.opts.Store, record.OfPull(r.ID, number), s)
 }
 
@@ -45,11 +46,10 @@ type commentText struct {
 	last   bool   // nobody comes back to it: it is never put off
 }
 
-// putComment brings the one comment up to date: the one we know, the one that is found,
-// or a new one. An edit that comes too soon after the last is put off, and so is what the
-// forge's limits leave to more urgent calls: then it gives when to look again; the zero time
-// otherwise.
-func (a *Actor) putComment(ctx context.Context, r *facts.Repository, number int, text commentText) (time.Time, error) {
+// putComment brings the one comment up to date: the one we know, the one that is found, or a new
+// one. An edit that comes too soon after the last is put off, and so is one for which the forge's
+// limits leave no call. Then it gives when to look again; the zero time otherwise.
+func (a *Actor) putComment(ctx context.Context, r *branch.Repository, number int, text commentText) (time.Time, error) {
 	ctx = forge.WithPriority(ctx, forge.PriorityComment)
 	s, err := a.readShown(ctx, r, number)
 	if err != nil {
@@ -63,7 +63,7 @@ func (a *Actor) putComment(ctx context.Context, r *facts.Repository, number int,
 	var written *forge.Comment
 	switch {
 	case s.ID != 0:
-	case s.Bare: // whoever comes after us, where we die right after it was written, has to look
+	case s.Bare: // if we die right after it was written, the next run has to look
 		s.Bare = false
 		if err := a.putShown(ctx, r, number, s); err != nil {
 			return time.Time{}, err
@@ -96,8 +96,8 @@ func (a *Actor) putComment(ctx context.Context, r *facts.Repository, number int,
 		}
 	}
 	if errors.Is(err, forge.ErrForbidden) || errors.Is(err, forge.ErrInvalid) {
-		// As where somebody has locked the conversation. What is only said must not keep a
-		// merge or a revert back: with the next run it is tried again.
+		// As where somebody has locked the conversation. A text must not keep a merge or a revert
+		// back: the next run tries it again.
 		a.opts.Log.Warn("the comment on a pull request can't be written; everything else goes on", zap.String("repository", r.ID),
 			zap.Int("number", number), zap.Error(err))
 		return time.Time{}, nil
@@ -124,7 +124,7 @@ func (a *Actor) putComment(ctx context.Context, r *facts.Repository, number int,
 }
 
 // putOff is when to look again at a comment that couldn't be written, where only the forge's limits
-// stand in its way: what is more urgent, above all a merge, goes on without it.
+// stand in its way. More urgent calls, above all a merge, go on without it.
 func (c commentText) putOff(err error) (time.Time, error) {
 	if c.last {
 		return time.Time{}, err
@@ -141,11 +141,10 @@ func putOff(err error) (time.Time, error) {
 	return time.Time{}, err
 }
 
-// UpdateComment brings the one comment on a pull request that isn't ours up to date. What
-// it says of a head for the first time it says at once; else an edit may be put off, and the
-// time is when to look again: zero where it wasn't. With worth false there is nothing to
-// tell, and none is begun.
-func (a *Actor) UpdateComment(ctx context.Context, r *facts.Repository, number int, head, text string, worth bool) (time.Time, error) {
+// UpdateComment brings the one comment on a pull request that isn't ours up to date. It says its
+// first words about a head at once. Later edits may be put off, and the time is when to look again:
+// zero where it wasn't. With worth false there is nothing to tell, and no comment is begun.
+func (a *Actor) UpdateComment(ctx context.Context, r *branch.Repository, number int, head, text string, worth bool) (time.Time, error) {
 	s, err := a.readShown(ctx, r, number)
 	if err != nil {
 		return time.Time{}, err
@@ -159,7 +158,7 @@ func (a *Actor) UpdateComment(ctx context.Context, r *facts.Repository, number i
 }
 
 // findComment finds the one comment of ours on the forge; nil where there is none.
-func (a *Actor) findComment(ctx context.Context, r *facts.Repository, number int) (*forge.Comment, error) {
+func (a *Actor) findComment(ctx context.Context, r *branch.Repository, number int) (*forge.Comment, error) {
 	comments, err := r.Forge.Comments(ctx, r.Name, number, time.Time{})
 	if err != nil {
 		return nil, err
@@ -174,7 +173,7 @@ func (a *Actor) findComment(ctx context.Context, r *facts.Repository, number int
 
 // putStatus sets the commit status liftlock where it isn't so already, with the context's priority;
 // set says that it did.
-func (a *Actor) putStatus(ctx context.Context, r *facts.Repository, number int, commit string, st prtext.Status, target string) (set bool,
+func (a *Actor) putStatus(ctx context.Context, r *branch.Repository, number int, commit string, st prtext.Status, target string) (set bool,
 	err error) {
 	s, err := a.readShown(ctx, r, number)
 	if err != nil {
@@ -212,11 +211,11 @@ func (a *Actor) putStatus(ctx context.Context, r *facts.Repository, number int, 
 
 // findPipeline is the forge's run of checks that goes for a pull request of ours with this head, as
 // far as it is known; 0: none.
-func (a *Actor) findPipeline(ctx context.Context, r *facts.Repository, number int, commit string) (int64, error) {
+func (a *Actor) findPipeline(ctx context.Context, r *branch.Repository, number int, commit string) (int64, error) {
 	if number == 0 {
 		return 0, nil
 	}
-	pr, err := a.opts.Gatherer.KnownPull(ctx, r.ID, number)
+	pr, err := a.opts.Gatherer.PullCache.KnownPull(ctx, r.ID, number)
 	if err != nil || pr == nil || pr.Head != commit {
 		return 0, err
 	}
@@ -225,7 +224,7 @@ func (a *Actor) findPipeline(ctx context.Context, r *facts.Repository, number in
 
 // SetStatus sets the commit status liftlock on a pull request that isn't ours, or,
 // with number 0, on a commit of the tracked branch.
-func (a *Actor) SetStatus(ctx context.Context, r *facts.Repository, number int, commit string, st prtext.Status) error {
+func (a *Actor) SetStatus(ctx context.Context, r *branch.Repository, number int, commit string, st prtext.Status) error {
 	_, err := a.putStatus(forge.WithPriority(ctx, forge.PriorityNormal), r, number, commit, st, a.opts.Console)
 	return err
 }

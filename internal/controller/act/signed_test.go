@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/controller/facts"
-	"github.com/liftlock/liftlock/internal/controller/faulttest"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
+	"github.com/liftlock/liftlock/internal/world/faulttest"
 )
 
 var (
@@ -46,8 +46,8 @@ func (f *fixture) signByForge() (calls *int) {
 	return calls
 }
 
-// TestSignedOnce holds that what the forge signed is pushed, by whoever goes on after a push that
-// failed, and that one pull request is opened from it, whose head is known for ours.
+// TestSignedOnce holds that the commit that the forge signed is pushed, by any process that goes on
+// after a failed push. One pull request is opened from it, and its head is known as ours.
 func TestSignedOnce(t *testing.T) {
 	eachKind(t, func(w *fixture) {
 		calls := w.signByForge()
@@ -70,12 +70,12 @@ func TestSignedOnce(t *testing.T) {
 	})
 }
 
-// TestSignedAndLost holds that what was pushed before everything but the forge and Git was lost is
-// known for ours, and gives one pull request; and what only looks like it isn't.
+// TestSignedAndLost holds that a head that was pushed before everything but the forge and Git was
+// lost is known as ours, and gives one pull request. A head that only looks like it isn't.
 func TestSignedAndLost(t *testing.T) {
 	eachKind(t, func(w *fixture) {
 		w.signByForge()
-		branch := promotion.Branch("shop", "qa", w.key())
+		branchName := promotion.Branch("shop", "qa", w.key())
 		ev, d, open := w.ready("2.0.0")
 		w.faults.Hook = func(call string) {
 			if strings.HasPrefix(call, "forge: create ") {
@@ -85,7 +85,7 @@ func TestSignedAndLost(t *testing.T) {
 		if err := w.do(ev, d, open); !errors.Is(err, faulttest.ErrInjected) {
 			w.t.Fatalf("opened: %v", err)
 		}
-		pushed := w.remoteHead(branch)
+		pushed := w.remoteHead(branchName)
 		lose := func() {
 			w.faults, w.store = faulttest.Faults{}, store.OpenMemory(store.Options{Now: func() time.Time { return w.now }})
 			w.signByForge()
@@ -103,7 +103,7 @@ func TestSignedAndLost(t *testing.T) {
 			spec := git.CommitSpec{Message: made.Message, Parents: made.Parents, Base: made.Parents[0], Files: files, When: w.now, Author: &author, Committer: &committer}
 			sha, err := w.remote.Write(w.ctx(), spec)
 			w.must(err)
-			w.setRemoteHead(branch, sha)
+			w.setRemoteHead(branchName, sha)
 			lose()
 			ev, _ := w.evaluate()
 			return ev.Components[0].Env("qa").BranchReason
@@ -114,7 +114,7 @@ func TestSignedAndLost(t *testing.T) {
 				w.t.Errorf("%s: it is taken for ours: %q", name, why)
 			}
 		}
-		w.setRemoteHead(branch, pushed)
+		w.setRemoteHead(branchName, pushed)
 		lose()
 		ev, _ = w.evaluate()
 		w.compare("ours", ev.Components[0].Env("qa").BranchReason, "")
@@ -122,9 +122,9 @@ func TestSignedAndLost(t *testing.T) {
 		ev, d = w.evaluate()
 		w.must(w.do(ev, d, decided[promotion.Open](w, d)))
 		w.compare("pull requests", len(w.forge.pulls), 1)
-		raw, _, err := w.store.Record(w.ctx(), facts.PushedHeads.Key(record.OfBranch(w.repo.ID, branch)))
+		raw, _, err := w.store.Record(w.ctx(), branch.PushedHeads.Key(record.OfBranch(w.repo.ID, branchName)))
 		w.must(err)
-		if !strings.Contains(string(raw), w.remoteHead(branch)) {
+		if !strings.Contains(string(raw), w.remoteHead(branchName)) {
 			w.t.Errorf("the store doesn't know the head: %s", raw)
 		}
 	})

@@ -29,9 +29,9 @@ func (a *Actor) takeSlot(ctx context.Context, u promotion.Unit, name string) (fu
 	}, nil
 }
 
-// takeRevertSlot takes the right to open one more revert and counts again: what
-// degrades at the same moment is judged at the same moment, and none of those
-// judgements saw the others' reverts. The limit itself is the decision's.
+// takeRevertSlot takes the right to open one more revert and counts again. Targets that degrade at
+// the same moment are judged at the same moment, and none of those judgements saw the others'
+// reverts. The limit itself is the decision's.
 func (a *Actor) takeRevertSlot(ctx context.Context, s *subject) (func(), error) {
 	u := s.unit()
 	c, _ := s.ev.Component(s.members[0].Component) // what is in use is counted alike for each
@@ -42,7 +42,7 @@ func (a *Actor) takeRevertSlot(ctx context.Context, s *subject) (func(), error) 
 	if err != nil {
 		return nil, err
 	}
-	now, err := a.opts.Gatherer.CountUsedLimits(ctx, c)
+	now, err := a.opts.Gatherer.Records.CountUsedLimits(ctx, c)
 	if err == nil && (!maps.Equal(now.RevertsByEnv, c.Facts.Limits.RevertsByEnv) || !maps.Equal(now.RevertsByCluster,
 		c.Facts.Limits.RevertsByCluster)) {
 		err = fmt.Errorf("%w: another revert was opened meanwhile", ErrStale)
@@ -54,10 +54,10 @@ func (a *Actor) takeRevertSlot(ctx context.Context, s *subject) (func(), error) 
 	return free, nil
 }
 
-// takeOpenSlot says that a component is about to open a pull request in an environment
-// and counts again: several may have been judged at the same moment. Each has a slot of
-// its own, so that nobody waits for another's pull request where there is room for both;
-// where there is room for one only, both may have to try again, and never both open.
+// takeOpenSlot says that a component is about to open a pull request in an environment and counts
+// again: several may have been judged at the same moment. Each has a slot of its own, so that none
+// waits for another's pull request where there is room for both. Where there is room for one only,
+// both may have to try again, and never do both open.
 func (a *Actor) takeOpenSlot(ctx context.Context, s *subject) (func(), error) {
 	u := s.unit()
 	place := "open|" + u.Repo + "|" + u.Pipeline + "|" + s.env + "|"
@@ -72,9 +72,9 @@ func (a *Actor) takeOpenSlot(ctx context.Context, s *subject) (func(), error) {
 	return free, nil
 }
 
-// checkOpenLimit is ErrStale where an environment has no room for one more pull request.
-// It must come after the slot was taken: whoever has given back its own by then has its
-// pull request among those that are open.
+// checkOpenLimit is ErrStale where an environment has no room for one more pull request. It must
+// come after the slot was taken: a component that has given back its own by then has its pull
+// request among the open ones.
 func (a *Actor) checkOpenLimit(ctx context.Context, s *subject, place string) error {
 	u, r, limit := s.unit(), s.ev.Snapshot.Repo, s.ev.Pipeline.Spec.Limits.OpenPerEnvironment
 	if limit <= 0 {
@@ -85,7 +85,7 @@ func (a *Actor) checkOpenLimit(ctx context.Context, s *subject, place string) er
 		return err
 	}
 	n-- // its own
-	open, err := a.opts.Gatherer.OpenPulls(ctx, r)
+	open, err := a.opts.Gatherer.PullCache.OpenPulls(ctx, r)
 	if err != nil {
 		return err
 	}

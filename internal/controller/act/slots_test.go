@@ -67,7 +67,7 @@ func TestOpenPerEnvironment(t *testing.T) {
 		{"its own", "liftlock/shop/qa/web", bot, forge.Open, false},
 	} {
 		*pr = forge.PullRequest{Number: 1, Branch: c.branch, Author: c.author, State: c.state, Base: "main", UpdatedAt: w.now}
-		if _, err := w.gatherer.RefreshPullRequest(w.ctx(), w.repo, 1); err != nil {
+		if _, err := w.gatherer.PullCache.RefreshPullRequest(w.ctx(), w.repo, 1); err != nil {
 			t.Fatal(err)
 		}
 		s, err := actionSubject(ev, d, open)
@@ -85,7 +85,7 @@ func TestOpenPerEnvironment(t *testing.T) {
 	}
 	for limit, counts := range map[int]bool{-1: false, 0: false, 1: true, 2: false} {
 		*pr = forge.PullRequest{Number: 1, Branch: "liftlock/shop/qa/api", Author: bot, State: forge.Open, Base: "main", UpdatedAt: w.now}
-		if _, err := w.gatherer.RefreshPullRequest(w.ctx(), w.repo, 1); err != nil {
+		if _, err := w.gatherer.PullCache.RefreshPullRequest(w.ctx(), w.repo, 1); err != nil {
 			t.Fatal(err)
 		}
 		ev.Pipeline.Spec.Limits.OpenPerEnvironment = limit
@@ -124,13 +124,13 @@ func TestOthersAboutToOpen(t *testing.T) {
 	}
 }
 
-// TestABatchCountsNobody holds that the one pull request of all opens whatever the limit.
-func TestABatchCountsNobody(t *testing.T) {
+// TestBatchPassesTheLimit holds that the one pull request of all opens whatever the limit.
+func TestBatchPassesTheLimit(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t, kindsOfBatch["several"].spec+"  limits: {openPerEnvironment: 1}\n", "api", "web")
 	ev, d, open := w.ready("2.0.0")
 	w.forge.add(forge.NewPullRequest{Branch: "liftlock/shop/qa/api", Base: "main"}, bot, "")
-	if _, err := w.gatherer.RefreshPullRequest(w.ctx(), w.repo, 1); err != nil {
+	if _, err := w.gatherer.PullCache.RefreshPullRequest(w.ctx(), w.repo, 1); err != nil {
 		t.Fatal(err)
 	}
 	w.must(w.do(ev, d, open))

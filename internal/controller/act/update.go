@@ -14,24 +14,24 @@ import (
 )
 
 // updateHead brings a pull request up to date with its base, so that it can be merged once the
-// forge has checked it again; until then it is its turn. What it edits is as it was on the base
-// that it was made on, so the same edits are made on the newest commit.
+// forge has checked it again. Until then it is its turn. Its files are as they were on its base, so
+// the same edits are made on the newest commit.
 func (a *Actor) updateHead(ctx context.Context, s *subject, x promotion.Merge) error {
 	r := s.ev.Snapshot.Repo
 	if _, err := a.ensureOpen(ctx, r, x.Pull, x.Head); err != nil {
 		return err
 	}
-	if err := a.opts.Gatherer.TakeUpdateTurn(ctx, a.opts.Store, r, s.pull.PR.Base, x.Pull); err != nil {
+	if err := a.opts.Gatherer.PullCache.TakeUpdateTurn(ctx, a.opts.Store, r, s.pull.PR.Base, x.Pull); err != nil {
 		return err
 	}
 	if x.KeepApprovals {
 		err := r.Forge.UpdateBranch(ctx, r.Name, x.Pull, x.Head)
 		if err == nil {
-			// It may do that later: whoever sees its new head says so.
-			if err := a.opts.Gatherer.RecordUpdateSent(ctx, a.opts.Store, r, s.pull.PR.Base, x.Pull, x.Head); err != nil {
+			// It may do that later: the run that sees its new head says so.
+			if err := a.opts.Gatherer.PullCache.RecordUpdateSent(ctx, a.opts.Store, r, s.pull.PR.Base, x.Pull, x.Head); err != nil {
 				return err
 			}
-			_, err = a.opts.Gatherer.RefreshPullRequest(ctx, r, x.Pull)
+			_, err = a.opts.Gatherer.PullCache.RefreshPullRequest(ctx, r, x.Pull)
 		}
 		if !errors.Is(err, forge.ErrUnsupported) {
 			return err

@@ -41,12 +41,16 @@ type Host struct {
 // FindVersion finds a chart's newest version that a constraint allows in a repository's index.
 type FindVersion func(ctx context.Context, index []byte, chart, constraint string) (render.ChartVersion, error)
 
+// ListVersions lists a chart's versions in a repository's index.
+type ListVersions func(ctx context.Context, index []byte, chart string) ([]string, error)
+
 // Options are what a Fetcher needs.
 type Options struct {
 	Hosts    []Host
 	Dir      string // of packed charts; it is made
 	MaxBytes int64  // of packed charts in Dir; 0: 256 MiB
 	Find     FindVersion
+	List     ListVersions // nil: nobody lists
 	Now      func() time.Time
 }
 
@@ -55,6 +59,7 @@ type Fetcher struct {
 	hosts []*host
 	store *store
 	find  FindVersion
+	list  ListVersions
 	now   func() time.Time
 
 	mu      sync.Mutex
@@ -76,7 +81,9 @@ type host struct {
 	client  *http.Client
 
 	indexMu   sync.Mutex
-	indexTime time.Time // when the index in the folder was fetched; zero: by another process, or never
+	indexTime time.Time           // when the index in the folder was fetched; zero: by another process, or never
+	indexETag string              // by which the repository knows that index again; empty: it gave nothing
+	listed    map[string][]string // the charts' versions in that index, as far as they were listed
 }
 
 // New makes a Fetcher; it asks nobody yet.
@@ -85,7 +92,7 @@ func New(o Options) (*Fetcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Fetcher{store: store, find: o.Find, now: o.Now, fetched: map[render.External]*fetchedChart{}}
+	f := &Fetcher{store: store, find: o.Find, list: o.List, now: o.Now, fetched: map[render.External]*fetchedChart{}}
 	for _, h := range o.Hosts {
 		next := h.Transport
 		if next == nil {

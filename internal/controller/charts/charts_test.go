@@ -311,3 +311,51 @@ func TestLargeAnswers(t *testing.T) {
 		t.Errorf("a tree of a chart has %q, %v", data, err)
 	}
 }
+
+// TestListVersions holds that a repository's index is asked for once for all its charts, and by its tag when nothing is new.
+func TestListVersions(t *testing.T) {
+	t.Parallel()
+	index := "entries:\n  web: [{version: 1.0.0, urls: [a]}, {version: 1.1.0, urls: [b]}, {version: 1.1.0, urls: [c]}, {version: 2.0.0}]\n  api: [{version: 3.0.0, urls: [d]}]\n"
+	var requests, full atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		etag := fmt.Sprintf(`"%x"`, sha256.Sum256([]byte(index)))
+		w.Header().Set("ETag", etag)
+		if r.Header.Get("If-None-Match") == etag {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		full.Add(1)
+		fmt.Fprint(w, index)
+	}))
+	defer server.Close()
+	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+	read := 0
+	f, err := New(Options{Hosts: []Host{{URL: server.URL + "/stable"}, {URL: "oci://registry.example/charts"}}, Dir: t.TempDir(), Now: func() time.Time { return now },
+		List: func(_ context.Context, index []byte, chart string) ([]string, error) {
+			read++
+			return render.ListChart(index, chart)
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := func(after time.Duration, chart, want string, wantRequests, wantFull int32, wantRead int) {
+		t.Helper()
+		now = now.Add(after)
+		got, err := f.ListVersions(t.Context(), server.URL+"/stable", chart, time.Minute)
+		if err != nil || strings.Join(got, " ") != want || requests.Load() != wantRequests || full.Load() != wantFull || read != wantRead {
+			t.Errorf("%q, %v after %d requests, %d in full, %d read", got, err, requests.Load(), full.Load(), read)
+		}
+	}
+	list(0, "web", "1.0.0 1.1.0", 1, 1, 1)
+	list(0, "api", "3.0.0", 1, 1, 2)
+	list(time.Minute, "web", "1.0.0 1.1.0", 2, 1, 2)
+	index = strings.Replace(index, "3.0.0", "3.1.0", 1)
+	list(time.Second, "api", "3.0.0", 2, 1, 2)
+	list(time.Minute, "api", "3.1.0", 3, 2, 3)
+	for _, c := range [][2]string{{server.URL + "/other", "web"}, {"oci://registry.example/charts", "web"}, {server.URL + "/stable", "none"}} {
+		if got, err := f.ListVersions(t.Context(), c[0], c[1], time.Minute); err == nil {
+			t.Errorf("%s: %q", c, got)
+		}
+	}
+}

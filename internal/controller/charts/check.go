@@ -15,9 +15,9 @@ import (
 // ErrRefused says that a chart repository answered, and gives nothing: it isn't there, or not for this account.
 var ErrRefused = errors.New("nothing is given")
 
-// Check asks a listed chart repository by its address: a Helm repository for its index, a registry whether it takes the
-// login. What a registry gives of a chart shows when one is asked for only. The error is an [ErrRefused], or of an address
-// that isn't listed or doesn't answer.
+// Check asks a listed chart repository by its address: a Helm repository for its index, a registry
+// whether it takes the login. A registry shows which charts it gives only when one is asked for.
+// The error is an [ErrRefused], or of an address that isn't listed or doesn't answer.
 func (f *Fetcher) Check(ctx context.Context, repoURL string) error {
 	h := f.findHost(repoURL)
 	if h == nil {

@@ -10,9 +10,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
+	"github.com/liftlock/liftlock/internal/controller/facts/people"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/store"
 )
@@ -65,7 +68,7 @@ func TestRecordArrival(t *testing.T) {
 // merges and one of ours was open.
 func TestIsUnexplained(t *testing.T) {
 	pull := func(state forge.State, commit string) *pullRecord {
-		return &pullRecord{cachedPull: cachedPull{PR: forge.PullRequest{State: state, MergeCommit: commit}}}
+		return &pullRecord{Pull: stored.Pull{PR: forge.PullRequest{State: state, MergeCommit: commit}}}
 	}
 	for name, c := range map[string]struct {
 		pulls []*pullRecord
@@ -78,9 +81,9 @@ func TestIsUnexplained(t *testing.T) {
 		"an open one names the commit":  {[]*pullRecord{pull(forge.Open, "c")}, true},
 		"there are none":                {nil, false},
 	} {
-		o := &Gatherer{explained: newCache[string, string](nil, "explained", 10)}
-		memo := originMemo{}
-		memo.origin.Commit = git.CommitInfo{SHA: "c"}
+		o := &Gatherer{explained: branch.NewCache[string, string](nil, "explained", 10)}
+		memo := branch.OriginMemo{}
+		memo.Origin.Commit = git.CommitInfo{SHA: "c"}
 		for i, want := range []bool{c.want, false} {
 			if got := o.isUnexplained("web|qa", memo, c.pulls); got != want {
 				t.Errorf("%s, time %d: %t", name, i+1, got)
@@ -89,29 +92,29 @@ func TestIsUnexplained(t *testing.T) {
 		if got := o.isUnexplained("web|prod", memo, c.pulls); got != c.want {
 			t.Errorf("%s, elsewhere: %t", name, got)
 		}
-		if memo.origin.Commit.SHA = "d"; o.isUnexplained("web|qa", memo, []*pullRecord{pull(forge.Open, "")}) != true {
+		if memo.Origin.Commit.SHA = "d"; o.isUnexplained("web|qa", memo, []*pullRecord{pull(forge.Open, "")}) != true {
 			t.Errorf("%s: another commit needs no look", name)
 		}
 	}
 }
 
-// TestPastRelease finds what a closed pull request of a component was about: as its commits have it, or
-// else as we signed it; fetches what somebody else pushed, and looks again for a while for what may
-// still be fetched.
+// TestPastRelease finds the subject of a closed pull request of a component, in its commits or else
+// in our signed mark. It fetches another account's push, and tries again for a while where a fetch
+// may still succeed.
 func TestPastRelease(t *testing.T) {
 	w := newStory(t, threeEnvs, []string{"dev", "qa", "prod"}, "web")
-	n, branch, head := openToQA(w)
+	n, branchName, head := openToQA(w)
 	ev, _ := w.evaluate("web", false)
-	at, is := ev.Components[0].Unit.Envs["qa"], w.o.releaseIDAt(w.repo, head, ev.Pipeline, ev.Components[0].Unit.Envs["qa"])
-	signed := w.repo.Marks.Sign(w.repo.ID, branch, landedHash, Marker{Kind: promotion.KindPromotion, Release: release("a")})
-	unsigned := Marker{Kind: promotion.KindRevert, Release: release("a"), Of: n}.String()
+	at, is := ev.Components[0].Unit.Envs["qa"], w.o.Releases.ReleaseIDAt(w.repo, head, ev.Pipeline, ev.Components[0].Unit.Envs["qa"])
+	signed := w.repo.Marks.Sign(w.repo.ID, branchName, landedHash, branch.Marker{Kind: promotion.KindPromotion, Release: release("a")})
+	unsigned := branch.Marker{Kind: promotion.KindRevert, Release: release("a"), Of: n}.String()
 	pushed, err := w.remote.Write(w.ctx(), git.CommitSpec{Parents: []string{head}, Base: head, Message: "Mine", When: w.now, Files: []git.FileWrite{{Path: overlayFile("web", "qa"), Content: []byte(overlayText("web", "9.9.9"))}}})
 	w.must(err)
 	w.remote.SetRef("refs/pull/99/head", pushed)
 	there := *w.repo
 	there.Mirror = w.openMirror()
 	w.must(there.Mirror.FetchRef(w.ctx(), "refs/pull/99/head", pushed))
-	isPushed := w.o.releaseIDAt(&there, pushed, ev.Pipeline, at)
+	isPushed := w.o.Releases.ReleaseIDAt(&there, pushed, ev.Pipeline, at)
 	for name, c := range map[string]struct {
 		pr     forge.PullRequest
 		ref    promotion.BranchRef
@@ -131,8 +134,8 @@ func TestPastRelease(t *testing.T) {
 		"a revert, whose body says it in full": {pr: forge.PullRequest{Head: head, Body: unsigned}, ref: promotion.BranchRef{Revert: true, Short: release("a")[:12]}, want: release("a")},
 		"a revert, whose body says another":    {pr: forge.PullRequest{Head: head, Body: unsigned}, ref: promotion.BranchRef{Revert: true, Short: release("b")[:12]}, want: release("b")[:12]},
 	} {
-		p := &pullRecord{cachedPull: cachedPull{PR: c.pr}, ref: c.ref, row: store.Pull{ClosedAt: ev.Now.Add(-c.ago)}}
-		p.PR.Branch = branch
+		p := &pullRecord{Pull: stored.Pull{PR: c.pr}, ref: c.ref, row: store.Pull{ClosedAt: ev.Now.Add(-c.ago)}}
+		p.PR.Branch = branchName
 		where := at
 		if c.gone {
 			where = nil
@@ -158,25 +161,25 @@ func TestIncidentsWithoutARecord(t *testing.T) {
 		qa := c.Env("qa")
 		was := qa.Targets[0]
 		change(&qa.Targets[0])
-		list, err := w.o.gatherIncidents(w.ctx(), ev.Pipeline, c)
+		list, err := w.o.Live.GatherIncidents(w.ctx(), &c.ComponentBasis, nil)
 		if err != nil || len(list) != 1 || list[0].Target != "api-qa" {
 			t.Errorf("%s: %+v, %v", name, list, err)
 		}
 		qa.Targets[0] = was
 	}
-	if list, err := w.o.gatherIncidents(w.ctx(), ev.Pipeline, c); err != nil || list != nil {
+	if list, err := w.o.Live.GatherIncidents(w.ctx(), &c.ComponentBasis, nil); err != nil || list != nil {
 		t.Errorf("it is well: %+v, %v", list, err)
 	}
 }
 
-// TestCommitChecksAreRemembered reads the checks on a commit again after an interval, or where something
-// was heard since, and keeps why they can't be read only where that is no matter of this run.
+// TestCommitChecksAreRemembered reads the checks on a commit again after an interval, or where news
+// came since. It keeps the reason why they can't be read only where that isn't this run's alone.
 func TestCommitChecksAreRemembered(t *testing.T) {
 	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
 	commit := w.head("main")
 	began := w.now
-	read := func(ctx context.Context, notBefore time.Time, fresh bool) (commitChecks, error) {
-		return w.o.readCommitChecks(ctx, w.repo, commit, notBefore, time.Minute, fresh)
+	read := func(ctx context.Context, notBefore time.Time, fresh bool) (people.CommitChecks, error) {
+		return w.o.Reviews.ReadCommitChecks(ctx, w.repo, commit, notBefore, time.Minute, fresh)
 	}
 	over, cancel := context.WithCancel(w.ctx())
 	cancel()
@@ -190,12 +193,12 @@ func TestCommitChecksAreRemembered(t *testing.T) {
 		t.Errorf("for a reason that passes: %v", err)
 	}
 	w.fails["checks"] = forbidden
-	if got, err := read(w.ctx(), began, false); err != nil || !strings.Contains(got.why, "no") || !got.at.Equal(began) {
+	if got, err := read(w.ctx(), began, false); err != nil || !strings.Contains(got.Why, "no") || !got.At.Equal(began) {
 		t.Errorf("where they can't be read: %+v, %v", got, err)
 	}
 	delete(w.fails, "checks")
 	w.now = began.Add(time.Minute - time.Second)
-	if got, err := read(w.ctx(), began, false); err != nil || got.why == "" {
+	if got, err := read(w.ctx(), began, false); err != nil || got.Why == "" {
 		t.Errorf("within the interval: %+v, %v", got, err)
 	}
 	for name, c := range map[string]struct {
@@ -208,7 +211,7 @@ func TestCommitChecksAreRemembered(t *testing.T) {
 		w.must(err)
 		delete(w.fails, "checks")
 		w.now = began.Add(c.after)
-		if got, err := read(w.ctx(), c.notBefore, c.fresh); err != nil || got.why != "" || !got.at.Equal(w.now) {
+		if got, err := read(w.ctx(), c.notBefore, c.fresh); err != nil || got.Why != "" || !got.At.Equal(w.now) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}

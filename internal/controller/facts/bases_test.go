@@ -7,10 +7,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/liftlock/liftlock/internal/appset/history"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 )
 
-// TestBasesFollowKustomizations says which folders of kustomizations are an environment's alone after each push, while the
-// targets stay the same: as kept from the snapshot before, and as a snapshot without one has them.
+// TestBasesFollowKustomizations says which folders of kustomizations are an environment's alone
+// after each push, while the targets stay the same. A snapshot that kept them from the one before
+// has the same as one without.
 func TestBasesFollowKustomizations(t *testing.T) {
 	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
 	const own = "envs/qa/web"
@@ -56,17 +58,17 @@ func TestBasesFollowKustomizations(t *testing.T) {
 		if diff := cmp.Diff(step.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", step.what, diff)
 		}
-		if !sameTargetSlice(last.Pipelines[0].TargetSet, now.Pipelines[0].TargetSet) {
+		if !branch.SameTargetSlice(last.Pipelines[0].TargetSet, now.Pipelines[0].TargetSet) {
 			t.Errorf("%s: the targets were resolved again", step.what)
 		}
 		same := reflect.ValueOf(last.Pipelines[0].Units).Pointer() == reflect.ValueOf(now.Pipelines[0].Units).Pointer()
 		if same != step.same {
 			t.Errorf("%s: the units are kept: %v", step.what, same)
 		}
-		fresh, err := history.ReadBases(w.ctx(), w.repo.Mirror.Tree(now.Commit), now.Pipelines[0].bases.folders["main"], nil, nil)
+		fresh, err := history.ReadBases(w.ctx(), w.repo.Mirror.Tree(now.Commit), now.Pipelines[0].Bases.Folders["main"], nil, nil)
 		w.must(err)
-		if !reflect.DeepEqual(fresh, now.Pipelines[0].bases.of["main"]) {
-			t.Errorf("%s: kept %+v, read anew %+v", step.what, now.Pipelines[0].bases.of["main"], fresh)
+		if !reflect.DeepEqual(fresh, now.Pipelines[0].Bases.Of["main"]) {
+			t.Errorf("%s: kept %+v, read anew %+v", step.what, now.Pipelines[0].Bases.Of["main"], fresh)
 		}
 		last = now
 	}

@@ -15,6 +15,8 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/argocd"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
+	"github.com/liftlock/liftlock/internal/controller/facts/effects"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
@@ -65,16 +67,16 @@ func BenchmarkPromotion(b *testing.B) {
 		for b.Loop() {
 			i++
 			branch := fmt.Sprintf("promote/%d", i)
-			rel, err := o.readCurrent(r, s.Commit, p, unit.Envs["dev"])
+			rel, err := o.Releases.ReadCurrent(r, s.Commit, p, unit.Envs["dev"])
 			if err != nil {
 				b.Fatal(err)
 			}
 			rel = benchRelease(rel, name, fmt.Sprintf("2.0.%d", i))
-			edits, err := fieldedit.Compose(r.Mirror.Tree(s.Commit), unit.Envs["qa"].Overlay(p.Pipeline), rel, wholeFileReader(b.Context(), r.Mirror, s.Commit))
+			edits, err := fieldedit.Compose(r.Mirror.Tree(s.Commit), unit.Envs["qa"].Overlay(p.Pipeline), rel, effects.WholeFileReader(b.Context(), r.Mirror, s.Commit))
 			if err != nil {
 				b.Fatal(err)
 			}
-			head, err := CommitEdits(b.Context(), r.Mirror, s.Commit, edits, "Promote\n")
+			head, err := effects.CommitEdits(b.Context(), r.Mirror, s.Commit, edits, "Promote\n")
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -122,9 +124,9 @@ func benchRelease(rel fieldedit.Release, component, tag string) fieldedit.Releas
 	return out
 }
 
-// BenchmarkReleases is reading every release of the tracked branch: from a
-// mirror that was just opened, as git gives the files' bytes and no more; and
-// after a push that changed one of them.
+// BenchmarkReleases is reading every release of the tracked branch. It reads from a mirror that was
+// just opened, as git gives the files' bytes and no more, and after a push that changed one of
+// them.
 func BenchmarkReleases(b *testing.B) {
 	w := newBenchRepo(b)
 	first := w.newRepository(w.bare)
@@ -152,7 +154,7 @@ func BenchmarkReleases(b *testing.B) {
 			r := w.openRepository(w.bare, dir)
 			o, unread := w.newGatherer(r), *p
 			watch.start()
-			if err := o.readAhead(b.Context(), &Snapshot{Repo: r, Commit: s.Commit}, &unread, nil); err != nil {
+			if err := o.Releases.ReadAhead(b.Context(), &branch.Snapshot{Repo: r, Commit: s.Commit}, &unread, nil); err != nil {
 				b.Fatal(err)
 			}
 			w.readAll(o, r, s, &unread)
@@ -234,12 +236,12 @@ func (b *benchRepo) readWithGit() {
 }
 
 // readAll reads every release, by component and environment.
-func (b *benchRepo) readAll(o *Gatherer, r *Repository, s *Snapshot, p *ResolvedPipeline) map[string]fieldedit.Release {
+func (b *benchRepo) readAll(o *Gatherer, r *branch.Repository, s *branch.Snapshot, p *branch.ResolvedPipeline) map[string]fieldedit.Release {
 	b.b.Helper()
 	out := make(map[string]fieldedit.Release, len(p.Units)*len(benchEnvs))
 	for component, u := range p.Units {
 		for env, at := range u.Envs {
-			rel, err := o.readCurrent(r, s.Commit, p, at)
+			rel, err := o.Releases.ReadCurrent(r, s.Commit, p, at)
 			if err != nil || len(rel.Fields) != 2 {
 				b.b.Fatal(component, env, rel, err)
 			}
@@ -267,8 +269,8 @@ func (h *healthyArgoCD) Get(_, name string) (*verification.App, bool) {
 	return &a, ok
 }
 
-// BenchmarkEvaluations is what follows a push that changed one file: every component
-// is looked at, and judged.
+// BenchmarkEvaluations is the work after a push that changed one file: every component is evaluated
+// and judged.
 func BenchmarkEvaluations(b *testing.B) {
 	w := newBenchRepo(b)
 	r := w.newRepository(w.bare)
@@ -279,8 +281,8 @@ func BenchmarkEvaluations(b *testing.B) {
 	}
 	defer func() { _ = st.Close() }()
 	hub := &healthyArgoCD{fakeArgoCD: fakeArgoCD{clustersErr: argocd.ErrClustersOff}, apps: map[string]verification.App{}}
-	o := New(Options{Store: st, Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: []*Repository{r}, Now: time.Now, MaxAge: time.Hour,
-		ArgoCDs: map[string]ArgoCD{"hub": {Apps: hub, Live: &hub.fakeArgoCD, Namespace: "argocd"}}})
+	o := New(Options{Store: st, Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: []*branch.Repository{r}, Now: time.Now, MaxAge: time.Hour,
+		ArgoCDs: map[string]branch.ArgoCD{"hub": {Apps: hub, Live: &hub.fakeArgoCD, Namespace: "argocd"}}})
 	for _, t := range w.takeSnapshot(o, r).Pipeline("shop").TargetSet.Targets {
 		hub.apps[t.Name] = verification.App{ArgoCD: "hub", Name: t.Name, Namespace: "argocd", Health: "Healthy", Revisions: []string{w.head},
 			Destination: verification.Destination{Server: t.Server, Namespace: t.DestNS}}

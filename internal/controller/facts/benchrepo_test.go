@@ -15,6 +15,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/argocd"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/git"
 )
 
@@ -206,7 +207,7 @@ func (b *benchRepo) push(tag string) {
 }
 
 // newRepository opens a mirror of a bare repository, fetched already.
-func (b *benchRepo) newRepository(bare string) *Repository {
+func (b *benchRepo) newRepository(bare string) *branch.Repository {
 	b.b.Helper()
 	dir := filepath.Join(b.b.TempDir(), "mirror.git")
 	r := b.openRepository(bare, dir)
@@ -216,25 +217,25 @@ func (b *benchRepo) newRepository(bare string) *Repository {
 	return r
 }
 
-func (b *benchRepo) openRepository(bare, dir string) *Repository {
+func (b *benchRepo) openRepository(bare, dir string) *branch.Repository {
 	b.b.Helper()
 	m, err := git.Open(b.b.Context(), git.Options{Dir: dir, URL: "file://" + bare, Author: git.Ident{Name: "a", Email: "a@example.com"}})
 	if err != nil {
 		b.b.Fatal(err)
 	}
 	b.b.Cleanup(func() { _ = m.Close() })
-	return &Repository{ID: "hub:acme/fleet", Branch: "main", Mirror: m, URLs: []string{"https://git.example/acme/fleet.git"}}
+	return &branch.Repository{ID: "hub:acme/fleet", Branch: "main", Mirror: m, URLs: []string{"https://git.example/acme/fleet.git"}}
 }
 
-func (b *benchRepo) newGatherer(repos ...*Repository) *Gatherer {
+func (b *benchRepo) newGatherer(repos ...*branch.Repository) *Gatherer {
 	hub := &fakeArgoCD{clustersErr: argocd.ErrClustersOff}
 	return New(Options{Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: repos, Now: time.Now,
-		ArgoCDs: map[string]ArgoCD{"hub": {Apps: hub, Live: hub, Namespace: "argocd"}}})
+		ArgoCDs: map[string]branch.ArgoCD{"hub": {Apps: hub, Live: hub, Namespace: "argocd"}}})
 }
 
-func (b *benchRepo) takeSnapshot(o *Gatherer, r *Repository) *Snapshot {
+func (b *benchRepo) takeSnapshot(o *Gatherer, r *branch.Repository) *branch.Snapshot {
 	b.b.Helper()
-	s, err := o.Snapshot(b.b.Context(), r)
+	s, err := o.Targets.Snapshot(b.b.Context(), r)
 	if err != nil {
 		b.b.Fatal(err)
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
+	"github.com/liftlock/liftlock/internal/controller/facts/live"
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
@@ -35,9 +37,10 @@ func (sto *story) blame(change func(c *ComponentEvaluation, env *promotion.Env))
 	return out
 }
 
-// TestBlame holds which commits may be to blame beside what landed: those after it that changed what a
-// target reads, by its files; of an Application below a target, of which nobody knows what it reads, every
-// one that changed what is above it, and those of this repository's that it may read itself.
+// TestBlame holds which commits may be to blame beside the landed one. Those are later ones that
+// changed files that a target reads. It isn't known what an Application below a target reads. So
+// every commit counts that changed files above it, or files of this repository that it may read
+// itself.
 func TestBlame(t *testing.T) {
 	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web", "api")
 	w.commit("ada", "Before", map[string]string{"base/web/deployment.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 1}\n"})
@@ -57,7 +60,7 @@ func TestBlame(t *testing.T) {
 	expect("what it reads", map[string][]string{"web-qa": {"Its base", "Once more"}}, nil)
 	below := func(here bool) func(c *ComponentEvaluation, env *promotion.Env) {
 		return func(c *ComponentEvaluation, env *promotion.Env) {
-			c.children["qa"] = []childTarget{{Target: appset.Target{Name: "part", Namespace: "argocd", Sources: []appset.Source{{RepoURL: repoURL, Here: here}}}, label: "part", parent: "web-qa"}}
+			c.children["qa"] = []live.ChildTarget{{Target: appset.Target{Name: "part", Namespace: "argocd", Sources: []appset.Source{{RepoURL: repoURL, Here: here}}}, Label: "part", Parent: "web-qa"}}
 			env.Targets = append(env.Targets, promotion.Target{Name: "part"}, promotion.Target{Name: "gone"})
 		}
 	}
@@ -74,8 +77,8 @@ func TestBlameOfUnknownReaders(t *testing.T) {
 	w.commit("ada", "Since", map[string]string{"docs": "x"})
 	ev, _ := w.evaluate("web", false)
 	c := ev.Components[0]
-	for branch, ix := range c.Pipeline.readerIndexes {
-		c.Pipeline.readerIndexes[branch] = newLazyIndex(w.repo, branch, landedHash, ix.targets, nil)
+	for branchName, ix := range c.Pipeline.ReaderIndexes {
+		c.Pipeline.ReaderIndexes[branchName] = branch.NewLazyIndex(w.repo, branchName, landedHash, ix.Targets, nil)
 	}
 	qa := c.Env("qa")
 	w.must(w.o.answerBlame(w.ctx(), c, qa))
@@ -121,7 +124,7 @@ func TestBlameOfOtherBranches(t *testing.T) {
 		"after both":            {when[newer].Add(time.Second), nil},
 	} {
 		env := &promotion.Env{Name: "qa", Branch: "env/qa", Tip: s.BranchTips["env/qa"], Targets: []promotion.Target{{Name: "s-web-qa"}}, Landed: promotion.Sure(promotion.Landed{Commit: landed, At: c.at})}
-		comp := &ComponentEvaluation{Evaluation: &Evaluation{Snapshot: s, Pipeline: s.Pipelines[0]}, Unit: s.Pipelines[0].Units["web"]}
+		comp := componentOf(&Evaluation{Basis: branch.Basis{Snapshot: s, Pipeline: s.Pipelines[0]}}, branch.ComponentBasis{Unit: s.Pipelines[0].Units["web"]})
 		if err := o.answerBlame(t.Context(), comp, env); err != nil {
 			t.Fatal(err)
 		}

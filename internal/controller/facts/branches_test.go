@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/promotion"
 )
@@ -85,12 +86,12 @@ func (t *testRepo) checkoutBranch(branch string) {
 }
 
 func newTestGatherer(c *testRepo) *Gatherer {
-	return New(Options{Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: []*Repository{c.Repository}, Now: time.Now})
+	return New(Options{Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: []*branch.Repository{c.Repository}, Now: time.Now})
 }
 
-func takeSnapshot(t *testing.T, o *Gatherer, c *testRepo) *Snapshot {
+func takeSnapshot(t *testing.T, o *Gatherer, c *testRepo) *branch.Snapshot {
 	t.Helper()
-	s, err := o.Snapshot(t.Context(), c.Repository)
+	s, err := o.Targets.Snapshot(t.Context(), c.Repository)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,13 +114,13 @@ func TestSnapshotFollowsBranches(t *testing.T) {
 	moved := c.commit("env/qa", map[string]string{"apps/web/x": "x"})
 	next := takeSnapshot(t, o, c)
 	p := next.Pipelines[0]
-	if next == s || next.BranchTips["env/qa"] != moved || next.BranchFor(p.Pipeline, "qa") != (BranchHead{"env/qa", moved}) || next.Generation != s.Generation {
+	if next == s || next.BranchTips["env/qa"] != moved || next.BranchFor(p.Pipeline, "qa") != (branch.Head{Branch: "env/qa", Commit: moved}) || next.Generation != s.Generation {
 		t.Errorf("after a push: %v, turn %d", next.BranchTips, next.Generation)
 	}
-	if p.TargetSet != s.Pipelines[0].TargetSet || p.readerIndexes["env/dev"] != s.Pipelines[0].readerIndexes["env/dev"] || p.readerIndexes["env/qa"] == s.Pipelines[0].readerIndexes["env/qa"] {
+	if p.TargetSet != s.Pipelines[0].TargetSet || p.ReaderIndexes["env/dev"] != s.Pipelines[0].ReaderIndexes["env/dev"] || p.ReaderIndexes["env/qa"] == s.Pipelines[0].ReaderIndexes["env/qa"] {
 		t.Error("what the push doesn't concern was made anew, or what it does was kept")
 	}
-	if l := next.BranchFor(p.Pipeline, "prod"); l != (BranchHead{"main", next.Commit}) {
+	if l := next.BranchFor(p.Pipeline, "prod"); l != (branch.Head{Branch: "main", Commit: next.Commit}) {
 		t.Errorf("prod is at %v", l)
 	}
 	c.checkoutBranch("main") // as if somebody had rewritten qa's branch
@@ -130,7 +131,7 @@ func TestSnapshotFollowsBranches(t *testing.T) {
 	c.remote.SetRef("refs/heads/env/qa", "")
 	fetchMirror(t, c)
 	s = takeSnapshot(t, o, c)
-	if l := s.BranchFor(s.Pipelines[0].Pipeline, "qa"); l != (BranchHead{"env/qa", ""}) || len(s.Pipelines[0].Problems) != 0 {
+	if l := s.BranchFor(s.Pipelines[0].Pipeline, "qa"); l != (branch.Head{Branch: "env/qa", Commit: ""}) || len(s.Pipelines[0].Problems) != 0 {
 		t.Errorf("without the branch, qa is at %v; %q", l, s.Pipelines[0].Problems)
 	}
 }
@@ -220,10 +221,10 @@ func TestOutsideOnBranches(t *testing.T) {
 			o := newTestGatherer(repo)
 			s := takeSnapshot(t, o, repo)
 			p := s.Pipelines[0]
-			at := &Evaluation{Snapshot: s, Pipeline: p, Unit: p.Units["web"].Unit}
+			at := &Evaluation{Basis: branch.Basis{Snapshot: s, Pipeline: p, Unit: p.Units["web"].Unit}}
 			edit := fieldedit.Edit{File: c.file, Mode: fieldedit.Mode(0o100644), After: []byte(c.text)}
 			for range 2 { // the second is from memory
-				why, err := o.WhyNotIsolated(t.Context(), at, []string{"web"}, c.env, s.BranchFor(p.Pipeline, c.env).Commit, []fieldedit.Edit{edit})
+				why, err := o.Effects.WhyNotIsolated(t.Context(), &at.Basis, []string{"web"}, c.env, s.BranchFor(p.Pipeline, c.env).Commit, []fieldedit.Edit{edit})
 				if err != nil || c.want == "" && why != "" || !strings.Contains(why, c.want) {
 					t.Errorf("%q, %v; want %q", why, err, c.want)
 				}
@@ -255,7 +256,7 @@ func TestBlameOnBranches(t *testing.T) {
 	}
 	env := &promotion.Env{Name: "qa", Branch: "env/qa", Tip: s.BranchTips["env/qa"], Targets: []promotion.Target{{Name: "s-web-qa"}},
 		Landed: promotion.Sure(promotion.Landed{Commit: landed, At: info.CommitTime})}
-	if err := o.answerBlame(t.Context(), &ComponentEvaluation{Evaluation: &Evaluation{Snapshot: s, Pipeline: s.Pipelines[0]}, Unit: s.Pipelines[0].Units["web"]}, env); err != nil {
+	if err := o.answerBlame(t.Context(), componentOf(&Evaluation{Basis: branch.Basis{Snapshot: s, Pipeline: s.Pipelines[0]}}, branch.ComponentBasis{Unit: s.Pipelines[0].Units["web"]}), env); err != nil {
 		t.Fatal(err)
 	}
 	got := slices.Sorted(slices.Values(env.Targets[0].ChangedSince.Value))

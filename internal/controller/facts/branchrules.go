@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
 
@@ -81,7 +82,7 @@ func (rg *ruleGatherer) addUnreadSince(about record.InRepository, known *readRul
 }
 
 // branchRules is what the forge demands of a branch, as of an hour ago at the most.
-func (rg *ruleGatherer) branchRules(ctx context.Context, r *Repository, branch string) (*readRules, error) {
+func (rg *ruleGatherer) branchRules(ctx context.Context, r *branch.Repository, branch string) (*readRules, error) {
 	about := record.OfBranch(r.ID, branch)
 	stored, found, err := branchRules.Get(ctx, rg.store, about)
 	if err != nil {
@@ -103,7 +104,7 @@ func (rg *ruleGatherer) branchRules(ctx context.Context, r *Repository, branch s
 // RulesChanged reads anew what the forge demands of a pull request's base, and says whether that
 // is something else than what the pull request was judged by. That they can't be read for a reason
 // that passes is the forge's error, and says nothing of them.
-func (rg *ruleGatherer) RulesChanged(ctx context.Context, r *Repository, p *OpenPull) (bool, error) {
+func (rg *ruleGatherer) RulesChanged(ctx context.Context, r *branch.Repository, p *OpenPull) (bool, error) {
 	now, err := rg.readRules(ctx, r, p.PR.Base)
 	if err != nil {
 		return false, err
@@ -114,9 +115,9 @@ func (rg *ruleGatherer) RulesChanged(ctx context.Context, r *Repository, p *Open
 	return p.judgedBy == nil || now.Err != p.judgedBy.Err || !reflect.DeepEqual(now.Rules, p.judgedBy.Rules), nil
 }
 
-// readRules reads what the forge demands of a branch and remembers it. What only explains keeps
-// nothing else from going on: that it can't be read now is no error, and isn't remembered.
-func (rg *ruleGatherer) readRules(ctx context.Context, r *Repository, branch string) (known *readRules, err error) {
+// readRules reads what the forge demands of a branch and remembers it. Rules only explain, so they
+// hold nothing else up: that they can't be read now is no error, and isn't remembered.
+func (rg *ruleGatherer) readRules(ctx context.Context, r *branch.Repository, branch string) (known *readRules, err error) {
 	about := record.OfBranch(r.ID, branch)
 	known = &readRules{At: rg.now()}
 	if known.Rules, err = r.Forge.Rules(ctx, r.Name, branch); err != nil {
@@ -149,7 +150,7 @@ func isStopped(pr *forge.PullRequest) bool {
 
 // addRules fills in which of the forge's own rules keep a pull request from being merged, where
 // some do.
-func (rg *ruleGatherer) addRules(ctx context.Context, r *Repository, p *OpenPull, d *pullDetail, bot policies.Account) error {
+func (rg *ruleGatherer) addRules(ctx context.Context, r *branch.Repository, p *OpenPull, d *pullDetail, bot policies.Account) error {
 	if !isStopped(p.PR) {
 		return nil
 	}
@@ -193,9 +194,9 @@ func reportRules(known *readRules, d *pullDetail, bot policies.Account, unsigned
 // listUnmet lists what of a set a head lacks for sure; ended says that some of it doesn't come
 // about by checks that run still.
 func listUnmet(set *forge.RuleSet, d *pullDetail, bot policies.Account) (unmet []string, ended bool) {
-	if set.Approvals > 0 && d.hasReviews && d.reviewsErr == "" {
+	if set.Approvals > 0 && d.reviews.Read && d.reviews.Err == "" {
 		given, against := 0, ""
-		for _, v := range d.reviews {
+		for _, v := range d.reviews.All {
 			switch {
 			case v.MayWrite != nil && !*v.MayWrite: // counts for nothing
 			case v.Rejected:
@@ -219,8 +220,8 @@ func listUnmet(set *forge.RuleSet, d *pullDetail, bot policies.Account) (unmet [
 		}
 	}
 	ended = len(unmet) > 0
-	if d.hasChecks && d.checksErr == "" {
-		missing, failed := listUnmetChecks(set, d.checks)
+	if d.checks.Read && d.checks.Err == "" {
+		missing, failed := listUnmetChecks(set, d.checks.All)
 		unmet, ended = append(unmet, missing...), ended || failed
 	}
 	if set.UpToDate && d.pr.Mergeable == forge.MergeableBehind {
@@ -229,7 +230,7 @@ func listUnmet(set *forge.RuleSet, d *pullDetail, bot policies.Account) (unmet [
 	return unmet, ended
 }
 
-// listUnmetChecks lists the required checks that didn't succeed, and says whether one failed. Of
+// listUnmetChecks lists the required checks that didn't succeed, and says whether one failed. Among
 // several with one name the worst counts.
 func listUnmetChecks(set *forge.RuleSet, checks []forge.Check) (unmet []string, failed bool) {
 	describe := func(c forge.Check) string {

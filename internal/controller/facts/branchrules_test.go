@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/people"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
@@ -26,24 +27,24 @@ func TestReportRules(t *testing.T) {
 	}{
 		{"no rules", nil, pullDetail{}, ""},
 		{"two sets", []forge.RuleSet{{Name: `ruleset "a"`, Approvals: 1, CodeOwners: true}, {Name: `ruleset "b"`, Checks: []string{"x", "y", "z"}}},
-			pullDetail{hasReviews: true, hasChecks: true, reviews: []forge.Review{approved("liftlock-bot")}, checks: []forge.Check{check("x", forge.CheckPassed, "success"), check("y", forge.CheckSkipped, "skipped")}},
+			pullDetail{reviews: people.Reviews{Read: true, All: []forge.Review{approved("liftlock-bot")}}, checks: people.Checks{Read: true, All: []forge.Check{check("x", forge.CheckPassed, "success"), check("y", forge.CheckSkipped, "skipped")}}},
 			`ruleset "a": needs 1 approval, code owners among them; ruleset "b": check "z" is missing`},
 		{"of two checks with one name the one that failed counts", []forge.RuleSet{{Name: "s", Checks: []string{"x"}}},
-			pullDetail{hasChecks: true, checks: []forge.Check{check("x", forge.CheckPassed, "success"), check("x", forge.CheckFailed, "timed_out")}}, `s: check "x" ended with timed_out`},
-		{"any check", []forge.RuleSet{{Name: "s", AnyChecks: true}}, pullDetail{hasChecks: true, checks: []forge.Check{check("x", forge.CheckPending, "running")}}, `s: check "x" is running`},
-		{"no check at all", []forge.RuleSet{{Name: "s", AnyChecks: true}}, pullDetail{hasChecks: true}, "s: no pipeline succeeded"},
-		{"who may only read asks for changes", []forge.RuleSet{{Name: "s", Approvals: 1}}, pullDetail{hasReviews: true, reviews: []forge.Review{approved("grace"), {User: "eve", Rejected: true, MayWrite: new(bool)}}}, ""},
-		{"a rejection where no approval is needed", []forge.RuleSet{{Name: "s"}}, pullDetail{hasReviews: true, reviews: []forge.Review{{User: "grace", Rejected: true}}}, ""},
-		{"who may only read approves", []forge.RuleSet{{Name: "s", Approvals: 1}}, pullDetail{hasReviews: true, reviews: []forge.Review{{User: "eve", Approved: true, MayWrite: new(bool)}}}, "s: needs 1 approval"},
+			pullDetail{checks: people.Checks{Read: true, All: []forge.Check{check("x", forge.CheckPassed, "success"), check("x", forge.CheckFailed, "timed_out")}}}, `s: check "x" ended with timed_out`},
+		{"any check", []forge.RuleSet{{Name: "s", AnyChecks: true}}, pullDetail{checks: people.Checks{Read: true, All: []forge.Check{check("x", forge.CheckPending, "running")}}}, `s: check "x" is running`},
+		{"no check at all", []forge.RuleSet{{Name: "s", AnyChecks: true}}, pullDetail{checks: people.Checks{Read: true}}, "s: no pipeline succeeded"},
+		{"who may only read asks for changes", []forge.RuleSet{{Name: "s", Approvals: 1}}, pullDetail{reviews: people.Reviews{Read: true, All: []forge.Review{approved("grace"), {User: "eve", Rejected: true, MayWrite: new(bool)}}}}, ""},
+		{"a rejection where no approval is needed", []forge.RuleSet{{Name: "s"}}, pullDetail{reviews: people.Reviews{Read: true, All: []forge.Review{{User: "grace", Rejected: true}}}}, ""},
+		{"who may only read approves", []forge.RuleSet{{Name: "s", Approvals: 1}}, pullDetail{reviews: people.Reviews{Read: true, All: []forge.Review{{User: "eve", Approved: true, MayWrite: new(bool)}}}}, "s: needs 1 approval"},
 		{"behind", []forge.RuleSet{{Name: "s", UpToDate: true}}, pullDetail{pr: forge.PullRequest{Base: "main", Mergeable: forge.MergeableBehind}}, "s: the branch isn't up to date with main"},
-		{"what wasn't read is no reason", []forge.RuleSet{{Name: "s", Approvals: 2, Checks: []string{"x"}}}, pullDetail{hasReviews: true, reviewsErr: "no", hasChecks: true, checksErr: "no"}, ""},
-		{"who approves may write for sure, and one approval is too few", []forge.RuleSet{{Name: "s", Approvals: 2}}, pullDetail{hasReviews: true, reviews: []forge.Review{{User: "grace", Approved: true, MayWrite: new(true)}, {User: "eve"}}}, "s: needs 2 approvals and has 1"},
-		{"as many approvals as it needs", []forge.RuleSet{{Name: "s", Approvals: 2}}, pullDetail{hasReviews: true, reviews: []forge.Review{approved("grace"), approved("ada")}}, ""},
+		{"what wasn't read is no reason", []forge.RuleSet{{Name: "s", Approvals: 2, Checks: []string{"x"}}}, pullDetail{reviews: people.Reviews{Read: true, Err: "no"}, checks: people.Checks{Read: true, Err: "no"}}, ""},
+		{"who approves may write for sure, and one approval is too few", []forge.RuleSet{{Name: "s", Approvals: 2}}, pullDetail{reviews: people.Reviews{Read: true, All: []forge.Review{{User: "grace", Approved: true, MayWrite: new(true)}, {User: "eve"}}}}, "s: needs 2 approvals and has 1"},
+		{"as many approvals as it needs", []forge.RuleSet{{Name: "s", Approvals: 2}}, pullDetail{reviews: people.Reviews{Read: true, All: []forge.Review{approved("grace"), approved("ada")}}}, ""},
 		{"reviews that nobody read", []forge.RuleSet{{Name: "s", Approvals: 2}}, pullDetail{}, ""},
 		{"up to date, as it needs to be", []forge.RuleSet{{Name: "s", UpToDate: true}}, pullDetail{pr: forge.PullRequest{Base: "main", Mergeable: forge.MergeableBlocked}}, ""},
 		{"behind, which nobody minds", []forge.RuleSet{{Name: "s"}}, pullDetail{pr: forge.PullRequest{Base: "main", Mergeable: forge.MergeableBehind}}, ""},
-		{"any check, and all passed", []forge.RuleSet{{Name: "s", AnyChecks: true}}, pullDetail{hasChecks: true, checks: []forge.Check{check("x", forge.CheckPassed, "success"), check("y", forge.CheckSkipped, "skipped")}}, ""},
-		{"another check failed", []forge.RuleSet{{Name: "s", Checks: []string{"x"}}}, pullDetail{hasChecks: true, checks: []forge.Check{check("y", forge.CheckFailed, "failure"), check("x", forge.CheckPassed, "success")}}, ""},
+		{"any check, and all passed", []forge.RuleSet{{Name: "s", AnyChecks: true}}, pullDetail{checks: people.Checks{Read: true, All: []forge.Check{check("x", forge.CheckPassed, "success"), check("y", forge.CheckSkipped, "skipped")}}}, ""},
+		{"another check failed", []forge.RuleSet{{Name: "s", Checks: []string{"x"}}}, pullDetail{checks: people.Checks{Read: true, All: []forge.Check{check("y", forge.CheckFailed, "failure"), check("x", forge.CheckPassed, "success")}}}, ""},
 		{"commits that are signed", []forge.RuleSet{{Name: "s", SignedMerges: true}}, pullDetail{}, "one of its rules, and which one it doesn't say: s: the forge itself signs the merge"},
 		{"what can't be told", []forge.RuleSet{{Name: "s", CodeOwners: true, TeamReviews: true, LastPushApproval: true, Threads: true, Signatures: true, LinearHistory: true, Deployments: []string{"a", "b"}, Mergers: []string{"ada"}, Others: []string{"workflows"}}}, pullDetail{},
 			"one of its rules, and which one it doesn't say: s: code owners approve, the teams that it names approve, somebody else than who pushed last approves, all conversations are resolved, all commits are signed, no merge commits, it was deployed to a, b, merged by ada, workflows"},
@@ -77,15 +78,15 @@ func TestRulesThatOnlyWait(t *testing.T) {
 		d    pullDetail
 		want bool
 	}{
-		"a check runs":                    {[]forge.RuleSet{checks}, pullDetail{hasChecks: true, checks: state(forge.CheckPending)}, true},
-		"a check hasn't begun":            {[]forge.RuleSet{checks}, pullDetail{hasChecks: true}, true},
-		"a check failed":                  {[]forge.RuleSet{checks}, pullDetail{hasChecks: true, checks: state(forge.CheckFailed)}, false},
-		"any check failed":                {[]forge.RuleSet{{Name: "any", AnyChecks: true}}, pullDetail{hasChecks: true, checks: state(forge.CheckFailed)}, false},
-		"nothing is missing":              {[]forge.RuleSet{checks}, pullDetail{hasChecks: true, checks: state(forge.CheckPassed)}, false},
-		"an approval is missing, too":     {[]forge.RuleSet{approvals, checks}, pullDetail{hasReviews: true, hasChecks: true}, false},
-		"of one set an approval":          {[]forge.RuleSet{{Name: "both", Approvals: 1, Checks: []string{"x"}}}, pullDetail{hasReviews: true, hasChecks: true}, false},
+		"a check runs":                    {[]forge.RuleSet{checks}, pullDetail{checks: people.Checks{Read: true, All: state(forge.CheckPending)}}, true},
+		"a check hasn't begun":            {[]forge.RuleSet{checks}, pullDetail{checks: people.Checks{Read: true}}, true},
+		"a check failed":                  {[]forge.RuleSet{checks}, pullDetail{checks: people.Checks{Read: true, All: state(forge.CheckFailed)}}, false},
+		"any check failed":                {[]forge.RuleSet{{Name: "any", AnyChecks: true}}, pullDetail{checks: people.Checks{Read: true, All: state(forge.CheckFailed)}}, false},
+		"nothing is missing":              {[]forge.RuleSet{checks}, pullDetail{checks: people.Checks{Read: true, All: state(forge.CheckPassed)}}, false},
+		"an approval is missing, too":     {[]forge.RuleSet{approvals, checks}, pullDetail{reviews: people.Reviews{Read: true}, checks: people.Checks{Read: true}}, false},
+		"of one set an approval":          {[]forge.RuleSet{{Name: "both", Approvals: 1, Checks: []string{"x"}}}, pullDetail{reviews: people.Reviews{Read: true}, checks: people.Checks{Read: true}}, false},
 		"it is behind":                    {[]forge.RuleSet{{Name: "strict", UpToDate: true}}, pullDetail{pr: forge.PullRequest{Mergeable: forge.MergeableBehind}}, true},
-		"signatures, which ours have not": {[]forge.RuleSet{checks, {Name: "signed", Signatures: true}}, pullDetail{hasChecks: true}, false},
+		"signatures, which ours have not": {[]forge.RuleSet{checks, {Name: "signed", Signatures: true}}, pullDetail{checks: people.Checks{Read: true}}, false},
 	} {
 		if report := reportRules(&readRules{Rules: &forge.BranchRules{Sets: c.sets}}, &c.d, policies.Account{}, "they aren't signed"); report.OnlyRunning != c.want || !report.Read {
 			t.Errorf("%s: %+v", name, report)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
 )
@@ -17,18 +18,21 @@ func TestWhichPipelinesAreKept(t *testing.T) {
 	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
 	s := w.snapshot()
 	for name, c := range map[string]struct {
-		change func(last *Snapshot) *Snapshot
+		change func(last *branch.Snapshot) *branch.Snapshot
 		kept   bool
 	}{
-		"as they were":            {func(last *Snapshot) *Snapshot { return last }, true},
-		"nothing was before":      {func(*Snapshot) *Snapshot { return nil }, false},
-		"they were broken":        {func(last *Snapshot) *Snapshot { last.PipelineErr = "no YAML"; return last }, false},
-		"there were none":         {func(last *Snapshot) *Snapshot { last.NoPipelines, last.Pipelines = true, nil; return last }, false},
-		"of a commit that's gone": {func(last *Snapshot) *Snapshot { last.Commit = landedHash; return last }, false},
+		"as they were":       {func(last *branch.Snapshot) *branch.Snapshot { return last }, true},
+		"nothing was before": {func(*branch.Snapshot) *branch.Snapshot { return nil }, false},
+		"they were broken":   {func(last *branch.Snapshot) *branch.Snapshot { last.PipelineErr = "no YAML"; return last }, false},
+		"there were none": {func(last *branch.Snapshot) *branch.Snapshot {
+			last.NoPipelines, last.Pipelines = true, nil
+			return last
+		}, false},
+		"of a commit that's gone": {func(last *branch.Snapshot) *branch.Snapshot { last.Commit = landedHash; return last }, false},
 	} {
 		last := *s
-		last.Pipelines = []*ResolvedPipeline{{Pipeline: &pipeline.Pipeline{}}}
-		got, err := loadPipelines(w.ctx(), w.repo.Mirror, w.head("main"), c.change(&last))
+		last.Pipelines = []*branch.ResolvedPipeline{{Pipeline: &pipeline.Pipeline{}}}
+		got, err := branch.LoadPipelines(w.ctx(), w.repo.Mirror, w.head("main"), c.change(&last))
 		if err != nil || len(got) != 1 || (got[0].Name() == "") != c.kept {
 			t.Errorf("%s: %d pipelines, %v", name, len(got), err)
 		}
@@ -48,7 +52,7 @@ func TestSameTargetSlice(t *testing.T) {
 		"none at all": {&appset.TargetSet{}, &appset.TargetSet{}, false},
 		"none before": {nil, some, false},
 	} {
-		if got := sameTargetSlice(c.a, c.b); got != c.same {
+		if got := branch.SameTargetSlice(c.a, c.b); got != c.same {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -56,9 +60,9 @@ func TestSameTargetSlice(t *testing.T) {
 
 // TestUnitsOfTargets finds the units of targets, of which some are no unit's.
 func TestUnitsOfTargets(t *testing.T) {
-	web := &ResolvedUnit{Unit: promotion.Unit{Component: "web"}}
+	web := &branch.ResolvedUnit{Unit: promotion.Unit{Component: "web"}}
 	targets := []appset.Target{{Name: "web-qa", Component: "web"}, {Name: "web-dev", Component: "web"}, {Name: "all-qa", Component: promotion.BatchName}}
-	p := &ResolvedPipeline{TargetSet: &appset.TargetSet{Targets: targets}, Units: map[string]*ResolvedUnit{"web": web}}
+	p := &branch.ResolvedPipeline{TargetSet: &appset.TargetSet{Targets: targets}, Units: map[string]*branch.ResolvedUnit{"web": web}}
 	for name, c := range map[string]struct {
 		ids  []int
 		want int
@@ -67,7 +71,7 @@ func TestUnitsOfTargets(t *testing.T) {
 		for _, i := range c.ids {
 			ids[targets[i].ID()] = true
 		}
-		if p.addUnitsOf(ids, units); len(units) != c.want || c.want > 0 && !units[web.Unit] {
+		if p.AddUnitsOf(ids, units); len(units) != c.want || c.want > 0 && !units[web.Unit] {
 			t.Errorf("%s: %v", name, units)
 		}
 	}
@@ -79,7 +83,7 @@ func TestTargetsThatCantBeResolved(t *testing.T) {
 	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
 	s := w.snapshot()
 	resolve := func(ctx context.Context, commit string) (*appset.TargetSet, error) {
-		return w.o.resolveTargets(ctx, w.o.newInputCollector(w.repo), s.Pipelines[0].Pipeline, commit)
+		return w.o.Targets.ResolveTargets(ctx, w.o.Targets.NewInputCollector(w.repo), s.Pipelines[0].Pipeline, commit)
 	}
 	if fl, err := resolve(w.ctx(), s.Commit); err != nil || len(fl.Problems) > 0 || len(fl.Targets) != 2 {
 		t.Errorf("as it is: %+v, %v", fl, err)
@@ -101,11 +105,11 @@ func TestIndexOfARunThatIsOver(t *testing.T) {
 	over, cancel := context.WithCancel(w.ctx())
 	cancel()
 	for _, what := range []string{"built", "brought up to date"} {
-		ix := w.snapshot().Pipelines[0].readerIndexes["main"]
-		if index, err := ix.get(over); !errors.Is(err, context.Canceled) || index != nil {
+		ix := w.snapshot().Pipelines[0].ReaderIndexes["main"]
+		if index, err := ix.Get(over); !errors.Is(err, context.Canceled) || index != nil {
 			t.Errorf("%s: %+v, %v", what, index, err)
 		}
-		if index, err := ix.get(w.ctx()); err != nil || len(index.AffectedReaders([]string{overlayFile("web", "qa")})) != 1 {
+		if index, err := ix.Get(w.ctx()); err != nil || len(index.AffectedReaders([]string{overlayFile("web", "qa")})) != 1 {
 			t.Errorf("%s, once more: %v", what, err)
 		}
 		w.commit("ada", "More", map[string]string{"base/web/deployment.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"})

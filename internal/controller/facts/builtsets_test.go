@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
+	"github.com/liftlock/liftlock/internal/controller/facts/live"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 )
 
@@ -42,7 +44,7 @@ func TestPushToBuiltSets(t *testing.T) {
 	} {
 		w.commit("ada", step.what, map[string]string{step.file: step.text})
 		now := w.snapshot()
-		units, whole, err := w.o.ChangedUnits(w.ctx(), last, now)
+		units, whole, err := w.o.Targets.ChangedUnits(w.ctx(), last, now)
 		w.must(err)
 		p := now.Pipelines[0]
 		if whole || len(units) != step.units || len(p.Problems) != step.problems || len(p.TargetSet.Targets) != 4 {
@@ -82,7 +84,7 @@ func TestPushToPlainApplications(t *testing.T) {
 	}
 	w.commit("ada", "Move web in qa", map[string]string{"argocd/web-qa.yaml": application("web", "qa", "shop")})
 	now := w.snapshot()
-	units, whole, err := w.o.ChangedUnits(w.ctx(), last, now)
+	units, whole, err := w.o.Targets.ChangedUnits(w.ctx(), last, now)
 	w.must(err)
 	if whole || len(units) != 1 {
 		t.Errorf("%v (all: %t)", units, whole)
@@ -90,7 +92,7 @@ func TestPushToPlainApplications(t *testing.T) {
 	for i := range now.Pipelines[0].TargetSet.Targets {
 		target := &now.Pipelines[0].TargetSet.Targets[i]
 		want := "argocd/" + target.Name + ".yaml"
-		g := generatedSpec(&ResolvedEnv{Name: target.Environment, Component: target.Component}, target, fieldedit.Release{}, nil)
+		g := live.GeneratedSpec(&branch.ResolvedEnv{Name: target.Environment, Component: target.Component}, target, fieldedit.Release{}, nil)
 		if g == nil || g.Set != "" || g.File != want || len(g.Sources) != 1 || g.Sources[0].Path != target.Sources[0].Path {
 			t.Errorf("%s: %+v", target.Name, g)
 		}

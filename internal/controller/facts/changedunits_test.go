@@ -13,6 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/liftlock/liftlock/internal/appset/history"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
+	"github.com/liftlock/liftlock/internal/controller/facts/effects"
+	"github.com/liftlock/liftlock/internal/controller/facts/people"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
@@ -20,9 +23,9 @@ import (
 	"github.com/liftlock/liftlock/policies"
 )
 
-func (sto *story) snapshot() *Snapshot {
+func (sto *story) snapshot() *branch.Snapshot {
 	sto.t.Helper()
-	s, err := sto.o.Snapshot(sto.ctx(), sto.repo)
+	s, err := sto.o.Targets.Snapshot(sto.ctx(), sto.repo)
 	sto.must(err)
 	return s
 }
@@ -60,7 +63,7 @@ func TestChangedUnits(t *testing.T) {
 	} {
 		w.commit("ada", step.what, step.files)
 		now := w.snapshot()
-		units, whole, err := w.o.ChangedUnits(w.ctx(), last, now)
+		units, whole, err := w.o.Targets.ChangedUnits(w.ctx(), last, now)
 		w.must(err)
 		var got []string
 		for u := range units {
@@ -78,10 +81,10 @@ func TestChangedUnits(t *testing.T) {
 	w.commitTo("ada", "main", w.head("main"), "Once more", map[string]string{"README.md": "y"})
 	gone := w.snapshot()
 	w.commitTo("ada", "main", last.Commit, "Instead", map[string]string{"README.md": "z"})
-	if units, whole, err := w.o.ChangedUnits(w.ctx(), gone, w.snapshot()); err != nil || !whole || units != nil {
+	if units, whole, err := w.o.Targets.ChangedUnits(w.ctx(), gone, w.snapshot()); err != nil || !whole || units != nil {
 		t.Errorf("the branch was rewritten: %v, %v, %v", units, whole, err)
 	}
-	units, whole, err := w.o.ChangedUnits(w.ctx(), last, last)
+	units, whole, err := w.o.Targets.ChangedUnits(w.ctx(), last, last)
 	if err != nil || whole || len(units) > 0 {
 		t.Errorf("nothing changed: %v, %v, %v", units, whole, err)
 	}
@@ -95,7 +98,7 @@ func TestChangedUnitsOnBranches(t *testing.T) {
 	expect := func(what string, all bool, want ...string) {
 		t.Helper()
 		now := takeSnapshot(t, o, c)
-		units, whole, err := o.ChangedUnits(t.Context(), last, now)
+		units, whole, err := o.Targets.ChangedUnits(t.Context(), last, now)
 		var got []string
 		for u := range units {
 			got = append(got, u.Component)
@@ -120,7 +123,7 @@ func TestChangedUnitsOnBranches(t *testing.T) {
 // TestFindOrigins finds in one walk what each look would find for itself.
 func TestFindOrigins(t *testing.T) {
 	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web", "api")
-	for i := range originChunk + 10 { // longer than what is looked at at once
+	for i := range branch.LineChunk + 10 { // longer than one chunk
 		if i%100 == 99 {
 			w.release("ada", "dev", "0."+strings.Repeat("1", 1+i/100), "api")
 		}
@@ -133,30 +136,30 @@ func TestFindOrigins(t *testing.T) {
 	w.release("ada", "dev", "1.2.0", "web")
 
 	found := New(w.options)
-	s, err := found.Snapshot(w.ctx(), w.repo)
+	s, err := found.Targets.Snapshot(w.ctx(), w.repo)
 	w.must(err)
-	order, err := found.FindOrigins(w.ctx(), s)
+	order, err := found.History.FindOrigins(w.ctx(), s)
 	w.must(err)
 	count := 0
 	for component, u := range s.Pipeline("shop").Units {
 		for env, at := range u.Envs {
 			key := "hub:acme/fleet|shop|" + component + "|" + env
-			now, err := found.readCurrent(w.repo, s.Commit, s.Pipeline("shop"), at)
+			now, err := found.Releases.ReadCurrent(w.repo, s.Commit, s.Pipeline("shop"), at)
 			w.must(err)
-			walked, err := New(w.options).findOrigin(w.ctx(), w.repo, s.Commit, key, s.Pipeline("shop"), at, now)
+			walked, err := New(w.options).History.FindOrigin(w.ctx(), w.repo, s.Commit, key, s.Pipeline("shop"), at, now)
 			w.must(err)
-			memo, ok := found.origins.Get(key + "|" + s.Pipeline("shop").locationOf(at).key)
-			want := walked.origin
+			memo, ok := found.History.Origins.Get(key + "|" + s.Pipeline("shop").LocationOf(at).Key)
+			want := walked.Origin
 			if want.First { // what came with the pipeline is as old as that, whatever brought it
 				want = history.Origin{}
 			}
-			if diff := cmp.Diff(want, memo.origin); !ok || diff != "" || memo.tip != s.Commit {
+			if diff := cmp.Diff(want, memo.Origin); !ok || diff != "" || memo.Tip != s.Commit {
 				t.Errorf("%s in %s (-walked +found):\n%s", component, env, diff)
 			}
-			if n := order[memo.origin.Commit.SHA]; memo.origin.Found && n == 0 {
-				t.Errorf("%s, which brought %s to %s, has no number", memo.origin.Commit.Subject, component, env)
+			if n := order[memo.Origin.Commit.SHA]; memo.Origin.Found && n == 0 {
+				t.Errorf("%s, which brought %s to %s, has no number", memo.Origin.Commit.Subject, component, env)
 			}
-			reverted, ok := found.reverted.Get(key + "|" + memo.origin.Commit.SHA)
+			reverted, ok := found.History.Reverted.Get(key + "|" + memo.Origin.Commit.SHA)
 			if want := map[string]int{"web qa": 1}[component+" "+env]; !ok || len(reverted) != want {
 				t.Errorf("reverted of %s in %s are %q", component, env, reverted)
 			}
@@ -169,7 +172,7 @@ func TestFindOrigins(t *testing.T) {
 	ev, _ = w.evaluate("web", false)
 	var past []string
 	for _, most := range []int{5, 1} {
-		list, err := w.o.FindPast(w.ctx(), ev.Components[0], ev.Components[0].Env("dev"), most)
+		list, err := w.o.History.FindPast(w.ctx(), &ev.Components[0].ComponentBasis, ev.Components[0].Env("dev"), most)
 		w.must(err)
 		for _, p := range list {
 			past = append(past, p.Release.Name+" by "+p.Commit.Subject)
@@ -185,14 +188,14 @@ func TestDifference(t *testing.T) {
 	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web", "api")
 	refused := func(what string, pull int, env, component, want string) {
 		t.Helper()
-		var no *NoDifferenceError
-		if _, err := w.o.Difference(w.ctx(), w.repo, w.unit(component), env, pull); !errors.As(err, &no) || !strings.Contains(no.Error(), want) {
+		var no *effects.NoDifferenceError
+		if _, err := w.o.Effects.Difference(w.ctx(), w.repo, w.unit(component), env, pull); !errors.As(err, &no) || !strings.Contains(no.Error(), want) {
 			t.Errorf("%s: %v, want %q", what, err, want)
 		}
 	}
 	show := func(what string, pull int, landed bool) {
 		t.Helper()
-		d, err := w.o.Difference(w.ctx(), w.repo, w.unit("web"), "qa", pull)
+		d, err := w.o.Effects.Difference(w.ctx(), w.repo, w.unit("web"), "qa", pull)
 		w.must(err)
 		var effects []string
 		for _, e := range d.Effects {
@@ -239,12 +242,12 @@ func TestDifference(t *testing.T) {
 	w.must(err)
 	put := func(change func(*forge.PullRequest)) {
 		t.Helper()
-		known, err := w.o.decodePull(row)
+		known, err := w.o.PullCache.decodePull(row)
 		w.must(err)
 		pr := known.PR
 		change(&pr)
 		pr.UpdatedAt = pr.UpdatedAt.Add(time.Second)
-		w.must(w.store.Tx(w.ctx(), "put", func(tx *store.Tx) error { return tx.PutPulls(w.ctx(), w.o.pullRow(w.repo, pr, nil, true)) }))
+		w.must(w.store.Tx(w.ctx(), "put", func(tx *store.Tx) error { return tx.PutPulls(w.ctx(), w.o.PullCache.pullRow(w.repo, pr, nil, true)) }))
 		row.UpdatedAt = pr.UpdatedAt
 	}
 	put(func(pr *forge.PullRequest) { pr.MergeCommit = "" })
@@ -258,7 +261,6 @@ func TestDifference(t *testing.T) {
 // TestLandedPastGates keeps what was merged past its gates for as long as it is there.
 func TestLandedPastGates(t *testing.T) {
 	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
-	w.useSQLite()
 	put := func(pulls ...int) {
 		t.Helper()
 		for _, n := range pulls {
@@ -285,21 +287,21 @@ func TestLandedPastGates(t *testing.T) {
 	}
 	w.must(UngatedMerges.Drop(w.ctx(), w.store, record.OfPull(w.repo.ID, 1)))
 	history := []promotion.Arrival{{Pull: 3}, {Pull: 2}, {Pull: 1}, {}}
-	c := &ComponentEvaluation{Evaluation: &Evaluation{}, Facts: promotion.ComponentFacts{Unit: w.unit("web"), Envs: []promotion.Env{{Name: "qa", History: history, PastPulls: []promotion.PastPull{{Number: 8, Merged: true}, {Number: 9}}, Landed: promotion.Sure(promotion.Landed{Pull: 2})}}}}
-	unread := &ComponentEvaluation{Evaluation: c.Evaluation, Facts: promotion.ComponentFacts{Unit: w.unit("api"), Envs: []promotion.Env{{Name: "qa", History: history}}}}
-	c.Components = []*ComponentEvaluation{c}
+	c := componentOf(&Evaluation{}, branch.ComponentBasis{Facts: promotion.ComponentFacts{Unit: w.unit("web"), Envs: []promotion.Env{{Name: "qa", History: history, PastPulls: []promotion.PastPull{{Number: 8, Merged: true}, {Number: 9}}, Landed: promotion.Sure(promotion.Landed{Pull: 2})}}}})
+	unread := componentOf(c.Evaluation, branch.ComponentBasis{Facts: promotion.ComponentFacts{Unit: w.unit("api"), Envs: []promotion.Env{{Name: "qa", History: history}}}})
+	c.Evaluation.Components = []*ComponentEvaluation{c}
 	forget := func() {
 		t.Helper()
 		w.failUntilDone("forget", nil, w.inTx(func(ctx context.Context, tx *store.Tx) error { return ForgetUngated(ctx, tx, c) }))
 	}
 	forget() // nothing is there
 	put(1, 2, 4, 8, 9)
-	c.Components = []*ComponentEvaluation{c, unread}
+	c.Evaluation.Components = []*ComponentEvaluation{c, unread}
 	forget()
 	if got := kept(); !slices.Equal(got, []int{1, 2, 4, 8, 9}) {
 		t.Errorf("of what can't be told %v is kept", got)
 	}
-	c.Components = []*ComponentEvaluation{c}
+	c.Evaluation.Components = []*ComponentEvaluation{c}
 	forget()
 	if got := kept(); !slices.Equal(got, []int{2, 4, 9}) { // #8 landed as a person's
 		t.Errorf("%v is kept", got)
@@ -333,13 +335,13 @@ func TestReviewRequestsAreKept(t *testing.T) {
 	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
 	read := func() policies.ReviewRequests {
 		t.Helper()
-		r, err := ReadReviewRequests(w.ctx(), w.store, w.repo.ID, 7)
+		r, err := people.ReadReviewRequests(w.ctx(), w.store, w.repo.ID, 7)
 		w.must(err)
 		return r
 	}
 	request := func(release string, refused []forge.RefusedReviewer, users ...string) {
 		t.Helper()
-		w.must(PutReviewRequests(w.ctx(), w.store, w.repo.ID, promotion.RequestReviewers{Pull: 7, Release: release, Reviewers: policies.Reviewers{Users: users}}, refused))
+		w.must(people.PutReviewRequests(w.ctx(), w.store, w.repo.ID, promotion.RequestReviewers{Pull: 7, Release: release, Reviewers: policies.Reviewers{Users: users}}, refused))
 	}
 	request("one", []forge.RefusedReviewer{{Name: "zed", Reason: "who?"}}, "ada", "zed")
 	request("two", nil, "ada", "grace")
@@ -347,7 +349,7 @@ func TestReviewRequestsAreKept(t *testing.T) {
 	if diff := cmp.Diff(want, read()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	w.must(ForgetRefusedReviewers(w.ctx(), w.store, w.repo.ID, 7))
+	w.must(people.ForgetRefusedReviewers(w.ctx(), w.store, w.repo.ID, 7))
 	want.Names, want.Refused = []string{"ada", "grace"}, nil
 	if diff := cmp.Diff(want, read()); diff != "" {
 		t.Errorf("without who was refused (-want +got):\n%s", diff)
@@ -358,19 +360,19 @@ func TestReviewRequestsAreKept(t *testing.T) {
 	if diff := cmp.Diff(want, read(), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("taken at last (-want +got):\n%s", diff)
 	}
-	w.must(ForgetRefusedReviewers(w.ctx(), w.store, w.repo.ID, 7))
+	w.must(people.ForgetRefusedReviewers(w.ctx(), w.store, w.repo.ID, 7))
 	if diff := cmp.Diff(want, read(), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("nobody was refused (-want +got):\n%s", diff)
 	}
-	w.must(w.store.PutRecord(w.ctx(), reviewRequests.Key(record.OfPull(w.repo.ID, 7)), []byte(`{"release": "x", "names": 7}`)))
+	w.must(w.store.PutRecord(w.ctx(), people.ReviewRequestRecords.Key(record.OfPull(w.repo.ID, 7)), []byte(`{"release": "x", "names": 7}`)))
 	if diff := cmp.Diff(policies.ReviewRequests{}, read()); diff != "" {
 		t.Errorf("what can't be understood is something:\n%s", diff)
 	}
-	from, err := ReviewersToRequest(promotion.RequestReviewers{Reviewers: policies.Reviewers{Users: []string{"ada"}, Teams: []string{"acme/ops"}}})
+	from, err := people.ReviewersToRequest(promotion.RequestReviewers{Reviewers: policies.Reviewers{Users: []string{"ada"}, Teams: []string{"acme/ops"}}})
 	if diff := cmp.Diff(forge.Reviewers{Users: []string{"ada"}, Teams: []forge.Team{{Organisation: "acme", Name: "ops"}}}, from); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	if _, err := ReviewersToRequest(promotion.RequestReviewers{Reviewers: policies.Reviewers{Teams: []string{"ops"}}}); err == nil {
+	if _, err := people.ReviewersToRequest(promotion.RequestReviewers{Reviewers: policies.Reviewers{Teams: []string{"ops"}}}); err == nil {
 		t.Error("a team without an organisation is requested")
 	}
 }

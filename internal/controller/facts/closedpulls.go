@@ -10,8 +10,8 @@ import (
 	"github.com/liftlock/liftlock/internal/store/record"
 )
 
-// ForgetClosedPulls drops what is kept of a repository's pull requests for their merges alone, of
-// those that aren't open any more: refused merges, and turns to be brought up to date.
+// ForgetClosedPulls drops the records of a repository's pull requests that serve their merges
+// alone, for those that aren't open any more: refused merges, and turns to be brought up to date.
 func ForgetClosedPulls(ctx context.Context, tx *store.Tx, repo string, open []forge.PullRequest) error {
 	isOpen := func(number int) bool {
 		return slices.ContainsFunc(open, func(p forge.PullRequest) bool { return p.Number == number })

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
@@ -17,7 +18,7 @@ import (
 func TestForgetClosedPulls(t *testing.T) {
 	t.Parallel()
 	o, _, r := newCachedPulls(t, time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
-	other := &Repository{ID: r.ID + "-2"}
+	other := &branch.Repository{ID: r.ID + "-2"}
 	refusal := errors.New("Waiting on code owner review.")
 	for _, err := range []error{
 		o.RecordRefusedMerge(t.Context(), r, 1, "c1", refusal),

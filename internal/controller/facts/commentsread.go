@@ -41,8 +41,8 @@ func OfComment(repo string, number int, comment int64) record.InPull {
 	return record.InPull{Pull: record.OfPull(repo, number), Name: strconv.FormatInt(comment, 10)}
 }
 
-// ForgetUnreadComments notes that the comments of a pull request are read as of the event that
-// was known before that; empty: none was. What an event told of meanwhile stays to be read.
+// ForgetUnreadComments notes that the comments of a pull request are read as of the event that was
+// known before that; empty: none was. A comment of a later event stays to be read.
 func ForgetUnreadComments(ctx context.Context, tx *store.Tx, repo string, number int, event string) error {
 	now, unread, err := UnreadComments.Get(ctx, tx, record.OfPull(repo, number))
 	if err != nil || !unread || now != event {

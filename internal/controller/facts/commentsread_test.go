@@ -9,7 +9,8 @@ import (
 )
 
 // TestCommentsRead holds when a pull request's comments needn't be read: the forge counts as many
-// as were read and as we wrote since. What a sweep finds changed is read all the same.
+// as were read and as we wrote since. A pull request that a sweep finds changed is read all the
+// same.
 func TestCommentsRead(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)

@@ -5,11 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/liftlock/liftlock/internal/controller/faulttest"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
+	"github.com/liftlock/liftlock/internal/world/faulttest"
 )
 
 const threeEnvs = `  environments:
@@ -66,8 +67,8 @@ func (sto *story) mergeBy(number int, login, method string) {
 	sto.refreshPull(number)
 }
 
-// checkLanded holds by whom an environment came to what it carries, and, of a person's change, that it is
-// left alone: nothing goes on from there, takes it back or replaces it.
+// checkLanded holds who brought an environment's release. A person's change is left alone: nothing
+// moves on from there, reverts it or replaces it.
 func (sto *story) checkLanded(component, want string, modified int) {
 	sto.t.Helper()
 	ev, _ := sto.evaluate(component, false)
@@ -186,11 +187,11 @@ func TestLandedUnproven(t *testing.T) {
 	})
 	t.Run("known from before", func(t *testing.T) {
 		w := newStory(t, threeEnvs, []string{"dev", "qa", "prod"}, "web")
-		n, branch, _ := openToQA(w)
+		n, branchName, _ := openToQA(w)
 		w.mergeBy(n, "mallory", "merge")
 		w.checkLanded("web", promotion.ByPromotion, 0)
 		forget(w, n)
-		w.putRecord(PushedHeads.Key(record.OfBranch(w.repo.ID, branch)), Pushed{{Head: "another", Releases: map[string]string{"web": "another"}}})
+		w.putRecord(branch.PushedHeads.Key(record.OfBranch(w.repo.ID, branchName)), branch.Pushed{{Head: "another", Releases: map[string]string{"web": "another"}}})
 		w.checkLanded("web", promotion.ByPromotion, 0)
 	})
 }

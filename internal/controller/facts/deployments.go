@@ -16,8 +16,8 @@ type StoredDeployment struct {
 	ID int64 `json:"id,omitempty"` // the forge's; 0 where it took none
 }
 
-// StoredDeployments are those of a unit, by environment. An environment that isn't in it was
-// never looked at, or the database was lost: what the forge has of it isn't known.
+// StoredDeployments are those of a unit, by environment. An environment that isn't in it was never
+// evaluated, or the database was lost: the forge's deployments of it aren't known.
 type StoredDeployments map[string][]StoredDeployment
 
 // Deployments are those of units.
@@ -33,8 +33,8 @@ func ReadDeployments(ctx context.Context, s record.Reader, u promotion.Unit) (St
 	return d, err
 }
 
-// Put changes what is known of one deployment, or adds it. What can't change any more is
-// dropped: the deployments of what keep says isn't there, whose state is a last one.
+// Put changes what is known of one deployment, or adds it. Settled deployments are dropped: those
+// that keep says aren't there any more, in a final state.
 func (s *StoredDeployments) Put(env string, changed StoredDeployment, keep func(commit string) bool) {
 	if *s == nil {
 		*s = StoredDeployments{}
@@ -57,26 +57,26 @@ func (s StoredDeployments) Find(env, commit string) (StoredDeployment, bool) {
 	return s[env][i], true
 }
 
-// gatherDeployments fills in what the forge was told of the unit's deployments, where the
-// pipeline wants it told.
-func (ga *Gatherer) gatherDeployments(ctx context.Context, ev *Evaluation) error {
+// gatherDeployments reads what the forge was told of the unit's deployments, where the pipeline
+// wants it told.
+func (ga *Gatherer) gatherDeployments(ctx context.Context, ev *Evaluation) (out promotion.Deployments, err error) {
 	if !ev.Pipeline.Spec.Deployments {
-		return nil
+		return out, nil
 	}
 	r := ev.Snapshot.Repo
 	if !r.Forge.HasDeployments() {
-		ev.deployments.Unsupported = fmt.Sprintf("spec.deployments: the forge %s keeps no deployments; only GitHub does", r.ForgeRef)
-		return nil
+		out.Unsupported = fmt.Sprintf("spec.deployments: the forge %s keeps no deployments; only GitHub does", r.ForgeRef)
+		return out, nil
 	}
 	stored, err := ReadDeployments(ctx, ga.opts.Store, ev.Unit)
 	if err != nil {
-		return err
+		return out, err
 	}
-	ev.deployments.Records = map[string][]promotion.DeploymentRecord{}
+	out.Records = map[string][]promotion.DeploymentRecord{}
 	for env, all := range stored {
 		for _, d := range all {
-			ev.deployments.Records[env] = append(ev.deployments.Records[env], d.DeploymentRecord)
+			out.Records[env] = append(out.Records[env], d.DeploymentRecord)
 		}
 	}
-	return nil
+	return out, nil
 }

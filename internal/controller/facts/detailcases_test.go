@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
+	"github.com/liftlock/liftlock/internal/controller/facts/people"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -15,12 +17,12 @@ import (
 // TestUnitsOfAll tells the units that stand for all components from one component of that name.
 func TestUnitsOfAll(t *testing.T) {
 	t.Parallel()
-	named := func(name string, spec pipeline.Spec) *ResolvedPipeline {
-		p := &ResolvedPipeline{Pipeline: &pipeline.Pipeline{Spec: spec}}
+	named := func(name string, spec pipeline.Spec) *branch.ResolvedPipeline {
+		p := &branch.ResolvedPipeline{Pipeline: &pipeline.Pipeline{Spec: spec}}
 		p.Metadata.Name = name
 		return p
 	}
-	s := &Snapshot{Pipelines: []*ResolvedPipeline{named("alone", pipeline.Spec{}), named("batches", pipeline.Spec{Batch: "environment"})}}
+	s := &branch.Snapshot{Pipelines: []*branch.ResolvedPipeline{named("alone", pipeline.Spec{}), named("batches", pipeline.Spec{Batch: "environment"})}}
 	for u, want := range map[promotion.Unit]bool{
 		{Pipeline: "batches", Component: promotion.BatchName}: true,
 		{Pipeline: "batches", Component: "web"}:               false,
@@ -46,30 +48,30 @@ func TestDetailsAreReadOnce(t *testing.T) {
 		"reviews":                   {pullDetail{}, true, false, [3]bool{true, false, true}},
 		"checks":                    {pullDetail{}, false, true, [3]bool{false, true, false}},
 		"both":                      {pullDetail{}, true, true, [3]bool{true, true, true}},
-		"reviews that came along":   {pullDetail{hasReviews: true}, true, false, [3]bool{true, false, true}},
-		"reviews that are known":    {pullDetail{hasReviews: true, wanted: true}, true, false, [3]bool{true, false, true}},
-		"checks, reviews from then": {pullDetail{hasReviews: true, wanted: true}, false, true, [3]bool{true, true, true}},
+		"reviews that came along":   {pullDetail{reviews: people.Reviews{Read: true}}, true, false, [3]bool{true, false, true}},
+		"reviews that are known":    {pullDetail{wanted: true, reviews: people.Reviews{Read: true}}, true, false, [3]bool{true, false, true}},
+		"checks, reviews from then": {pullDetail{wanted: true, reviews: people.Reviews{Read: true}}, false, true, [3]bool{true, true, true}},
 	} {
 		for state, open := range map[forge.State]bool{forge.Open: true, forge.Closed: false} {
 			d := c.before
 			d.pr = forge.PullRequest{Number: 7, State: state, Head: w.head("main")}
 			w.fails["reviews"], w.fails["checks"] = &forge.Error{Op: "read", Kind: forge.ErrForbidden}, &forge.Error{Op: "read", Kind: forge.ErrForbidden}
-			full, err := w.o.completeDetail(w.ctx(), w.repo, &d, c.reviews, c.checks)
+			full, err := w.o.PullCache.completeDetail(w.ctx(), w.repo, &d, c.reviews, c.checks)
 			w.must(err)
 			want := c.want
 			if !open {
-				want = [3]bool{c.before.hasReviews, c.before.hasChecks, c.before.wanted}
+				want = [3]bool{c.before.reviews.Read, c.before.checks.Read, c.before.wanted}
 			}
-			if got := [3]bool{full.hasReviews, full.hasChecks, full.wanted}; got != want {
+			if got := [3]bool{full.reviews.Read, full.checks.Read, full.wanted}; got != want {
 				t.Errorf("%s, %s: %v", name, state, got)
 			}
-			if read := [2]bool{full.reviewsErr != "", full.checksErr != ""}; read != [2]bool{open && c.reviews && !c.before.hasReviews, open && c.checks && !c.before.hasChecks} {
+			if read := [2]bool{full.reviews.Err != "", full.checks.Err != ""}; read != [2]bool{open && c.reviews && !c.before.reviews.Read, open && c.checks && !c.before.checks.Read} {
 				t.Errorf("%s, %s: it is said of %v that it can't be read", name, state, read)
 			}
 		}
 	}
 	w.fails["reviews"], w.fails["checks"] = nil, &forge.Error{Op: "read", Kind: forge.ErrRetryable}
-	if d, err := w.o.completeDetail(w.ctx(), w.repo, &pullDetail{pr: forge.PullRequest{Number: 7, State: forge.Open}}, false, true); d != nil || !forge.IsRetryable(err) {
+	if d, err := w.o.PullCache.completeDetail(w.ctx(), w.repo, &pullDetail{pr: forge.PullRequest{Number: 7, State: forge.Open}}, false, true); d != nil || !forge.IsRetryable(err) {
 		t.Errorf("what may go well another time is %+v, %v", d, err)
 	}
 }
@@ -103,7 +105,7 @@ func TestAuditOfAMergeThatWasFound(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		e := &ComponentEvaluation{Evaluation: &Evaluation{Snapshot: &Snapshot{Repo: &Repository{ID: "r", BotLogin: "bot"}}}, Facts: promotion.ComponentFacts{Unit: u, Now: at}}
+		e := componentOf(&Evaluation{Basis: branch.Basis{Snapshot: &branch.Snapshot{Repo: &branch.Repository{ID: "r", BotLogin: "bot"}}}}, branch.ComponentBasis{Facts: promotion.ComponentFacts{Unit: u, Now: at}})
 		entry, err := (&recordGatherer{store: s}).findMerge(t.Context(), e, "qa", &forge.PullRequest{Number: 7, Head: "h", MergeCommit: "m", MergedBy: c.by}, store.Promotion{Kind: promotion.KindPromotion, Release: "rel"})
 		if err != nil {
 			t.Fatal(err)
@@ -136,7 +138,7 @@ func TestReviewsOfUnknownCommits(t *testing.T) {
 		"the same": {alike, alike, docs}, "alike": {first, alike, docs}, "another": {first, other, docs}, "none": {"", alike, docs}, "without a base": {first, alike, ""},
 		"nothing, alike": {empty, nothing, docs}, "a merge": {merge, alike, docs}, "the first of all": {base, alike, docs}, "unknown": {base[1:] + "0", alike, docs},
 	} {
-		if w.o.showsSameDiff(w.ctx(), w.repo, c[0], c[1], c[2]) {
+		if w.o.Reviews.ShowsSameDiff(w.ctx(), w.repo, c[0], c[1], c[2]) {
 			got = append(got, name)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/appset/isolation"
+	"github.com/liftlock/liftlock/internal/controller/facts/effects"
+	"github.com/liftlock/liftlock/internal/controller/facts/live"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
@@ -26,7 +28,7 @@ func twoReleases(w *story) (ev *Evaluation, tip string, members []promotion.Memb
 		members = append(members, promotion.Member{Component: c.Facts.Unit.Component, Release: c.Env("dev").Release.Value.ID})
 	}
 	tip = w.head("main")
-	edits, refused := w.o.composeMembers(w.ctx(), ev, "qa", tip, members)
+	edits, refused := w.o.Effects.ComposeMembers(w.ctx(), &ev.Basis, "qa", tip, members)
 	if len(refused) > 0 || len(edits) != 2 {
 		w.t.Fatalf("%d edits, and %v", len(edits), refused)
 	}
@@ -34,27 +36,27 @@ func twoReleases(w *story) (ev *Evaluation, tip string, members []promotion.Memb
 }
 
 // changedTargets are the targets that effects change.
-func changedTargets(effects []isolation.Effect) (names []string) {
-	for _, e := range effects {
+func changedTargets(shown []isolation.Effect) (names []string) {
+	for _, e := range shown {
 		names = append(names, e.Target.Name)
 	}
 	slices.Sort(names)
 	return names
 }
 
-// TestEffectsAreShown shows what an edit does as its targets' Argo CD renders it, and says as long as
-// that hasn't come for one of them that it is still to come.
+// TestEffectsAreShown shows the effects of an edit as its targets' Argo CD renders it. As long as a
+// rendering is still to come, it says so.
 func TestEffectsAreShown(t *testing.T) {
 	w := newStory(t, "  batch: environment\n"+twoEnvs, []string{"dev", "qa"}, "api", "web")
 	ev, tip, _, edits := twoReleases(w)
 	both := []string{"api", "web"}
 	show := func(ctx context.Context, head string, patience time.Duration) ([]isolation.Effect, bool, error) {
 		ev.RetryAt = time.Time{}
-		return w.o.ShownEffects(ctx, ev, both, "qa", Commits{Base: tip, Head: head}, edits, patience)
+		return w.o.Effects.ShownEffects(ctx, &ev.Basis, both, "qa", effects.Commits{Base: tip, Head: head}, edits, patience)
 	}
-	effects, pending, err := show(w.ctx(), "", time.Minute)
-	if err != nil || pending || !slices.Equal(changedTargets(effects), []string{"api-qa", "web-qa"}) || !ev.RetryAt.IsZero() {
-		t.Errorf("rendered here: %q, %t, %v", changedTargets(effects), pending, err)
+	shown, pending, err := show(w.ctx(), "", time.Minute)
+	if err != nil || pending || !slices.Equal(changedTargets(shown), []string{"api-qa", "web-qa"}) || !ev.RetryAt.IsZero() {
+		t.Errorf("rendered here: %q, %t, %v", changedTargets(shown), pending, err)
 	}
 	release := make(chan struct{})
 	source := &fakeManifests{render: func(app *verification.App, revisions []string) ([]string, error) {
@@ -65,20 +67,20 @@ func TestEffectsAreShown(t *testing.T) {
 	}}
 	argo := w.options.ArgoCDs["hub"]
 	argo.Manifests = source
-	w.o.argoCDs.byName["hub"] = argo
-	if _, pending, err = show(w.ctx(), "", time.Minute); err != nil || !pending || !ev.RetryAt.Equal(w.now.Add(remoteLook)) {
+	w.o.ArgoCDs.ByName["hub"] = argo
+	if _, pending, err = show(w.ctx(), "", time.Minute); err != nil || !pending || !ev.RetryAt.Equal(w.now.Add(effects.RemoteLook)) {
 		t.Errorf("before it is pushed: %t, %v, again at %s", pending, err, ev.RetryAt)
 	}
 	web := slices.DeleteFunc(slices.Clone(edits), func(e fieldedit.Edit) bool { return e.File != overlayFile("web", "qa") })
-	if _, pending, err = w.o.ShownEffects(w.ctx(), ev, both, "qa", Commits{Base: tip, Head: headCommit}, web, time.Minute); err != nil || pending {
+	if _, pending, err = w.o.Effects.ShownEffects(w.ctx(), &ev.Basis, both, "qa", effects.Commits{Base: tip, Head: headCommit}, web, time.Minute); err != nil || pending {
 		t.Errorf("of one that is rendered: %t, %v", pending, err)
 	}
-	if effects, pending, err = show(w.ctx(), headCommit, time.Millisecond); err != nil || !pending || !ev.RetryAt.Equal(w.now.Add(remoteLook)) {
-		t.Errorf("while one of two is rendered: %+v, %t, %v", effects, pending, err)
+	if shown, pending, err = show(w.ctx(), headCommit, time.Millisecond); err != nil || !pending || !ev.RetryAt.Equal(w.now.Add(effects.RemoteLook)) {
+		t.Errorf("while one of two is rendered: %+v, %t, %v", shown, pending, err)
 	}
 	close(release)
-	if effects, pending, err = show(w.ctx(), headCommit, time.Minute); err != nil || pending || effects[0].Changes == nil || effects[1].Changes == nil || !ev.RetryAt.IsZero() {
-		t.Errorf("when both are: %+v, %t, %v", effects, pending, err)
+	if shown, pending, err = show(w.ctx(), headCommit, time.Minute); err != nil || pending || shown[0].Changes == nil || shown[1].Changes == nil || !ev.RetryAt.IsZero() {
+		t.Errorf("when both are: %+v, %t, %v", shown, pending, err)
 	}
 	over, cancel := context.WithCancel(w.ctx())
 	cancel()
@@ -95,17 +97,17 @@ func TestEffectsAreKnown(t *testing.T) {
 		base  string
 		edits []fieldedit.Edit
 	}{"nothing that we composed": {tip, nil}, "on nothing": {"", edits}} {
-		if effects, err := w.o.Effects(w.ctx(), ev, []string{"api", "web"}, "qa", c.base, c.edits); err == nil || err.Error() != "its head is not what Liftlock composed" || effects != nil {
-			t.Errorf("%s: %+v, %v", name, effects, err)
+		if shown, err := w.o.Effects.ListEffects(w.ctx(), &ev.Basis, []string{"api", "web"}, "qa", c.base, c.edits); err == nil || err.Error() != "its head is not what Liftlock composed" || shown != nil {
+			t.Errorf("%s: %+v, %v", name, shown, err)
 		}
 	}
 	over, cancel := context.WithCancel(w.ctx())
 	cancel()
-	if effects, err := w.o.Effects(over, ev, []string{"api", "web"}, "qa", tip, edits); !errors.Is(err, context.Canceled) || effects != nil {
-		t.Errorf("whose caller has left: %+v, %v", effects, err)
+	if shown, err := w.o.Effects.ListEffects(over, &ev.Basis, []string{"api", "web"}, "qa", tip, edits); !errors.Is(err, context.Canceled) || shown != nil {
+		t.Errorf("whose caller has left: %+v, %v", shown, err)
 	}
-	if effects, err := w.o.Effects(w.ctx(), ev, []string{"api", "web"}, "qa", tip, edits); err != nil || len(effects) != 2 {
-		t.Errorf("once more: %+v, %v", effects, err)
+	if shown, err := w.o.Effects.ListEffects(w.ctx(), &ev.Basis, []string{"api", "web"}, "qa", tip, edits); err != nil || len(shown) != 2 {
+		t.Errorf("once more: %+v, %v", shown, err)
 	}
 }
 
@@ -113,9 +115,9 @@ func TestEffectsAreKnown(t *testing.T) {
 func TestJudgementsAreRemembered(t *testing.T) {
 	w := newStory(t, "  batch: environment\n"+twoEnvs, []string{"dev", "qa"}, "api", "web")
 	ev, tip, _, edits := twoReleases(w)
-	judged := func(components []string, env, base string, edits []fieldedit.Edit, question string) judgementKey {
+	judged := func(components []string, env, base string, edits []fieldedit.Edit, question string) effects.JudgementKey {
 		t.Helper()
-		key, err := hashJudgementInputs(w.ctx(), ev, components, env, base, edits, question)
+		key, err := effects.HashJudgementInputs(w.ctx(), &ev.Basis, components, env, base, edits, question)
 		w.must(err)
 		return key
 	}
@@ -134,7 +136,7 @@ func TestJudgementsAreRemembered(t *testing.T) {
 		return out
 	}
 	docs := w.commit("ada", "Docs", map[string]string{"docs": "x"})
-	for what, other := range map[string]judgementKey{
+	for what, other := range map[string]effects.JudgementKey{
 		"of fewer components":    judged(both[:1], "qa", tip, edits, "what?"),
 		"of another environment": judged(both, "dev", tip, edits, "what?"),
 		"on other files":         judged(both, "qa", docs, edits, "what?"),
@@ -149,7 +151,7 @@ func TestJudgementsAreRemembered(t *testing.T) {
 			t.Errorf("an edit %s is judged as the other was", what)
 		}
 	}
-	if _, err := hashJudgementInputs(w.ctx(), ev, both, "qa", landedHash, edits, "what?"); err == nil {
+	if _, err := effects.HashJudgementInputs(w.ctx(), &ev.Basis, both, "qa", landedHash, edits, "what?"); err == nil {
 		t.Error("an edit of a commit that isn't there is judged")
 	}
 }
@@ -166,31 +168,31 @@ func TestEditThatTakesTooLong(t *testing.T) {
 	why := func() string {
 		t.Helper()
 		ev.RetryAt = time.Time{}
-		why, err := w.o.WhyNotIsolated(w.ctx(), ev, both, "qa", tip, edits)
+		why, err := w.o.Effects.WhyNotIsolated(w.ctx(), &ev.Basis, both, "qa", tip, edits)
 		w.must(err)
 		return why
 	}
 	timeout = -1 // it is over before it began
-	w.o.judgements.Clear()
+	w.o.Effects.ForgetJudgements()
 	began := w.now
-	if got := why(); !strings.HasPrefix(got, "that no target outside qa depends on it could not be shown within 30s") || !ev.RetryAt.Equal(began.Add(firstRetryDelay)) {
+	if got := why(); !strings.HasPrefix(got, "that no target outside qa depends on it could not be shown within 30s") || !ev.RetryAt.Equal(began.Add(effects.FirstRetryDelay)) {
 		t.Errorf("too long: %q, again at %s", got, ev.RetryAt)
 	}
-	if effects, err := w.o.Effects(w.ctx(), ev, both, "qa", tip, edits); err == nil || !strings.HasPrefix(err.Error(), "rendering took longer than 30s") || effects != nil {
-		t.Errorf("its effects: %+v, %v", effects, err)
+	if shown, err := w.o.Effects.ListEffects(w.ctx(), &ev.Basis, both, "qa", tip, edits); err == nil || !strings.HasPrefix(err.Error(), "rendering took longer than 30s") || shown != nil {
+		t.Errorf("its effects: %+v, %v", shown, err)
 	}
 	timeout = time.Minute
-	w.now = began.Add(firstRetryDelay - time.Second)
-	if got := why(); got == "" || !ev.RetryAt.Equal(began.Add(firstRetryDelay)) {
+	w.now = began.Add(effects.FirstRetryDelay - time.Second)
+	if got := why(); got == "" || !ev.RetryAt.Equal(began.Add(effects.FirstRetryDelay)) {
 		t.Errorf("before its time: %q, again at %s", got, ev.RetryAt)
 	}
-	w.now = began.Add(firstRetryDelay)
+	w.now = began.Add(effects.FirstRetryDelay)
 	timeout = -1
-	if got := why(); got == "" || !ev.RetryAt.Equal(w.now.Add(2*firstRetryDelay)) {
+	if got := why(); got == "" || !ev.RetryAt.Equal(w.now.Add(2*effects.FirstRetryDelay)) {
 		t.Errorf("too long again: %q, again at %s", got, ev.RetryAt)
 	}
 	timeout = time.Minute
-	w.wait(2 * firstRetryDelay)
+	w.wait(2 * effects.FirstRetryDelay)
 	if got := why(); got != "" || !ev.RetryAt.IsZero() {
 		t.Errorf("in time at last: %q, again at %s", got, ev.RetryAt)
 	}
@@ -212,7 +214,7 @@ func TestEditThatTakesTooLong(t *testing.T) {
 		if c.over {
 			cancel()
 		}
-		if got := ranOutOfTime(ctx, c.err); got != c.want {
+		if got := effects.RanOutOfTime(ctx, c.err); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 		cancel()
@@ -233,7 +235,7 @@ func TestAnswersOfARunThatIsOver(t *testing.T) {
 	w.command("web", store.PendingCommand{Environment: "qa", Verb: "revert", By: "grace", Source: "comment 1"})
 	ev, d := w.evaluate("web", false)
 	w.openRevert(ev, d)
-	w.o.judgements.Clear()
+	w.o.Effects.ForgetJudgements()
 	c := ev.Components[0]
 	over, cancel := context.WithCancel(w.ctx())
 	cancel()
@@ -279,11 +281,11 @@ func TestChangedObjects(t *testing.T) {
 	if got := changed()[0].ChangedObjects; !got.OK || !slices.Contains(got.Value, want) {
 		t.Errorf("of the target: %+v", got)
 	}
-	c.children["qa"] = []childTarget{{label: "web-qa", parent: "root"}}
+	c.children["qa"] = []live.ChildTarget{{Label: "web-qa", Parent: "root"}}
 	if got := changed()[0].ChangedObjects; got.OK || got.Err != "it is an Application of an app of apps, whose manifests aren't compared" {
 		t.Errorf("of an Application below another: %+v", got)
 	}
-	c.children = map[string][]childTarget{}
+	c.children = map[string][]live.ChildTarget{}
 	qa.Targets = append(qa.Targets, promotion.Target{Name: "gone"})
 	if got := changed(); got[1].ChangedObjects.OK || got[1].ChangedObjects.Err == "" || !got[0].ChangedObjects.OK {
 		t.Errorf("of one that nobody judges: %+v", got[1].ChangedObjects)
@@ -331,7 +333,7 @@ func TestHeadThatCantBeComposed(t *testing.T) {
 	w.command("web", store.PendingCommand{Environment: "qa", Verb: "revert", By: "grace", Source: "comment 1"})
 	revert := w.openRevert(w.evaluate("web", false))
 	w.evaluate("web", false)
-	if _, err := w.o.Difference(w.ctx(), w.repo, w.unit("web"), "qa", revert); err != nil {
+	if _, err := w.o.Effects.Difference(w.ctx(), w.repo, w.unit("web"), "qa", revert); err != nil {
 		t.Errorf("as it was composed: %v", err)
 	}
 	w.commit("linus", "By hand", map[string]string{overlayFile("web", "qa"): overlayText("web", "1.1.7")})
@@ -339,8 +341,8 @@ func TestHeadThatCantBeComposed(t *testing.T) {
 	onto := w.commitTo("mallory", "topic", w.head("main"), "On top", map[string]string{overlayFile("web", "qa"): overlayText("web", "1.0.0")})
 	w.pushOver(revert, pr.Branch, onto)
 	ev, _ := w.evaluate("web", false)
-	var none *NoDifferenceError
-	_, err := w.o.Difference(w.ctx(), w.repo, w.unit("web"), "qa", revert)
+	var none *effects.NoDifferenceError
+	_, err := w.o.Effects.Difference(w.ctx(), w.repo, w.unit("web"), "qa", revert)
 	if p := ev.OpenPulls[revert]; !p.Diverged || !errors.As(err, &none) || !strings.Contains(err.Error(), "can't be composed again, so it can't be told whether it is what Liftlock composed") {
 		t.Errorf("what it takes back has changed (%t): %v", p.Diverged, err)
 	}

@@ -31,8 +31,8 @@ type EndpointSource interface {
 		again time.Time, err error)
 }
 
-// endpointState is what is kept of one request, which may be sent many times: in the store
-// alone, so that with the database it is gone, and the endpoint is asked anew.
+// endpointState is the state of one request, which may be sent many times. It is in the store
+// alone, so that it goes with the database, and the endpoint is asked anew.
 type endpointState struct {
 	ID       string           `json:"id"`
 	Endpoint string           `json:"endpoint"`
@@ -85,9 +85,9 @@ func readEndpointState(ctx context.Context, r record.Reader, id string) (s endpo
 	return s, found, err
 }
 
-// applyAnswer takes in how asking ended. A fail is final; what came by a callback since is
-// newer; and an answer that nothing is decided takes back only what was answered itself:
-// who answers by callbacks always answers so.
+// applyAnswer takes in the result of a request. A fail is final, and a later callback is newer. An
+// answer that nothing is decided withdraws only an earlier answer: endpoints that answer by
+// callbacks always answer so.
 func (e *endpointState) applyAnswer(a policies.EndpointAnswer, nextAt time.Time, failed bool) {
 	e.Attempts++
 	if failed {
@@ -106,8 +106,8 @@ func (e *endpointState) applyAnswer(a policies.EndpointAnswer, nextAt time.Time,
 	}
 }
 
-// forgetFuture forgets what was noted by a clock that was ahead: nothing that is said now would
-// be newer, and nobody would be asked, until that time comes. A fail is final all the same.
+// forgetFuture forgets records of a clock that was ahead: until that time comes no answer would be
+// newer, and no endpoint would be asked. A fail is final all the same.
 func (e *endpointState) forgetFuture(now time.Time) {
 	isAhead := func(at time.Time) bool { return at.After(now.Add(policies.MaxClockAhead)) }
 	if isAhead(e.CalledAt) {
@@ -118,7 +118,7 @@ func (e *endpointState) forgetFuture(now time.Time) {
 	}
 }
 
-// What is wrong with a callback.
+// These are the faults of a callback.
 var (
 	ErrNoRequest     = errors.New("no open promotion waits for an answer to this request; it may not be known yet, or not any more")
 	ErrStaleCallback = errors.New("something newer is known: sign an answer anew, at a later second")
@@ -231,7 +231,7 @@ func (ga *Gatherer) callEndpoint(ctx context.Context, c *ComponentEvaluation, en
 	now := c.Facts.Now
 	r.NextAt = s.NextAt
 	expired := s.Outcome == policies.Pass && !now.Before(s.At.Add(h.MaxAge)) && s.CalledAt.Before(s.At.Add(h.MaxAge))
-	outdated := c.fresh && now.Sub(s.CalledAt) > c.freshAge()
+	outdated := c.Fresh && now.Sub(s.CalledAt) > c.Evaluation.freshAge()
 	due := s.CalledAt.IsZero() || !now.Before(s.NextAt) || expired || outdated
 	switch {
 	case s.Outcome == policies.Fail || !due:
@@ -245,20 +245,21 @@ func (ga *Gatherer) callEndpoint(ctx context.Context, c *ComponentEvaluation, en
 			r.Err += ": " + known.ReleaseErr
 		}
 		return nil
-	case c.endpointCalls >= maxEndpointCalls:
-		if r.NextAt = now.Add(metricCallDelay); c.fresh {
+	case c.Evaluation.endpointCalls >= maxEndpointCalls:
+		if r.NextAt = now.Add(metricCallDelay); c.Fresh {
 			r.Err = "others are asked first; its turn comes"
 		}
 		return nil
 	}
-	c.endpointCalls++
+	c.Evaluation.endpointCalls++
 	request := policies.EndpointRequest{ID: s.ID, Repository: c.Facts.Unit.Repo, Pipeline: c.Facts.Unit.Pipeline, Environment: env.Name,
 		Component: c.Facts.Unit.Component,
 		Release:   p.Review.Promotion.Release, Pull: int64(p.Number), PullURL: p.URL, Head: p.Head, Targets: []policies.Target{},
 		Attempt: s.Attempts + 1}
 	if at := c.Unit.Envs[env.Name]; at != nil {
 		for i := range at.Targets {
-			request.Targets = append(request.Targets, policies.Target{Name: at.Targets[i].Name, Cluster: ga.ClusterOf(&at.Targets[i]),
+			request.Targets = append(request.Targets, policies.Target{Name: at.Targets[i].Name,
+				Cluster:   ga.ArgoCDs.ClusterOf(&at.Targets[i]),
 				Namespace: at.Targets[i].DestNS})
 		}
 	}
@@ -270,10 +271,10 @@ func (ga *Gatherer) callEndpoint(ctx context.Context, c *ComponentEvaluation, en
 	case err != nil:
 		r.Err, r.NextAt, record.failed = err.Error(), again, true
 		if again.IsZero() {
-			return nil // nobody was asked
+			return nil // no endpoint was asked
 		}
 	case a.At.IsZero():
-		if r.NextAt = again; c.fresh {
+		if r.NextAt = again; c.Fresh {
 			r.Err = "it is asked as often as it may be; its turn comes" // a merge needs what is so now
 		}
 		return nil

@@ -14,10 +14,12 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/appset/evaluate"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
+	"github.com/liftlock/liftlock/internal/controller/facts/effects"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/manifest/render"
-	"github.com/liftlock/liftlock/internal/sandbox"
+	"github.com/liftlock/liftlock/internal/proc/sandbox"
 )
 
 // changedRepo is a repository with branches, and somebody's pull request in it.
@@ -33,12 +35,12 @@ func newChangedRepo(t *testing.T, limits sandbox.Limits, more map[string]string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &changedRepo{c, New(Options{Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: []*Repository{c.Repository}, Now: time.Now, Sandbox: runner})}
+	return &changedRepo{c, New(Options{Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: []*branch.Repository{c.Repository}, Now: time.Now, Sandbox: runner})}
 }
 
 // evaluate is what a commit of files on top of a branch's head would do to that branch; an empty
 // text removes a file.
-func (c *changedRepo) evaluate(ctx context.Context, base string, files map[string]string) (*ChangeReport, error) {
+func (c *changedRepo) evaluate(ctx context.Context, base string, files map[string]string) (*effects.ChangeReport, error) {
 	c.t.Helper()
 	c.checkoutBranch(base)
 	spec := git.CommitSpec{Message: "x", Parents: []string{c.at}, Base: c.at}
@@ -52,15 +54,15 @@ func (c *changedRepo) evaluate(ctx context.Context, base string, files map[strin
 	if !ok {
 		c.t.Fatalf("%s is no branch that is judged", base)
 	}
-	change, err := c.o.ReadChange(ctx, s, into, pr)
+	change, err := c.o.Changes.ReadChange(ctx, s, into, pr)
 	if err != nil {
 		return nil, err
 	}
-	return c.o.EvaluateChange(ctx, s, change, render.TextLimit{Bytes: 10_000})
+	return c.o.Changes.EvaluateChange(ctx, s, change, render.TextLimit{Bytes: 10_000})
 }
 
-// describe lists what a report says, a line a thing.
-func (cr *ChangeReport) describe() []string {
+// describeReport lists what a report says, a line a thing.
+func describeReport(cr *effects.ChangeReport) []string {
 	var out []string
 	if cr.Report != nil {
 		for i := range cr.Report.Pipelines {
@@ -119,7 +121,7 @@ func TestEvaluateChange(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := report.describe()
+			got := describeReport(report)
 			slices.Sort(got)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)

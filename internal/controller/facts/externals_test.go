@@ -3,15 +3,12 @@ package facts
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/appset"
-	"github.com/liftlock/liftlock/internal/appset/evaluate"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/manifest/render"
 )
@@ -31,8 +28,8 @@ func TestOpenListedRepositories(t *testing.T) {
 		}
 		return nil
 	}})
-	x := NewExternalFiles([]ReadOnlySource{{URL: "https://git.example/acme/charts", Mirror: mirror}}, nil, func() time.Time { return now })
-	New(Options{Repos: []*Repository{tracked.Repository}, Externals: x, Now: time.Now})
+	x := branch.NewExternalFiles([]branch.ReadOnlySource{{URL: "https://git.example/acme/charts", Mirror: mirror}}, nil, func() time.Time { return now })
+	New(Options{Repos: []*branch.Repository{tracked.Repository}, Externals: x, Now: time.Now})
 	qa, _ := tracked.remote.Head("env/qa")
 	at := func(url, revision string) string {
 		t.Helper()
@@ -59,7 +56,7 @@ func TestOpenListedRepositories(t *testing.T) {
 	}
 	away = true
 	expect("https://git.example/acme/charts.git", "main", "can't be read now")
-	before := x.currentVersion(t.Context())
+	before := x.CurrentVersion(t.Context())
 	away = false
 	for _, revision := range []string{"main", "", "HEAD", "refs/heads/main", "v1", "refs/tags/v1", first} {
 		expect("git@git.example:acme/charts.git", revision, first)
@@ -71,25 +68,25 @@ func TestOpenListedRepositories(t *testing.T) {
 	if calls != seen {
 		t.Errorf("%d calls for what was asked a moment ago", calls-seen)
 	}
-	if x.currentVersion(t.Context()) == before {
+	if x.CurrentVersion(t.Context()) == before {
 		t.Error("what can be had now counts as what it was")
 	}
 	// A branch that moves is seen after a while, and counts as another; a tag stays.
-	before = x.currentVersion(t.Context())
+	before = x.CurrentVersion(t.Context())
 	second := charts.commit("main", map[string]string{"web/Chart.yaml": "version 2"})
 	expect("https://git.example/acme/charts", "main", first)
-	now = now.Add(sourceAge)
-	if x.currentVersion(t.Context()) == before {
+	now = now.Add(branch.SourceAge)
+	if x.CurrentVersion(t.Context()) == before {
 		t.Error("a branch has moved, and nothing is another")
 	}
 	expect("https://git.example/acme/charts", "main", second)
 	expect("https://git.example/acme/charts", "v1", first)
-	// While nobody answers, everything is as it was.
+	// While no remote answers, everything is as it was.
 	away, now = true, now.Add(time.Hour)
-	before = x.currentVersion(t.Context())
+	before = x.CurrentVersion(t.Context())
 	expect("https://git.example/acme/charts", "main", second)
 	expect("https://git.example/acme/charts", "v1", first)
-	if x.currentVersion(t.Context()) != before {
+	if x.CurrentVersion(t.Context()) != before {
 		t.Error("an outage makes something another")
 	}
 	tree, err := x.Open(t.Context(), render.External{RepoURL: "https://git.example/acme/charts", Revision: "v1"})
@@ -99,49 +96,8 @@ func TestOpenListedRepositories(t *testing.T) {
 	if data, err := fs.ReadFile(tree.FS, "web/Chart.yaml"); string(data) != "version 1" || err != nil {
 		t.Errorf("the tag's file is %q, %v", data, err)
 	}
-	if _, err := x.Open(t.Context(), render.External{RepoURL: "https://charts.example", Chart: "web", Revision: "1.0.0"}); !errors.Is(err, errNoCharts) {
+	if _, err := x.Open(t.Context(), render.External{RepoURL: "https://charts.example", Chart: "web", Revision: "1.0.0"}); !errors.Is(err, branch.ErrNoCharts) {
 		t.Errorf("a chart of no list: %v", err)
-	}
-}
-
-// TestChangesOpenNothingElse opens for somebody's change what targets of the tracked branch are made of, and
-// other versions of the same, so many of them; and nothing else.
-func TestChangesOpenNothingElse(t *testing.T) {
-	var opened []string
-	o := &changeGatherer{externals: GivenExternalFiles(func(_ context.Context, e render.External) (render.Tree, error) {
-		opened = append(opened, e.RepoURL+" "+e.Chart+" "+e.Revision)
-		if e.Revision == "gone" {
-			return render.Tree{}, errNotListed
-		}
-		return render.Tree{Revision: "c0ffee"}, nil
-	})}
-	target := func(sources ...appset.Source) *appset.Target { return &appset.Target{Name: "web", Sources: sources} }
-	at := func(url, chart, revision string) appset.Source {
-		return appset.Source{RepoURL: url, Chart: chart, TargetRevision: revision}
-	}
-	const charts, base, vault = "https://charts.example", "https://git.example/acme/base", "https://git.example/acme/vault"
-	ours := target(at(charts, "web", "1.0.0"), at(base, "", "v1"), at(base, "", "gone"))
-	s := &Snapshot{Pipelines: []*ResolvedPipeline{{TargetSet: &appset.TargetSet{Targets: []appset.Target{*ours}}}, {}}}
-	theirs := target(at(charts, "web", "1.0.0"), at(charts, "web", "1.1.0"), at(charts, "vault", "1.0.0"), at(base, "", "v1"), at(base, "", "secret"), at(base, "", "v2"), at(base, "", "v1.2.0"), at(base, "", strings.Repeat("c0", 20)),
-		at(charts, "web", "1.x"), at(vault, "", "v1.2.0"), at(vault, "", "v1"), at("https://evil.example", "web", "1.0.0"))
-	got := o.openAllowed(t.Context(), s, []evaluate.RenderPair{{Before: ours, After: theirs}, {After: theirs}}, maxNewVersions)
-	want := []string{charts + " web 1.0.0", base + "  v1", base + "  gone", charts + " web 1.1.0", base + "  v1.2.0"}
-	if !slices.Equal(opened, want) || len(got) != 4 || got[0].At != "c0ffee" {
-		t.Errorf("opened %q, and gave %+v; want %q", opened, got, want)
-	}
-	opened = nil
-	if o.openAllowed(t.Context(), s, []evaluate.RenderPair{{Before: ours, After: theirs}}, 0); !slices.Equal(opened, want[:3]) {
-		t.Errorf("of a fork are opened %q, want %q", opened, want[:3])
-	}
-	var many []appset.Source
-	for i := range 3 * maxNewVersions {
-		many = append(many, at(charts, "web", fmt.Sprintf("2.0.%d", i)), at(charts, "web", fmt.Sprintf("2.0.%d", i)))
-	}
-	if got := o.openAllowed(t.Context(), s, []evaluate.RenderPair{{Before: ours, After: target(many...)}}, maxNewVersions); len(got) != 2+maxNewVersions {
-		t.Errorf("%d are opened of a change with many versions", len(got))
-	}
-	if got := (&changeGatherer{}).openAllowed(t.Context(), s, []evaluate.RenderPair{{After: ours}}, maxNewVersions); got != nil {
-		t.Errorf("without externals: %+v", got)
 	}
 }
 
@@ -161,7 +117,7 @@ func TestTagRanges(t *testing.T) {
 		return nil
 	}})
 	const address = "https://git.example/acme/charts"
-	x := NewExternalFiles([]ReadOnlySource{{URL: address, Mirror: mirror}}, nil, func() time.Time { return now })
+	x := branch.NewExternalFiles([]branch.ReadOnlySource{{URL: address, Mirror: mirror}}, nil, func() time.Time { return now })
 	expect := func(revision, want string) {
 		t.Helper()
 		got := ""
@@ -177,12 +133,12 @@ func TestTagRanges(t *testing.T) {
 	expect(">=1.0.0", second)
 	expect("v3.*", "it has no tag in the range \"v3.*\"")
 	expect("3.x", first) // a branch of that name
-	before := x.currentVersion(t.Context())
+	before := x.CurrentVersion(t.Context())
 	third := charts.commit("main", map[string]string{"web/Chart.yaml": "version 1.1"})
 	charts.remote.SetRef("refs/tags/v1.1.0", third)
 	expect("v1.*", first)
-	now = now.Add(sourceAge)
-	if x.currentVersion(t.Context()) == before {
+	now = now.Add(branch.SourceAge)
+	if x.CurrentVersion(t.Context()) == before {
 		t.Error("there is a newer tag, and nothing is another")
 	}
 	expect("v1.*", third)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/forge"
@@ -20,77 +21,15 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// componentHistory is what the store remembers of a component.
-type componentHistory struct {
-	arrivals     map[string][]promotion.Arrival // by environment, newest first
-	observations []store.Observation
-}
-
-// readHistory reads it.
-func (ga *Gatherer) readHistory(ctx context.Context, c *ComponentEvaluation) (h componentHistory, err error) {
-	if h.arrivals, err = ga.readArrivals(ctx, c); err != nil {
-		return h, err
-	}
-	h.observations, err = ga.opts.Store.Observations(ctx, wake.UnitName(c.Facts.Unit))
-	return h, err
-}
-
-// gatherEnv fills in one environment of all components: first what each carries and
-// where that came from, which may make us read the pull requests again, then the
-// pull requests, then what hangs on both.
-func (ga *Gatherer) gatherEnv(ctx context.Context, ev *Evaluation, i int, history []componentHistory, fresh bool) error {
-	name := ev.envs[i].Name
-	if err := ga.addMissingSignatures(ctx, ev, i); err != nil {
-		return err
-	}
-	origins := make([]originMemo, len(ev.Components))
-	for k, c := range ev.Components {
-		env, at := &c.Facts.Envs[i], c.Unit.Envs[name]
-		if at == nil {
-			env.Release = promotion.Unsure[promotion.Release]("no ApplicationSet generates a target for this component here")
-			continue
-		}
-		env.History = history[k].arrivals[name]
-		var err error
-		if origins[k], err = ga.gatherRelease(ctx, c, env, at); err != nil {
-			return fmt.Errorf("look at %s in %s: %w", c.Facts.Unit.Component, name, err)
-		}
-		if err := ga.addMergedPull(ctx, c, name, origins[k].origin.Commit.SHA); err != nil {
-			return err
-		}
-		fresh = env.Release.OK && ga.isUnexplained(wake.UnitName(c.Facts.Unit)+"|"+name, origins[k], ev.pulls.of(c, name)) || fresh
-	}
-	if ev.envs[i].Tip != "" {
-		if err := ga.gatherOpenPulls(ctx, ev, &ev.envs[i], fresh); err != nil {
-			return err
-		}
-	}
-	for k, c := range ev.Components {
-		env, at := &c.Facts.Envs[i], c.Unit.Envs[name]
-		if at == nil {
-			continue
-		}
-		if err := ga.gatherComponentEnv(ctx, c, env, at, origins[k], history[k].observations); err != nil {
-			return fmt.Errorf("look at %s in %s: %w", c.Facts.Unit.Component, name, err)
-		}
-	}
-	ev.joinViews(i)
-	for _, p := range ev.OpenPulls {
-		if p.Environment == name {
-			ga.recordHead(ev.Snapshot.Repo, &p.Pull, p.Base, len(p.Edits) > 0)
-		}
-	}
-	return nil
-}
-
 // gatherRelease reads what an environment carries, and where that came from.
-func (ga *Gatherer) gatherRelease(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv) (originMemo, error) {
+func (ga *Gatherer) gatherRelease(ctx context.Context, c *ComponentEvaluation, env *promotion.Env,
+	at *branch.ResolvedEnv) (branch.OriginMemo, error) {
 	r := c.Snapshot.Repo
 	if env.Tip == "" {
-		env.Release = promotion.Unsure[promotion.Release](missingBranchText(r, env.Branch))
-		return originMemo{}, nil
+		env.Release = promotion.Unsure[promotion.Release](branch.MissingBranchText(r, env.Branch))
+		return branch.OriginMemo{}, nil
 	}
-	rel, err := ga.readCurrent(r, env.Tip, c.Pipeline, at)
+	rel, err := ga.Releases.ReadCurrent(r, env.Tip, c.Pipeline, at)
 	var mixed *fieldedit.MixedError
 	switch {
 	case errors.As(err, &mixed):
@@ -106,28 +45,30 @@ func (ga *Gatherer) gatherRelease(ctx context.Context, c *ComponentEvaluation, e
 		env.Release = promotion.Unsure[promotion.Release](text)
 	default:
 		env.Release = promotion.Sure(c.RememberRelease(rel))
-		return ga.findOrigin(ctx, r, env.Tip, wake.UnitName(c.Facts.Unit)+"|"+env.Name, c.Pipeline, at, rel)
+		return ga.History.FindOrigin(ctx, r, env.Tip, wake.UnitName(c.Facts.Unit)+"|"+env.Name, c.Pipeline, at, rel)
 	}
-	return originMemo{}, nil
+	return branch.OriginMemo{}, nil
 }
 
 // gatherComponentEnv fills in what hangs on the release and on the pull requests.
-func (ga *Gatherer) gatherComponentEnv(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv, origin originMemo,
+func (ga *Gatherer) gatherComponentEnv(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, at *branch.ResolvedEnv,
+	origin branch.OriginMemo,
 	observations []store.Observation) error {
 	if env.Tip == "" {
-		ga.judgeTargets(ctx, c, env, at, observations)
+		c.addJudged(env, ga.Live.JudgeTargets(ctx, &c.ComponentBasis, env, at, observations))
 		return nil
 	}
 	if err := ga.assignPulls(ctx, c, env, at); err != nil {
 		return err
 	}
-	ga.gatherSyncWindows(env, at)
-	pulls := c.pulls.of(c, env.Name)
-	if err := ga.ensureMergeFetched(ctx, c, env, pulls); err != nil {
+	env.SyncWindows = ga.Live.GatherSyncWindows(env.Gates, at)
+	pulls := c.Evaluation.pulls.of(c, env.Name)
+	newest := findNewestMerge(c.Snapshot.Repo, env, pulls)
+	if err := ga.History.EnsureMergeFetched(ctx, c.Snapshot.Repo, env, newest, c.Facts.Now); err != nil {
 		return err
 	}
 	if !env.Release.OK {
-		ga.judgeTargets(ctx, c, env, at, observations)
+		c.addJudged(env, ga.Live.JudgeTargets(ctx, &c.ComponentBasis, env, at, observations))
 		return ga.advanceSoaks(c, env)
 	}
 	landed, err := ga.describeLanded(ctx, c, env, origin, pulls)
@@ -143,17 +84,17 @@ func (ga *Gatherer) gatherComponentEnv(ctx context.Context, c *ComponentEvaluati
 	}
 	env.Landed = promotion.Sure(landed)
 	c.markUnmanagedReverts(env)
-	if err := ga.fillRevertedReleases(ctx, c, env, at); err != nil {
+	if err := ga.History.FillRevertedReleases(ctx, &c.ComponentBasis, env, at); err != nil {
 		return err
 	}
 	if err := ga.recordArrival(ctx, c, env); err != nil {
 		return err
 	}
-	ga.judgeTargets(ctx, c, env, at, observations)
+	c.addJudged(env, ga.Live.JudgeTargets(ctx, &c.ComponentBasis, env, at, observations))
 	if err := ga.advanceSoaks(c, env); err != nil {
 		return err
 	}
-	return ga.fillHealthBefore(ctx, c, env)
+	return ga.Live.FillHealthBefore(ctx, &c.ComponentBasis, env, c.children[env.Name])
 }
 
 // advanceSoaks counts for how long what the environment has, or had, was verified.
@@ -174,21 +115,21 @@ const defaultSoakGap = 10 * time.Minute
 
 func (ga *Gatherer) soakGap() time.Duration { return cmp.Or(ga.opts.MaxAge, defaultSoakGap) }
 
-// isUnexplained says, once for each commit, that what landed is by none of our
-// merges as far as the book knows while one of ours was open: the branch's news
-// may have come before the pull request's, so that is read again first.
-func (ga *Gatherer) isUnexplained(key string, m originMemo, pulls []*pullRecord) bool {
+// isUnexplained says, once for each commit, that none of our merges that the cache knows brought
+// the landed release, while one of ours was open. The branch's news may have come before the pull
+// request's, so that is read again first.
+func (ga *Gatherer) isUnexplained(key string, m branch.OriginMemo, pulls []*pullRecord) bool {
 	open := false
 	for _, p := range pulls {
-		if p.PR.MergeCommit == m.origin.Commit.SHA && p.PR.State == forge.Merged {
+		if p.PR.MergeCommit == m.Origin.Commit.SHA && p.PR.State == forge.Merged {
 			return false
 		}
 		open = open || p.PR.State == forge.Open
 	}
-	if last, _ := ga.explained.Get(key); !open || last == m.origin.Commit.SHA {
+	if last, _ := ga.explained.Get(key); !open || last == m.Origin.Commit.SHA {
 		return false
 	}
-	ga.explained.Put(key, m.origin.Commit.SHA)
+	ga.explained.Put(key, m.Origin.Commit.SHA)
 	return true
 }
 
@@ -268,7 +209,7 @@ func (ga *Gatherer) recordArrival(ctx context.Context, c *ComponentEvaluation, e
 
 // ArrivalRow is the store's row of an arrival.
 func (c *ComponentEvaluation) ArrivalRow(env string, a *promotion.Arrival) (store.Arrival, error) {
-	data, err := json.Marshal(arrivalData{Arrival: stored.Arrival{Content: c.contents[a.Release], By: a.By, Author: a.Author, Pull: a.Pull,
+	data, err := json.Marshal(arrivalData{Arrival: stored.Arrival{Content: c.Contents[a.Release], By: a.By, Author: a.Author, Pull: a.Pull,
 		Soak: a.Soak}})
 	if err != nil {
 		return store.Arrival{}, fmt.Errorf("write down what arrived in %s: %w", env, err)
@@ -300,7 +241,8 @@ func (ga *Gatherer) readPendingCommands(ctx context.Context, u promotion.Unit) (
 	}
 	out := make([]promotion.PendingCommand, 0, len(rows))
 	for _, a := range rows {
-		out = append(out, promotion.PendingCommand{ID: a.ID, Verb: command.Verb(a.Verb), Environment: a.Environment, Release: a.Release, By: a.By,
+		out = append(out, promotion.PendingCommand{ID: a.ID, Verb: command.Verb(a.Verb), Environment: a.Environment, Release: a.Release,
+			By:   a.By,
 			ByID: a.ByID, Reason: a.Reason, At: a.At})
 	}
 	return out, nil

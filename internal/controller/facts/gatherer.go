@@ -3,72 +3,24 @@ package facts
 import (
 	"context"
 	"crypto/sha256"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/cache"
-	"github.com/liftlock/liftlock/internal/fieldedit"
-	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
+	"github.com/liftlock/liftlock/internal/controller/facts/effects"
+	"github.com/liftlock/liftlock/internal/controller/facts/live"
+	"github.com/liftlock/liftlock/internal/controller/facts/people"
 	"github.com/liftlock/liftlock/internal/manifest/render"
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/proc/sandbox"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
-	"github.com/liftlock/liftlock/internal/sandbox"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
-	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
 )
-
-// Repository is one tracked repository with everything that reaches it.
-type Repository struct {
-	ID       string // "forge:owner/name"
-	Name     forge.Repo
-	Forge    forge.Forge
-	ForgeRef string // the forge's name in the server's file
-	// ForgeType is the forge's type in the server's file, by which its CODEOWNERS is read;
-	// empty: github.
-	ForgeType string
-	Branch    string // the tracked branch
-	Mirror    *git.Mirror
-	URLs      []string // by which manifests may name it
-	BotLogin  string   // our own login there
-	BotID     int64    // our own account; it stays when the login is changed
-	Former    []FormerAccount
-	Number    int64 // its own on the forge, which no other has; 0: not known
-	Marks     MarkSigner
-	// Unsigned says why the forge takes our commits for unsigned, and what to do; empty: they are
-	// signed, or who made this doesn't care.
-	Unsigned string
-	// SignedByForge says that the forge, a forge.CommitSigner, commits what we push.
-	SignedByForge bool
-}
-
-// Words is one of Liftlock's texts in the words of the repository's forge.
-func (r *Repository) Words(text string) string { return wording.ForForge(r.ForgeType, text) }
-
-// IsOurs says whether an account is our own, also under another login.
-func (r *Repository) IsOurs(login string, id int64) bool {
-	return r.bot().Matches(policies.Account{ID: id, Login: login})
-}
-
-// isCommittedByUs says whether a commit names us as who committed it or, where the forge commits for
-// us, as its author. Anybody can write that: what doesn't is somebody's and left alone, what does is
-// proven by nothing.
-func (r *Repository) isCommittedByUs(c *git.CommitInfo) bool {
-	us := r.Mirror.Committer()
-	if signer, ok := r.Forge.(forge.CommitSigner); ok && r.SignedByForge && signer.IsSigner(c.Committer.Email) {
-		return strings.EqualFold(c.Author.Email, us.Email)
-	}
-	return c.Committer == us
-}
-
-// bot is our own account.
-func (r *Repository) bot() policies.Account {
-	return policies.Account{ID: r.BotID, Login: r.BotLogin}
-}
 
 // Floor raises an environment's gates to what the server demands; it is given
 // the environment's name and the pipeline's gates.
@@ -92,17 +44,17 @@ type Store interface {
 type Options struct {
 	Store      Store
 	Resolver   *appset.Resolver
-	ArgoCDs    map[string]ArgoCD // by the name in the server's file
-	MainArgoCD string            // for targets that name none
-	Generators appset.Generators // that ask the network and may
-	Repos      []*Repository     // all that are tracked: what generators may read of each other
-	Sandbox    *sandbox.Runner   // for what strangers wrote
-	Renderer   render.Renderer   // of what is on our own branches; nil: this process
-	Externals  *ExternalFiles    // that renderings may read besides the tracked repositories; nil: none
+	ArgoCDs    map[string]branch.ArgoCD // by the name in the server's file
+	MainArgoCD string                   // for targets that name none
+	Generators appset.Generators        // that ask the network and may
+	Repos      []*branch.Repository     // all that are tracked: what generators may read of each other
+	Sandbox    *sandbox.Runner          // for what strangers wrote
+	Renderer   render.Renderer          // of what is on our own branches; nil: this process
+	Externals  *branch.ExternalFiles    // that renderings may read besides the tracked repositories; nil: none
 	Floor      Floor
-	Metrics    MetricSource   // nil: no server is asked
-	Endpoints  EndpointSource // nil: no endpoint is asked
-	Images     ImageSource    // nil: no image is looked into
+	Metrics    MetricSource       // nil: no server is asked
+	Endpoints  EndpointSource     // nil: no endpoint is asked
+	Images     people.ImageSource // nil: no image is looked into
 	// IgnoreUnlinkedAuthors lets releases be approved of which some author belongs to no
 	// account on the forge, and so might be the approver.
 	IgnoreUnlinkedAuthors bool
@@ -112,16 +64,18 @@ type Options struct {
 	KnownInputs func(in *appset.Input)
 	Now         func() time.Time
 	Log         *zap.Logger
-	// MaxAge is how long what was read of an open pull request may be used when
-	// nothing was heard of it, and the longest time between two looks that counts for a
-	// soak: twice the time between two sweeps.
+	// MaxAge is how long facts about an open pull request may be used without any news of it. It is
+	// also the longest time between two looks that counts for a soak: twice the time between two
+	// sweeps.
 	MaxAge time.Duration
 	// EditTimeout is how long an edit may be judged; nil: 30 seconds.
 	EditTimeout func() time.Duration
-	// OnDisagree hears of a target that its Argo CD renders otherwise than Liftlock; nil: nobody does.
+	// OnDisagree is told of a target that its Argo CD renders otherwise than Liftlock; nil: nothing
+	// is.
 	OnDisagree func(argocd, target, how string)
 	// Resolving is told which commit of a repository is about to be resolved, for the case that
-	// this is the process's end; done, that it is over. nil: nobody is. Its error is why the commit is left alone.
+	// this is the process's end; done, that it is over. nil: nothing is. Its error is why the
+	// commit is left alone.
 	Resolving func(repo, commit string) (done func(), err error)
 }
 
@@ -130,29 +84,27 @@ type Options struct {
 type Gatherer struct {
 	opts Options
 
-	*argoCDs
-	*healthClock
-	*releaseReader
-	*targetGatherer
-	*gitGatherer
-	*pullGatherer
-	*reviewGatherer
-	*teamGatherer
-	*ruleGatherer
-	*authorGatherer
-	*argocdGatherer
-	*effectGatherer
-	*recordGatherer
-	*changeGatherer
+	ArgoCDs   *branch.ArgoCDs
+	Health    *live.HealthClock
+	Releases  *branch.ReleaseReader
+	Targets   *branch.TargetGatherer
+	History   *branch.GitGatherer
+	PullCache *pullGatherer
+	Reviews   *people.ReviewGatherer
+	Teams     *people.TeamGatherer
+	Rules     *ruleGatherer
+	Authors   *people.AuthorGatherer
+	Live      *live.Gatherer
+	Effects   *effects.Gatherer
+	Records   *recordGatherer
+	Changes   *effects.ChangeGatherer
 
 	arrivals    *cache.Cache[string, *rememberedArrivals] // by unit
 	older       *cache.Cache[string, olderArrivals]       // by unit
 	resetTips   *cache.Cache[string, bool]                // that branches were reset to, by repository, branch and commit
-	arrivalRows decodedRows[arrivalData]
-	explained   *cache.Cache[string, string]           // by environment: the last landed commit that the pull requests were read again for
-	composed    *cache.Cache[string, []fieldedit.Edit] // by commit, place and release
-	moved       *cache.Cache[string, []movedRef]       // by place, commits and release
-	mergedByUs  *cache.Cache[string, bool]             // of merged pull requests of which a list doesn't say who merged them
+	arrivalRows branch.DecodedRows[arrivalData]
+	explained   *cache.Cache[string, string] // by environment: the last landed commit that the pull requests were read again for
+	mergedByUs  *cache.Cache[string, bool]   // of merged pull requests of which a list doesn't say who merged them
 
 	unfetchedHeads *cache.Cache[string, time.Time] // by repository and commit: when one was tried and couldn't be had
 }
@@ -165,60 +117,55 @@ func New(o Options) *Gatherer {
 	if o.Floor == nil {
 		o.Floor = func(_ string, g []policies.Gate) []policies.Gate { return g }
 	}
-	argocds := &argoCDs{byName: o.ArgoCDs, main: o.MainArgoCD}
-	health := newHealthClock(o.Now)
-	releases := newReleaseReader(o.Caches)
-	targets := newTargetGatherer(&o, argocds, releases)
+	argocds := &branch.ArgoCDs{ByName: o.ArgoCDs, Main: o.MainArgoCD}
+	health := live.NewHealthClock(o.Now)
+	releases := branch.NewReleaseReader(o.Caches)
+	targets := branch.NewTargetGatherer(&branch.TargetOptions{Resolver: o.Resolver, Generators: o.Generators, Repos: o.Repos,
+		Renderer: o.Renderer,
+		Caches:   o.Caches, KnownInputs: o.KnownInputs, Resolving: o.Resolving, Now: o.Now, Log: o.Log}, argocds, releases)
 	pulls := newPullGatherer(o.Store, o.Now, o.MaxAge, o.Caches)
-	if o.Externals != nil && o.Externals.given == nil {
-		o.Externals.tracked = targets.repos.all
+	if o.Externals != nil && o.Externals.Given == nil {
+		o.Externals.Tracked = targets.Repos.All
 		if o.Store != nil {
-			o.Externals.pushed = o.Store
+			o.Externals.Pushed = o.Store
 		}
 	}
-	effects := newEffectGatherer(targets, pulls, &o)
-	authors := newAuthorGatherer(releases, o.Store, o.Now, o.IgnoreUnlinkedAuthors, o.Caches)
-	authors.images = o.Images
+	teams := people.NewTeamGatherer(o.Store, o.Now, o.Caches)
+	edits := effects.New(&effects.Options{Targets: targets, Pulls: pulls, Renderer: o.Renderer, Externals: o.Externals,
+		EditTimeout: o.EditTimeout, OnDisagree: o.OnDisagree, Now: o.Now, Caches: o.Caches})
+	history := branch.NewGitGatherer(releases, o.Store, o.Caches)
+	authors := people.NewAuthorGatherer(history, o.Store, o.Now, o.IgnoreUnlinkedAuthors, o.Caches)
+	authors.Images = o.Images
 	return &Gatherer{
-		opts:           o,
-		argoCDs:        argocds,
-		healthClock:    health,
-		releaseReader:  releases,
-		targetGatherer: targets,
-		gitGatherer:    newGitGatherer(releases, o.Caches),
-		pullGatherer:   pulls,
-		reviewGatherer: newReviewGatherer(o.Now, o.Caches),
-		teamGatherer:   newTeamGatherer(o.Store, o.Now, o.Caches),
-		ruleGatherer:   &ruleGatherer{now: o.Now, store: o.Store, unreadSince: map[record.InRepository]time.Time{}},
-		authorGatherer: authors,
-		argocdGatherer: &argocdGatherer{argocds: argocds, health: health, releases: releases, store: o.Store,
-			memories: newDecodedRows(o.Caches, "verification_memories", func(*verification.Memory) {}),
-			repos:    &targets.repos, renderer: effects.renderer, hydrated: newCache[[sha256.Size]byte, string](o.Caches,
-				"hydrated_manifests", maxEnvironments)},
-		effectGatherer: effects,
-		recordGatherer: &recordGatherer{store: o.Store, pulls: pulls, argocds: argocds},
-		changeGatherer: &changeGatherer{targets: targets, sandbox: o.Sandbox, externals: o.Externals},
+		opts:      o,
+		ArgoCDs:   argocds,
+		Health:    health,
+		Releases:  releases,
+		Targets:   targets,
+		History:   history,
+		PullCache: pulls,
+		Reviews:   people.NewReviewGatherer(o.Store, teams, o.Now, o.Caches),
+		Teams:     teams,
+		Rules:     &ruleGatherer{now: o.Now, store: o.Store, unreadSince: map[record.InRepository]time.Time{}},
+		Authors:   authors,
+		Live: &live.Gatherer{Argocds: argocds, Health: health, Releases: releases, Store: o.Store,
+			Memories: branch.NewDecodedRows(o.Caches, "verification_memories", func(*verification.Memory) {}),
+			Repos:    &targets.Repos, Renderer: edits.Renderer, Hydrated: branch.NewCache[[sha256.Size]byte, string](o.Caches,
+				"hydrated_manifests", branch.MaxEnvironments)},
+		Effects:        edits,
+		Records:        &recordGatherer{store: o.Store, pulls: pulls, argocds: argocds},
+		Changes:        effects.NewChangeGatherer(targets, o.Sandbox, o.Externals),
 		arrivals:       newRememberedArrivals(o.Caches),
 		older:          newOlderArrivals(o.Caches),
-		resetTips:      newCache[string, bool](o.Caches, "reset_branches", 1000),
-		arrivalRows:    newDecodedRows(o.Caches, "arrival_rows", (*arrivalData).nameRelease),
-		explained:      newCache[string, string](o.Caches, "explained_commits", maxEnvironments),
-		composed:       newComposedParts(o.Caches),
-		moved:          newMovedRefs(o.Caches),
-		mergedByUs:     newCache[string, bool](o.Caches, "mergers", maxEnvironments),
-		unfetchedHeads: newCache[string, time.Time](o.Caches, "unfetched_heads", maxRepositories),
+		resetTips:      branch.NewCache[string, bool](o.Caches, "reset_branches", 1000),
+		arrivalRows:    branch.NewDecodedRows(o.Caches, "arrival_rows", (*arrivalData).nameRelease),
+		explained:      branch.NewCache[string, string](o.Caches, "explained_commits", branch.MaxEnvironments),
+		mergedByUs:     branch.NewCache[string, bool](o.Caches, "mergers", branch.MaxEnvironments),
+		unfetchedHeads: branch.NewCache[string, time.Time](o.Caches, "unfetched_heads", branch.MaxRepositories),
 	}
 }
 
-// maxRepositories bounds the repositories of a server, and more than bounds those that
-// there are.
-const maxRepositories = 10_000
-
-// maxEnvironments bounds what is remembered of each environment of each component:
-// past it the ones that were looked at longest ago are worked out again.
-const maxEnvironments = 50_000
-
-// newCache makes a cache that is bounded by entries alone: of small values.
-func newCache[K comparable, V any](group *cache.Group, name string, entries int) *cache.Cache[K, V] {
-	return cache.New(group, cache.Options[K, V]{Name: name, Entries: entries})
+// Gates are an environment's gates, raised to the server's floor.
+func (ga *Gatherer) Gates(spec *pipeline.Environment) []policies.Gate {
+	return ga.opts.Floor(spec.Name, spec.Gates)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
 )
@@ -26,7 +27,7 @@ var joinedQueues = record.Declare[record.Pull, joinedQueue](record.Declaration{
 })
 
 // MergesByQueue says that merges into a repository go through the forge's merge queue, as far as
-// that was seen: then each of its pull requests is read with its place there.
+// that was seen. Then each of its pull requests is read with its place there.
 var MergesByQueue = record.Declare[record.Repository, bool](record.Declaration{
 	Name: "merges-by-queue", Owner: "controller/facts", Lifetime: record.Lasting,
 	Doc: "Merges into the repository go through the forge's merge queue.",
@@ -38,9 +39,9 @@ func DropJoinedQueue(ctx context.Context, w record.Writer, repo string, pull int
 }
 
 // PutJoinedQueue notes that Liftlock had a head join the forge's merge queue: when it is no longer
-// there and hasn't landed, the forge or a person took it out. A promotion counts in the limit of the
-// unit's pipeline until it has landed; a revert counts in none. What is noted of the head since that
-// was asked for stays: that it joined, or that Liftlock took it out.
+// there and hasn't landed, the forge or a person took it out. A promotion counts in the limit of
+// the unit's pipeline until it has landed; a revert counts in none. A later record of the head
+// stays: that it joined, or that Liftlock took it out.
 func PutJoinedQueue(ctx context.Context, tx *store.Tx, u promotion.Unit, pull int, head string, revert bool, at time.Time) error {
 	noted, _, err := joinedQueues.Get(ctx, tx, record.OfPull(u.Repo, pull))
 	if err != nil || noted.Head == head {
@@ -56,16 +57,16 @@ func PutJoinedQueue(ctx context.Context, tx *store.Tx, u promotion.Unit, pull in
 	return joinedQueues.Put(ctx, tx, record.OfPull(u.Repo, pull), joined)
 }
 
-// PutLeftQueue notes that Liftlock takes a head out of the forge's merge queue: what is read of it
-// from before doesn't say that it is there, and when it isn't, nothing dropped it.
+// PutLeftQueue records that Liftlock takes a head out of the forge's merge queue. Earlier readings
+// don't say that it is there, and when it isn't, nothing dropped it.
 func PutLeftQueue(ctx context.Context, tx *store.Tx, repo string, pull int, head string) error {
 	return joinedQueues.Put(ctx, tx, record.OfPull(repo, pull), joinedQueue{Head: head})
 }
 
-// RecordSeenQueued notes of those of a component's open pull requests that are in the forge's merge
-// queue which ones Liftlock had join: by what they are judged is kept from before that was asked for,
-// though the forge's answer was lost, or the process died before it wrote it down. It is for the
-// transaction that stores what was seen.
+// RecordSeenQueued records which of a component's open pull requests in the forge's merge queue
+// Liftlock had join. The record of their judgement is from before the request, so it is there
+// though the forge's answer was lost, or the process died before it recorded it. It is for the
+// transaction that stores the evaluation.
 func (rg *recordGatherer) RecordSeenQueued(ctx context.Context, tx *store.Tx, c *ComponentEvaluation) error {
 	u := c.Facts.Unit
 	for i := range c.Facts.Envs {
@@ -89,10 +90,10 @@ func (rg *recordGatherer) RecordSeenQueued(ctx context.Context, tx *store.Tx, c 
 	return nil
 }
 
-// listMergesUnderWay lists the promotions of a pipeline, by number, that joined the forge's merge queue
-// since a time, or whose merge was asked for since then, and that aren't known to have landed. One that
-// the forge dropped, that landed or was closed, or that was read since and is still open, isn't under
-// way. One that can't be understood isn't listed.
+// listMergesUnderWay lists the promotions of a pipeline, by number, that aren't known to have
+// landed although they joined the forge's merge queue since a time, or the forge was asked for
+// their merge since then. One that the forge dropped, that landed or was closed, or that was read
+// since and is still open, isn't under way. One whose record can't be understood isn't listed.
 func (rg *recordGatherer) listMergesUnderWay(ctx context.Context, repo, pipeline string,
 	since time.Time) ([]promotion.QueuedMerge, error) {
 	started, err := rg.listStartedMerges(ctx, repo, pipeline)
@@ -115,7 +116,7 @@ func (rg *recordGatherer) listMergesUnderWay(ctx context.Context, repo, pipeline
 		if err != nil {
 			return nil, err
 		}
-		if pull.PR.State == forge.Open && pull.isQueued(at) {
+		if pull.PR.State == forge.Open && isQueued(pull, at) {
 			out = append(out, promotion.QueuedMerge{Pull: number, At: at})
 		}
 	}
@@ -123,9 +124,9 @@ func (rg *recordGatherer) listMergesUnderWay(ctx context.Context, repo, pipeline
 	return out, nil
 }
 
-// listStartedMerges says of a pipeline's promotions, by number, when they joined the forge's merge queue,
-// or when the forge was about to be asked to merge them: that is on record before it is, and stays while its answer
-// is lost or what landed couldn't be written down.
+// listStartedMerges says of a pipeline's promotions, by number, when they joined the forge's merge
+// queue, or when the forge was about to be asked to merge them. That is on record before the
+// request, and stays while its answer is lost or the landed commit couldn't be recorded.
 func (rg *recordGatherer) listStartedMerges(ctx context.Context, repo, pipeline string) (map[int]time.Time, error) {
 	out := map[int]time.Time{}
 	merging, err := Merging.List(ctx, rg.store, record.Within{Repo: repo, NamePrefix: record.PipelinePrefix(pipeline)})
@@ -150,14 +151,15 @@ func (rg *recordGatherer) listStartedMerges(ctx context.Context, repo, pipeline 
 	return out, nil
 }
 
-// isQueued says that a pull request is in the forge's merge queue, as far as is known: it was when
+// isQueued says that a pull request is in the forge's merge queue, as far as is known. It was when
 // it was read, or wasn't read since Liftlock had it join; zero: it didn't.
-func (c *cachedPull) isQueued(joinedAt time.Time) bool {
-	return c.PR.Queue == forge.Queued || !joinedAt.IsZero() && !c.NotifiedAt.After(joinedAt)
+func isQueued(p *stored.Pull, joinedAt time.Time) bool {
+	return p.PR.Queue == forge.Queued || !joinedAt.IsZero() && !p.NotifiedAt.After(joinedAt)
 }
 
-// readJoinedQueue is when Liftlock had a head join the forge's merge queue; zero where it didn't,
-// where another head did, where Liftlock took it out since, and where that can't be understood.
+// readJoinedQueue is when Liftlock had a head join the forge's merge queue. It is zero where it
+// didn't, where another head did, where Liftlock took it out since, and where the record can't be
+// understood.
 func readJoinedQueue(ctx context.Context, s record.Reader, repo string, pull int, head string) (time.Time, error) {
 	joined, _, err := joinedQueues.Get(ctx, s, record.OfPull(repo, pull))
 	if joined.Head != head {

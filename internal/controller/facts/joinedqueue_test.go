@@ -13,8 +13,9 @@ import (
 	"github.com/liftlock/liftlock/internal/store/record"
 )
 
-// TestListMergesUnderWay lists what is on its way by the forge's merge queue or by our own merge, and
-// what may be because nothing was read of it since it joined, or since the forge was asked.
+// TestListMergesUnderWay lists merges that are on their way by the forge's merge queue or by our
+// own merge. It also lists those that may be, because nothing was read of them since they joined,
+// or since the forge was asked.
 func TestListMergesUnderWay(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	pulls, _, r := newCachedPulls(t, now)

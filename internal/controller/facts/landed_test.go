@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
@@ -17,8 +18,8 @@ type originStory struct {
 	c    *testRepo
 	tip  string
 	when time.Time
-	p    *ResolvedPipeline
-	web  *ResolvedEnv
+	p    *branch.ResolvedPipeline
+	web  *branch.ResolvedEnv
 }
 
 func newOriginStory(t *testing.T) *originStory {
@@ -28,9 +29,9 @@ func newOriginStory(t *testing.T) *originStory {
 		t.Fatal(err)
 	}
 	return &originStory{T: t, c: c, tip: tip, when: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC),
-		p: &ResolvedPipeline{Pipeline: &pipeline.Pipeline{Metadata: pipeline.Metadata{Name: "shop"}, Spec: pipeline.Spec{Carry: []pipeline.Carry{
+		p: &branch.ResolvedPipeline{Pipeline: &pipeline.Pipeline{Metadata: pipeline.Metadata{Name: "shop"}, Spec: pipeline.Spec{Carry: []pipeline.Carry{
 			{YAML: &pipeline.FieldPick{Files: []string{"list.yaml"}, Paths: []string{"[component={{component}}].tag"}}}}}}},
-		web: &ResolvedEnv{Component: "web", Name: "qa", Files: []string{"list.yaml"}}}
+		web: &branch.ResolvedEnv{Component: "web", Name: "qa", Files: []string{"list.yaml"}}}
 }
 
 // commit sets both tags; a text in place of web's breaks the file.
@@ -50,31 +51,30 @@ func (os *originStory) commit(web any, api int) string {
 // expect holds that a replica finds a commit as where web's tag came from.
 func (os *originStory) expect(o *Gatherer, what, want string) {
 	os.Helper()
-	now, err := o.readRelease(os.c.Repository, os.tip, os.p, os.web)
+	now, err := o.Releases.ReadRelease(os.c.Repository, os.tip, os.p, os.web)
 	if err != nil {
 		os.Fatal(err)
 	}
-	m, err := o.findOrigin(os.Context(), os.c.Repository, os.tip, "web in qa", os.p, os.web, now)
-	if err != nil || !m.origin.Found || m.origin.Commit.SHA != want {
-		os.Errorf("%s: got %+v, %v; want %s", what, m.origin, err, want)
+	m, err := o.History.FindOrigin(os.Context(), os.c.Repository, os.tip, "web in qa", os.p, os.web, now)
+	if err != nil || !m.Origin.Found || m.Origin.Commit.SHA != want {
+		os.Errorf("%s: got %+v, %v; want %s", what, m.Origin, err, want)
 	}
 }
 
-// TestFindOriginInSharedFile finds the commit that brought an environment's element
-// behind hundreds of commits of others' elements in the same file, and looks at
-// no more than the new ones when there are more.
+// TestFindOriginInSharedFile finds the commit that brought an environment's element behind hundreds
+// of commits of others' elements in the same file. It reads only the new ones when there are more.
 func TestFindOriginInSharedFile(t *testing.T) {
 	s, o := newOriginStory(t), New(Options{})
 	brought := s.commit(1, 0)
-	for i := range originDepth + 20 {
+	for i := range branch.OriginDepth + 20 {
 		s.commit(1, i+1)
 	}
 	s.expect(o, "behind the others'", brought)
-	before := o.readings.Stats().Entries
+	before := o.Releases.Readings.Stats().Entries
 	s.commit(1, 0)
 	s.commit(1, 1)
 	s.expect(o, "with more of the others'", brought)
-	if n := o.readings.Stats().Entries - before; n > 3 {
+	if n := o.Releases.Readings.Stats().Entries - before; n > 3 {
 		t.Errorf("%d commits were read again for two new ones", n)
 	}
 	s.commit(2, 1)
@@ -117,7 +117,7 @@ func TestLineSince(t *testing.T) {
 	s := newOriginStory(t)
 	root := s.tip
 	var all []string
-	for i := range originDepth + 1 {
+	for i := range branch.OriginDepth + 1 {
 		all = append(all, s.commit(1, i))
 	}
 	r := s.c.Repository
@@ -129,12 +129,12 @@ func TestLineSince(t *testing.T) {
 	}{
 		"itself":                {s.tip, s.tip, true, 0},
 		"the one before":        {all[last-1], all[last], true, 1},
-		"as far as a look goes": {all[last-originDepth], all[last], true, originDepth},
+		"as far as a look goes": {all[last-branch.OriginDepth], all[last], true, branch.OriginDepth},
 		"farther than that":     {root, all[last], false, 0},
 		"down to the first":     {root, all[0], true, 1},
 		"what came later":       {all[1], all[0], false, 0},
 	} {
-		line, follows, err := lineSince(t.Context(), r, c.from, c.tip)
+		line, follows, err := branch.LineSince(t.Context(), r, c.from, c.tip)
 		if err != nil || follows != c.follows || len(line) != c.n {
 			t.Errorf("%s: %d commits, %t, %v", name, len(line), follows, err)
 		}
@@ -144,7 +144,7 @@ func TestLineSince(t *testing.T) {
 			}
 		}
 	}
-	if _, follows, err := lineSince(t.Context(), r, root, landedHash); err == nil || follows {
+	if _, follows, err := branch.LineSince(t.Context(), r, root, landedHash); err == nil || follows {
 		t.Errorf("from what isn't there: %t, %v", follows, err)
 	}
 }
@@ -162,7 +162,7 @@ func TestFindPast(t *testing.T) {
 	ev, _ := w.evaluate("web", false)
 	c := ev.Components[0]
 	for most, want := range map[int][]string{9: {"1.1.0", "1.2.0", "1.1.0"}, 2: {"1.1.0", "1.2.0"}, 0: nil} {
-		past, err := w.o.FindPast(w.ctx(), c, c.Env("dev"), most)
+		past, err := w.o.History.FindPast(w.ctx(), &c.ComponentBasis, c.Env("dev"), most)
 		w.must(err)
 		var got []string
 		for _, p := range past {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -15,9 +16,9 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// Anybody who may write can give a pull request of ours another base, and merge it there. What was
-// merged counts where it landed: a promotion that landed on another branch brought nothing to its
-// environment, and a revert took nothing back there.
+// Anybody who may write can give a pull request of ours another base, and merge it there. A merged
+// pull request counts where it landed. A promotion that landed on another branch brought nothing to
+// its environment, and a revert undid nothing there.
 
 // landing is whether a merged pull request landed on its environment's branch.
 type landing int
@@ -28,10 +29,10 @@ const (
 	landedOnOtherBranch
 )
 
-// hasLanded says that a pull request was merged into its environment's branch. The forge's word is
-// taken for that: no forge lets anybody change the base of what is merged. Where the base has another
-// name than the branch has now, as after a change of the layout, or of the default branch's name, its
-// commit must be on the branch.
+// hasLanded says that a pull request was merged into its environment's branch. The forge is
+// believed in that: no forge lets anybody change the base of a merged one. The base may have
+// another name than the branch has now, as after a change of the layout, or of the default branch's
+// name. Then its commit must be on the branch.
 func hasLanded(ctx context.Context, ev *Evaluation, p *pullRecord) (bool, error) {
 	if p.PR.State != forge.Merged {
 		return false, nil
@@ -67,7 +68,7 @@ func landedOn(ctx context.Context, ev *Evaluation, p *pullRecord) (bool, error) 
 // findSuperseded says for which components a pull request that is no longer open is no veto: Liftlock
 // closed it itself, or a command took the veto back. The label that shows that is anybody's to set, so
 // it is believed only with the store's record, or with the mark that the server signed when it closed it.
-func (ga *Gatherer) findSuperseded(ctx context.Context, r *Repository, pr *forge.PullRequest) (components map[string]bool, all bool,
+func (ga *Gatherer) findSuperseded(ctx context.Context, r *branch.Repository, pr *forge.PullRequest) (components map[string]bool, all bool,
 	err error) {
 	if !pr.HasLabel(promotion.LabelSuperseded) {
 		return nil, false, nil
@@ -80,7 +81,7 @@ func (ga *Gatherer) findSuperseded(ctx context.Context, r *Repository, pr *forge
 	if err != nil {
 		return nil, false, err
 	}
-	if begun && pr.ClosedAt.Sub(closing).Abs() <= closingTolerance {
+	if begun && pr.ClosedAt.Sub(closing).Abs() <= branch.ClosingTolerance {
 		return nil, true, nil
 	}
 	for _, row := range rows {
@@ -91,7 +92,7 @@ func (ga *Gatherer) findSuperseded(ctx context.Context, r *Repository, pr *forge
 			components[row.Component] = true
 		}
 	}
-	return components, r.Marks.isClosingMarked(r.ID, pr), nil
+	return components, r.Marks.IsClosingMarked(r.ID, pr), nil
 }
 
 // Closing is when Liftlock began to close a pull request, until that is on record.
@@ -125,9 +126,9 @@ func PutRequested(ctx context.Context, tx *store.Tx, repo string, pull int, comp
 	return requestedReleases.Put(ctx, tx, record.OfPull(repo, pull), known)
 }
 
-// markUnrequested marks those of the merged promotions that would lift a quarantine or a veto and that
-// a person merged though nobody who may had asked for the release. Who merges past the gates brings a
-// release to its environment, and that is all.
+// markUnrequested marks merged promotions that would lift a quarantine or a veto and that a person
+// merged without a request for the release by anybody who may. A person who merges past the gates
+// brings a release to its environment, and that is all.
 func (ga *Gatherer) markUnrequested(ctx context.Context, ev *Evaluation, env *promotion.Env, component string) error {
 	for i := range env.PastPulls {
 		p := &env.PastPulls[i]
@@ -155,12 +156,12 @@ func hasLiftable(past []promotion.PastPull, merged *promotion.PastPull) bool {
 }
 
 // isRequested says that Liftlock merged a promotion, or that somebody who may asked for its release.
-func (ga *Gatherer) isRequested(ctx context.Context, r *Repository, p *promotion.PastPull, component string) (bool, error) {
+func (ga *Gatherer) isRequested(ctx context.Context, r *branch.Repository, p *promotion.PastPull, component string) (bool, error) {
 	requested, _, err := requestedReleases.Get(ctx, ga.opts.Store, record.OfPull(r.ID, p.Number))
 	if err != nil || requested[component] == p.Release {
 		return err == nil, err
 	}
-	pr, err := ga.KnownPull(ctx, r.ID, p.Number)
+	pr, err := ga.PullCache.KnownPull(ctx, r.ID, p.Number)
 	if err != nil || pr == nil {
 		return false, err
 	}

@@ -5,8 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
+	"github.com/liftlock/liftlock/internal/controller/facts/people"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/policies"
@@ -20,7 +23,7 @@ func TestMergesCountWhereTheyLanded(t *testing.T) {
 	onOther := w.commitTo("mallory", "elsewhere", begin, "Elsewhere", map[string]string{"more": "x"})
 	ev, _ := w.evaluate("web", false)
 	pull := func(change func(p *forge.PullRequest)) *pullRecord {
-		p := &pullRecord{cachedPull: cachedPull{PR: forge.PullRequest{Number: 7, State: forge.Merged, Base: "main", MergeCommit: begin}}, ref: promotion.BranchRef{Pipeline: "shop", Environment: "qa", Component: "web"}}
+		p := &pullRecord{Pull: stored.Pull{PR: forge.PullRequest{Number: 7, State: forge.Merged, Base: "main", MergeCommit: begin}}, ref: promotion.BranchRef{Pipeline: "shop", Environment: "qa", Component: "web"}}
 		change(&p.PR)
 		return p
 	}
@@ -71,7 +74,7 @@ func TestPullEnds(t *testing.T) {
 		"closed by us for another":              {forge.Closed, false, pullEnd{superseded: map[string]bool{"api": true}}, "a", store.PastRefused},
 		"closed by us, as we signed":            {forge.Closed, true, pullEnd{all: true}, "a", store.PastSuperseded},
 	} {
-		p := &pullRecord{cachedPull: cachedPull{PR: forge.PullRequest{State: c.state}}, ref: promotion.BranchRef{Revert: c.revert}}
+		p := &pullRecord{Pull: stored.Pull{PR: forge.PullRequest{State: c.state}}, ref: promotion.BranchRef{Revert: c.revert}}
 		if got := c.end.kindOf(p, "web", c.of); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
@@ -149,7 +152,7 @@ func TestUnrequestedMerges(t *testing.T) {
 	put := func(number int, mergedBy string) {
 		t.Helper()
 		pr := forge.PullRequest{Number: number, Branch: promotion.Branch("shop", "qa", "web"), Base: "main", Head: landedHash, State: forge.Merged, MergeCommit: landedHash, MergedBy: mergedBy, MergedAt: at, ClosedAt: at, UpdatedAt: at}
-		_, err := w.store.PutPullSince(w.ctx(), w.o.pullRow(w.repo, pr, nil, true), 0)
+		_, err := w.store.PutPullSince(w.ctx(), w.o.PullCache.pullRow(w.repo, pr, nil, true), 0)
 		w.must(err)
 	}
 	put(21, "mallory")
@@ -161,7 +164,7 @@ func TestUnrequestedMerges(t *testing.T) {
 		return promotion.PastPull{Number: number, Merged: true, Release: a, At: at}
 	}
 	for name, c := range map[string]struct {
-		past []promotion.PastPull // the first is looked at
+		past []promotion.PastPull // the first is compared
 		want bool
 	}{
 		"by a person":                                {[]promotion.PastPull{merged(21), revert}, true},
@@ -186,10 +189,10 @@ func TestUnrequestedMerges(t *testing.T) {
 func TestFormerAccounts(t *testing.T) {
 	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
 	first, second := policies.Account{ID: 1, Login: storyBot}, policies.Account{ID: 2, Login: "another"}
-	remember := func(me policies.Account, want ...string) []FormerAccount {
+	remember := func(me policies.Account, want ...string) []branch.FormerAccount {
 		t.Helper()
 		w.wait(time.Hour)
-		former, err := RememberAccount(w.ctx(), w.store, w.repo.ID, me, w.now)
+		former, err := branch.RememberAccount(w.ctx(), w.store, w.repo.ID, me, w.now)
 		w.must(err)
 		if len(former) != len(want) {
 			t.Fatalf("%s had %+v before", me.Login, former)
@@ -227,28 +230,28 @@ func TestFormerAccounts(t *testing.T) {
 	remember(first, storyBot, "another")
 }
 
-// TestSignedPullsAreOurs takes a closed pull request of an account that nobody remembers for the server's where
+// TestSignedPullsAreOurs takes a closed pull request of an unknown account for the server's where
 // its mark is signed for its head, and no open one.
 func TestSignedPullsAreOurs(t *testing.T) {
 	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
-	branch := promotion.RevertBranch("shop", "qa", "web", release("a"))
-	body := w.repo.Marks.Sign(w.repo.ID, branch, landedHash, Marker{Kind: promotion.KindRevert, Release: release("a"), Of: 3})
+	branchName := promotion.RevertBranch("shop", "qa", "web", release("a"))
+	body := w.repo.Marks.Sign(w.repo.ID, branchName, landedHash, branch.Marker{Kind: promotion.KindRevert, Release: release("a"), Of: 3})
 	for name, c := range map[string]struct {
 		pr   forge.PullRequest
 		want bool
 	}{
-		"merged":           {forge.PullRequest{State: forge.Merged, Branch: branch, Head: landedHash, Body: body}, true},
-		"closed":           {forge.PullRequest{State: forge.Closed, Branch: branch, Head: landedHash, Body: body}, true},
-		"open":             {forge.PullRequest{State: forge.Open, Branch: branch, Head: landedHash, Body: body}, false},
-		"of another head":  {forge.PullRequest{State: forge.Merged, Branch: branch, Head: release("b")[:40], Body: body}, false},
-		"on another":       {forge.PullRequest{State: forge.Merged, Branch: branch + "x", Head: landedHash, Body: body}, false},
-		"without a mark":   {forge.PullRequest{State: forge.Merged, Branch: branch, Head: landedHash}, false},
-		"open, by the bot": {forge.PullRequest{State: forge.Open, Author: storyBot, Branch: branch, Head: landedHash}, true},
+		"merged":           {forge.PullRequest{State: forge.Merged, Branch: branchName, Head: landedHash, Body: body}, true},
+		"closed":           {forge.PullRequest{State: forge.Closed, Branch: branchName, Head: landedHash, Body: body}, true},
+		"open":             {forge.PullRequest{State: forge.Open, Branch: branchName, Head: landedHash, Body: body}, false},
+		"of another head":  {forge.PullRequest{State: forge.Merged, Branch: branchName, Head: release("b")[:40], Body: body}, false},
+		"on another":       {forge.PullRequest{State: forge.Merged, Branch: branchName + "x", Head: landedHash, Body: body}, false},
+		"without a mark":   {forge.PullRequest{State: forge.Merged, Branch: branchName, Head: landedHash}, false},
+		"open, by the bot": {forge.PullRequest{State: forge.Open, Author: storyBot, Branch: branchName, Head: landedHash}, true},
 	} {
 		if c.pr.Author == "" {
 			c.pr.Author = "mallory"
 		}
-		if got := (&pullRecord{cachedPull: cachedPull{PR: c.pr}}).isOurs(w.repo); got != c.want {
+		if got := (&pullRecord{Pull: stored.Pull{PR: c.pr}}).isOurs(w.repo); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -257,13 +260,13 @@ func TestSignedPullsAreOurs(t *testing.T) {
 // TestApprovalPeriods holds that approvals of what was replaced count no longer, whatever is pushed back.
 func TestApprovalPeriods(t *testing.T) {
 	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
-	n, branch, head := openToQA(w)
+	n, branchName, head := openToQA(w)
 	ev, _ := w.evaluate("web", false)
 	p := ev.OpenPulls[n]
 	covers := func(what, commit string, at time.Time, want bool) {
 		t.Helper()
-		period, err := w.o.readApprovalPeriod(w.ctx(), w.repo, p)
-		if got := period.covers(&forge.Review{Commit: commit, At: at}); err != nil || got != want {
+		period, err := w.o.Reviews.ReadApprovalPeriod(w.ctx(), w.repo, branchName, &p.Pull, p.Proven != nil)
+		if got := period.Covers(&forge.Review{Commit: commit, At: at}); err != nil || got != want {
 			t.Errorf("%s: it counts %t, %v", what, got, err)
 		}
 	}
@@ -271,25 +274,25 @@ func TestApprovalPeriods(t *testing.T) {
 	w.wait(time.Minute)
 	replaced := w.now
 	w.must(w.store.Tx(w.ctx(), "replaced", func(tx *store.Tx) error {
-		return PutReplaced(w.ctx(), tx, w.repo.ID, n, replaced, head, head)
+		return people.PutReplaced(w.ctx(), tx, w.repo.ID, n, replaced, head, head)
 	}))
-	w.putRecord(PushedHeads.Key(record.OfBranch(w.repo.ID, branch)), Pushed{{Head: "new", Releases: map[string]string{"web": release("b")}}})
+	w.putRecord(branch.PushedHeads.Key(record.OfBranch(w.repo.ID, branchName)), branch.Pushed{{Head: "new", Releases: map[string]string{"web": release("b")}}})
 	covers("given before, on what was replaced", head, replaced.Add(-time.Second), false)
 	covers("given before, on another head", "older", replaced.Add(-time.Second), false)
 	covers("given in that second, on the new head", "new", replaced, true)
 	covers("given in that second, on the old one", head, replaced, false)
 	covers("given since, whatever it shows", head, replaced.Add(time.Second), true)
-	w.putRecord(PushedHeads.Key(record.OfBranch(w.repo.ID, branch)), Pushed{{Head: head, Releases: map[string]string{"web": release("a")}}})
+	w.putRecord(branch.PushedHeads.Key(record.OfBranch(w.repo.ID, branchName)), branch.Pushed{{Head: head, Releases: map[string]string{"web": release("a")}}})
 	covers("what was replaced is back by us", head, replaced.Add(-time.Second), false)
 	w.restart()
 	lost := *p
 	lost.HeadSince = w.now
-	period, err := w.o.readApprovalPeriod(w.ctx(), w.repo, &lost)
+	period, err := w.o.Reviews.ReadApprovalPeriod(w.ctx(), w.repo, branchName, &lost.Pull, lost.Proven != nil)
 	if err != nil || !period.Since.IsZero() {
 		t.Errorf("the store is lost, and the head is proven: since %s, %v", period.Since, err)
 	}
 	lost.Proven = nil
-	if period, err = w.o.readApprovalPeriod(w.ctx(), w.repo, &lost); err != nil || !period.Since.Equal(w.now) {
+	if period, err = w.o.Reviews.ReadApprovalPeriod(w.ctx(), w.repo, branchName, &lost.Pull, lost.Proven != nil); err != nil || !period.Since.Equal(w.now) {
 		t.Errorf("the store is lost, and nothing proves the head: since %s, %v", period.Since, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -13,13 +14,13 @@ import (
 	"github.com/liftlock/liftlock/internal/store/record"
 )
 
-// Leftover is a branch of ours that nobody needs any more.
+// Leftover is a branch of ours of no further use.
 type Leftover struct{ Branch, Head string }
 
-// Leftovers finds the unit's branches that outlived their pull requests: a
-// process may have died between a merge or a close and the branch's deletion, or
-// between a push and its pull request. One that somebody else committed to, and
-// one whose pull request a person closed, who may open it again, is left alone.
+// Leftovers finds the unit's branches that outlived their pull requests. A process may have died
+// between a merge or a close and the branch's deletion, or between a push and its pull request. A
+// branch with another account's commit is left alone, and so is one whose pull request a person
+// closed, who may open it again.
 func (ga *Gatherer) Leftovers(ctx context.Context, ev *Evaluation) ([]Leftover, error) {
 	owners := componentsOf(ev)
 	if ev.IsBatch() {
@@ -69,11 +70,11 @@ func (ga *Gatherer) branchesOf(ctx context.Context, ev *Evaluation, env, compone
 	return heads, err
 }
 
-// isLeftover says whether a branch at a head is ours and of no use: no pull request
-// is open from it, and the last one with that head was merged or closed by us; or
-// no pull request had it and we committed it.
-func (ga *Gatherer) isLeftover(ctx context.Context, r *Repository, branch, head string) (bool, error) {
-	open, err := ga.pullGatherer.store.OpenPulls(ctx, r.ID, branch)
+// isLeftover says whether a branch at a head is ours and of no use. No pull request is open from
+// it, and the last one with that head was merged or closed by us. Or no pull request had it and we
+// committed it.
+func (ga *Gatherer) isLeftover(ctx context.Context, r *branch.Repository, branch, head string) (bool, error) {
+	open, err := ga.PullCache.store.OpenPulls(ctx, r.ID, branch)
 	if err != nil || slices.ContainsFunc(open, func(p store.Pull) bool { return p.Branch == branch }) {
 		return false, err
 	}
@@ -88,22 +89,22 @@ func (ga *Gatherer) isLeftover(ctx context.Context, r *Repository, branch, head 
 	if errors.Is(err, git.ErrUnknownCommit) {
 		return false, nil // moved meanwhile
 	}
-	if err != nil || r.isCommittedByUs(info) {
+	if err != nil || r.IsCommittedByUs(info) {
 		return err == nil, err
 	}
 	return ga.hasPushed(ctx, r, branch, head)
 }
 
 // hasPushed says that the store knows of a head that we pushed it to a branch, as another account may have.
-func (ga *Gatherer) hasPushed(ctx context.Context, r *Repository, branch, head string) (bool, error) {
-	pushed, _, err := PushedHeads.Get(ctx, ga.opts.Store, record.OfBranch(r.ID, branch))
-	return pushed.find([]string{head}) != nil, err
+func (ga *Gatherer) hasPushed(ctx context.Context, r *branch.Repository, branchName, head string) (bool, error) {
+	pushed, _, err := branch.PushedHeads.Get(ctx, ga.opts.Store, record.OfBranch(r.ID, branchName))
+	return pushed.Find([]string{head}) != nil, err
 }
 
 // findPullAt is the newest pull request of ours from a branch at a head; nil when there
 // is none.
-func (ga *Gatherer) findPullAt(ctx context.Context, r *Repository, branch, head string) (*forge.PullRequest, error) {
-	rows, err := ga.pullGatherer.store.PullsAt(ctx, r.ID, head)
+func (ga *Gatherer) findPullAt(ctx context.Context, r *branch.Repository, branch, head string) (*forge.PullRequest, error) {
+	rows, err := ga.PullCache.store.PullsAt(ctx, r.ID, head)
 	if err != nil {
 		return nil, err
 	}
@@ -111,11 +112,11 @@ func (ga *Gatherer) findPullAt(ctx context.Context, r *Repository, branch, head 
 		if row.Branch != branch {
 			continue
 		}
-		e, err := ga.decodePull(row)
+		e, err := ga.PullCache.decodePull(row)
 		if err != nil {
 			return nil, err
 		}
-		if (&pullRecord{cachedPull: *e}).isOurs(r) {
+		if (&pullRecord{Pull: *e}).isOurs(r) {
 			return &e.PR, nil
 		}
 	}
@@ -147,7 +148,7 @@ func (ga *Gatherer) inspectLeftovers(ctx context.Context, ev *Evaluation) error 
 		if !ok || known || env.Source() || env.Tip == "" {
 			continue
 		}
-		if !ev.IsBatch() && ev.envAt(env.Name, ev.Unit.Component) == nil {
+		if !ev.IsBatch() && ev.EnvAt(env.Name, ev.Unit.Component) == nil {
 			continue
 		}
 		why, author, err := ga.inspectLeftoverHead(ctx, ev, env, head)
@@ -184,7 +185,7 @@ func (ga *Gatherer) inspectLeftoverHead(ctx context.Context, ev *Evaluation, env
 	if p.Base, why, err = ga.findBase(ctx, ev, env, head); err != nil {
 		return "", "", err
 	}
-	if why == "" && !r.isCommittedByUs(info) {
+	if why == "" && !r.IsCommittedByUs(info) {
 		pushed, err := ga.hasPushed(ctx, r, promotion.Branch(ev.Unit.Pipeline, env.Name, ev.Unit.Component), head)
 		if err != nil {
 			return "", "", err

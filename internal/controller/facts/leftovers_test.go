@@ -4,16 +4,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
-// TestLeftovers holds which branches are deleted once nobody needs them, and on which of them the next
-// promotion may be built: what an interrupted run of ours pushed is both, and what is somebody else's,
-// or may be wanted by somebody, is neither.
+// TestLeftovers holds which branches are deleted once they are of no use, and on which of them the
+// next promotion may be built. A push of an interrupted run of ours is both. A branch of another
+// account, or one that a person may want, is neither.
 func TestLeftovers(t *testing.T) {
-	branch := promotion.Branch("shop", "qa", "web")
+	branchName := promotion.Branch("shop", "qa", "web")
 	merged := func(w *story, n int) { w.mergeBy(n, "linus", "merge") }
 	closed := func(labels ...string) func(w *story, n int) {
 		return func(w *story, n int) {
@@ -35,13 +36,13 @@ func TestLeftovers(t *testing.T) {
 		"we closed it":                 {pull: true, then: closed(promotion.LabelSuperseded), leftover: true},
 		"a person closed it":           {pull: true, then: closed()},
 		"a person's commit": {push: func(w *story, _ string) string {
-			return w.commitTo("mallory", branch, w.head("main"), "Mine", map[string]string{overlayFile("web", "qa"): overlayText("web", "1.1.0")})
+			return w.commitTo("mallory", branchName, w.head("main"), "Mine", map[string]string{overlayFile("web", "qa"): overlayText("web", "1.1.0")})
 		}, unmanaged: "the branch liftlock/shop/qa/web exists with a commit by mallory that is not Liftlock's (Liftlock did not commit it); delete or rename it"},
 		"more than we composed": {push: func(w *story, _ string) string {
-			return w.commitTo(storyBot, branch, w.head("main"), "As ours", map[string]string{overlayFile("web", "qa"): overlayText("web", "1.1.0"), "more": "x"})
+			return w.commitTo(storyBot, branchName, w.head("main"), "As ours", map[string]string{overlayFile("web", "qa"): overlayText("web", "1.1.0"), "more": "x"})
 		}, leftover: true, unmanaged: "more"},
 		"on nothing of the branch": {push: func(w *story, ours string) string {
-			return w.commitTo(storyBot, branch, w.commitTo(storyBot, branch, ours, "As ours", map[string]string{"more": "x"}), "Twice", map[string]string{"more": "y"})
+			return w.commitTo(storyBot, branchName, w.commitTo(storyBot, branchName, ours, "As ours", map[string]string{"more": "x"}), "Twice", map[string]string{"more": "y"})
 		}, leftover: true, unmanaged: "is not one commit on top of main"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -51,12 +52,12 @@ func TestLeftovers(t *testing.T) {
 			w.soak("web")
 			ev, d := w.evaluate("web", false)
 			x := storyAction[promotion.Open](w, d)
-			head := w.pushEdits(branch, x.Tip, "Promote", ev.ComposedEdits(x.Environment, x.Release))
+			head := w.pushEdits(branchName, x.Tip, "Promote", ev.ComposedEdits(x.Environment, x.Release))
 			if c.push != nil {
 				head = c.push(w, head)
 			}
 			if c.pull {
-				n := w.openPull(branch, "Promote", head, Marker{Kind: promotion.KindPromotion, Release: x.Release})
+				n := w.openPull(branchName, "Promote", head, branch.Marker{Kind: promotion.KindPromotion, Release: x.Release})
 				if c.then != nil {
 					c.then(w, n)
 				}
@@ -64,14 +65,14 @@ func TestLeftovers(t *testing.T) {
 			ev, _ = w.evaluate("web", false)
 			leftovers, err := w.o.Leftovers(w.ctx(), ev)
 			w.must(err)
-			if is := len(leftovers) == 1 && leftovers[0] == (Leftover{Branch: branch, Head: head}); is != c.leftover || len(leftovers) > 1 {
+			if is := len(leftovers) == 1 && leftovers[0] == (Leftover{Branch: branchName, Head: head}); is != c.leftover || len(leftovers) > 1 {
 				t.Errorf("leftovers are %+v", leftovers)
 			}
 			qa := ev.Components[0].Env("qa")
 			if (qa.BranchState == promotion.BranchUnmanaged) != (c.unmanaged != "") || !strings.Contains(qa.BranchReason, c.unmanaged) {
 				t.Errorf("the branch is %q: %s", qa.BranchState, qa.BranchReason)
 			}
-			if at, known := ev.JudgedHead(branch); at != head || !known {
+			if at, known := ev.JudgedHead(branchName); at != head || !known {
 				t.Errorf("it was judged at %q, %t", at, known)
 			}
 			if at, known := ev.JudgedHead("other"); at != "" || known {
@@ -107,7 +108,7 @@ func (signingForge) IsSigner(email string) bool { return email == "signer@forge.
 // by its author.
 func TestIsCommittedByUs(t *testing.T) {
 	us, signer, mallory := git.Ident{Name: "Liftlock", Email: "bot@example.com"}, git.Ident{Name: "Forge", Email: "signer@forge.example"}, git.Ident{Name: "Mallory", Email: "mallory@example.com"}
-	r := &Repository{Mirror: git.OpenMemory(git.NewMemoryRemote(), git.MemoryOptions{Author: us})}
+	r := &branch.Repository{Mirror: git.OpenMemory(git.NewMemoryRemote(), git.MemoryOptions{Author: us})}
 	for name, c := range map[string]struct {
 		forge             forge.Forge
 		signs             bool
@@ -125,7 +126,7 @@ func TestIsCommittedByUs(t *testing.T) {
 		"a forge that can't sign":              {nil, true, us, signer, false},
 	} {
 		r.Forge, r.SignedByForge = c.forge, c.signs
-		if got := r.isCommittedByUs(&git.CommitInfo{Author: c.author, Committer: c.committer}); got != c.want {
+		if got := r.IsCommittedByUs(&git.CommitInfo{Author: c.author, Committer: c.committer}); got != c.want {
 			t.Errorf("%s: ours is %t", name, got)
 		}
 	}

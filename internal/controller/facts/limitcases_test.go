@@ -13,12 +13,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
+	"github.com/liftlock/liftlock/internal/controller/facts/effects"
+	"github.com/liftlock/liftlock/internal/controller/facts/live"
+	"github.com/liftlock/liftlock/internal/controller/facts/people"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
@@ -30,50 +35,50 @@ import (
 func TestChangesThatConcernAll(t *testing.T) {
 	t.Parallel()
 	unit := promotion.Unit{Repo: "r", Pipeline: "shop", Component: "web"}
-	named := func(name string) *ResolvedPipeline {
-		p := &ResolvedPipeline{Pipeline: &pipeline.Pipeline{}, TargetSet: &appset.TargetSet{}, Units: map[string]*ResolvedUnit{"web": {Unit: unit}}}
+	named := func(name string) *branch.ResolvedPipeline {
+		p := &branch.ResolvedPipeline{Pipeline: &pipeline.Pipeline{}, TargetSet: &appset.TargetSet{}, Units: map[string]*branch.ResolvedUnit{"web": {Unit: unit}}}
 		p.Metadata.Name = name
 		return p
 	}
-	snapshot := func(change func(s *Snapshot)) *Snapshot {
-		s := &Snapshot{Repo: &Repository{ID: "r", Branch: "main"}, Commit: "c1", Pipelines: []*ResolvedPipeline{named("shop")}, BranchTips: map[string]string{"env": "e1"}}
+	snapshot := func(change func(s *branch.Snapshot)) *branch.Snapshot {
+		s := &branch.Snapshot{Repo: &branch.Repository{ID: "r", Branch: "main"}, Commit: "c1", Pipelines: []*branch.ResolvedPipeline{named("shop")}, BranchTips: map[string]string{"env": "e1"}}
 		change(s)
 		return s
 	}
-	same := func(*Snapshot) {}
+	same := func(*branch.Snapshot) {}
 	for name, c := range map[string]struct {
-		before, now func(s *Snapshot)
+		before, now func(s *branch.Snapshot)
 		all         bool
 		units       int
 	}{
 		"nothing":                 {before: same, now: same},
-		"an error":                {before: same, now: func(s *Snapshot) { s.PipelineErr = "broken" }, all: true},
-		"an error that is over":   {before: func(s *Snapshot) { s.PipelineErr = "broken" }, now: same, all: true},
-		"no pipeline file":        {before: same, now: func(s *Snapshot) { s.NoPipelines = true }, all: true},
-		"one pipeline more":       {before: same, now: func(s *Snapshot) { s.Pipelines = append(s.Pipelines, named("shop")) }, all: true},
-		"another pipeline":        {before: same, now: func(s *Snapshot) { s.Pipelines[0].Metadata.Name = "other" }, all: true},
-		"one branch less":         {before: same, now: func(s *Snapshot) { s.BranchTips = nil }, all: true},
-		"another branch":          {before: same, now: func(s *Snapshot) { s.BranchTips = map[string]string{"other": "e1"} }, all: true},
-		"a branch that is gone":   {before: same, now: func(s *Snapshot) { s.BranchTips["env"] = "" }, all: true},
-		"a branch that came":      {before: func(s *Snapshot) { s.BranchTips["env"] = "" }, now: same, all: true},
-		"a branch that never was": {before: func(s *Snapshot) { s.BranchTips["env"] = "" }, now: func(s *Snapshot) { s.BranchTips["env"] = "" }},
-		"another baseline":        {before: same, now: func(s *Snapshot) { s.Pipelines[0].Baseline = "b" }, units: 1},
-		"other problems":          {before: same, now: func(s *Snapshot) { s.Pipelines[0].Problems = []string{"p"} }, units: 1},
-		"other rules":             {before: same, now: func(s *Snapshot) { s.Pipelines[0].Spec.Mode = pipeline.ModeDryRun }, units: 1},
+		"an error":                {before: same, now: func(s *branch.Snapshot) { s.PipelineErr = "broken" }, all: true},
+		"an error that is over":   {before: func(s *branch.Snapshot) { s.PipelineErr = "broken" }, now: same, all: true},
+		"no pipeline file":        {before: same, now: func(s *branch.Snapshot) { s.NoPipelines = true }, all: true},
+		"one pipeline more":       {before: same, now: func(s *branch.Snapshot) { s.Pipelines = append(s.Pipelines, named("shop")) }, all: true},
+		"another pipeline":        {before: same, now: func(s *branch.Snapshot) { s.Pipelines[0].Metadata.Name = "other" }, all: true},
+		"one branch less":         {before: same, now: func(s *branch.Snapshot) { s.BranchTips = nil }, all: true},
+		"another branch":          {before: same, now: func(s *branch.Snapshot) { s.BranchTips = map[string]string{"other": "e1"} }, all: true},
+		"a branch that is gone":   {before: same, now: func(s *branch.Snapshot) { s.BranchTips["env"] = "" }, all: true},
+		"a branch that came":      {before: func(s *branch.Snapshot) { s.BranchTips["env"] = "" }, now: same, all: true},
+		"a branch that never was": {before: func(s *branch.Snapshot) { s.BranchTips["env"] = "" }, now: func(s *branch.Snapshot) { s.BranchTips["env"] = "" }},
+		"another baseline":        {before: same, now: func(s *branch.Snapshot) { s.Pipelines[0].Baseline = "b" }, units: 1},
+		"other problems":          {before: same, now: func(s *branch.Snapshot) { s.Pipelines[0].Problems = []string{"p"} }, units: 1},
+		"other rules":             {before: same, now: func(s *branch.Snapshot) { s.Pipelines[0].Spec.Mode = pipeline.ModeDryRun }, units: 1},
 	} {
-		units, all, err := (*targetGatherer)(nil).ChangedUnits(t.Context(), snapshot(c.before), snapshot(c.now))
+		units, all, err := (*branch.TargetGatherer)(nil).ChangedUnits(t.Context(), snapshot(c.before), snapshot(c.now))
 		if err != nil || all != c.all || len(units) != c.units || c.units == 1 && !units[unit] {
 			t.Errorf("%s: %v, all: %v, %v", name, units, all, err)
 		}
 	}
 }
 
-// TestMergeabilityOfWhatIsGone looks again where a pull request is no longer open whose merge the forge
+// TestMergeabilityOfAClosedPull looks again where a pull request is no longer open whose merge the forge
 // was to be asked about.
-func TestMergeabilityOfWhatIsGone(t *testing.T) {
+func TestMergeabilityOfAClosedPull(t *testing.T) {
 	t.Parallel()
 	env := &promotion.Env{Name: "qa", Open: &promotion.Pull{Number: 7, MergeUnread: true}}
-	record := &pullRecord{cachedPull: cachedPull{PR: forge.PullRequest{Number: 7}}}
+	record := &pullRecord{Pull: stored.Pull{PR: forge.PullRequest{Number: 7}}}
 	index := func(env string) pullIndex { return pullIndex{"web": {env: {record}}} }
 	for name, ev := range map[string]*Evaluation{
 		"neither":                    {},
@@ -83,12 +88,12 @@ func TestMergeabilityOfWhatIsGone(t *testing.T) {
 		"only what another one is":   {OpenPulls: map[int]*OpenPull{8: {}}, pulls: index("qa")},
 		"neither, in an environment": {pulls: pullIndex{}},
 	} {
-		if err := (&Gatherer{}).answerMergeability(t.Context(), &ComponentEvaluation{Evaluation: ev}, env); !errors.Is(err, forge.ErrConflict) || !strings.Contains(err.Error(), "#7 isn't open any more") {
+		if err := (&Gatherer{}).answerMergeability(t.Context(), componentOf(ev, branch.ComponentBasis{}), env); !errors.Is(err, forge.ErrConflict) || !strings.Contains(err.Error(), "#7 isn't open any more") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for name, e := range map[string]*promotion.Env{"none is open": {Name: "qa"}, "it is known": {Name: "qa", Open: &promotion.Pull{Number: 7}, Revert: &promotion.Pull{Number: 8}}} {
-		if err := (&Gatherer{}).answerMergeability(t.Context(), &ComponentEvaluation{Evaluation: &Evaluation{}}, e); err != nil {
+		if err := (&Gatherer{}).answerMergeability(t.Context(), componentOf(&Evaluation{}, branch.ComponentBasis{}), e); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -109,24 +114,6 @@ func TestNewerDetailsStay(t *testing.T) {
 	}
 }
 
-// TestCommitsAreRenamedByLength gives both commits one name in manifests where they are long enough to
-// be told from other words.
-func TestCommitsAreRenamedByLength(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct{ base, head, text, want string }{
-		"whole":              {"aaaaaaaaaa", "bbbbbbbbbb", "bbbbbbbbbb bbbbbbbb bbbbbbb bbbbbb", "aaaaaaaaaa aaaaaaaa aaaaaaa bbbbbb"},
-		"just long enough":   {"aaaaaaaaa", "bbbbbbbbb", "bbbbbbbbb", "aaaaaaaaa"},
-		"the base too short": {"aaaaaaaa", "bbbbbbbbb", "bbbbbbbbb", "bbbbbbbbb"},
-		"the head too short": {"aaaaaaaaa", "bbbbbbbb", "bbbbbbbb", "bbbbbbbb"},
-		"none":               {"", "bbbbbbbbb", "bbbbbbbbb", "bbbbbbbbb"},
-	} {
-		p := &remoteRendering{at: Commits{Base: c.base, Head: c.head}}
-		if got := p.renameCommits([]string{c.text, ""}); !slices.Equal(got, []string{c.want, ""}) {
-			t.Errorf("%s: %q", name, got)
-		}
-	}
-}
-
 // TestRecordsOfMerges tells the records of what was merged, whatever became of it since.
 func TestRecordsOfMerges(t *testing.T) {
 	t.Parallel()
@@ -137,95 +124,9 @@ func TestRecordsOfMerges(t *testing.T) {
 	}
 }
 
-// TestSourceAddresses finds the repository that an image's address is about only where it is one of the
-// forge's.
-func TestSourceAddresses(t *testing.T) {
-	t.Parallel()
-	const at = "https://git.example"
-	for _, c := range []struct{ forge, address, want string }{
-		{at, "https://git.example/acme/web", "acme/web"},
-		{at, "git+https://git.example/acme/web.git", "acme/web"},
-		{at, "git@GIT.example:acme/web.git", "acme/web"},
-		{at, "ssh://git@git.example:22/acme/web/tree/main", "acme/web"},
-		{at + "/base/", "https://git.example/base/acme/web", "acme/web"},
-		{at + "/base", "https://git.example/acme/web", ""},
-		{at, "https://other.example/acme/web", ""},
-		{at, "https://git.example/acme", ""},
-		{at, "https://git.example/acme/-web", ""},
-		{at, "https://git.example/-acme/web", ""},
-		{at, "ftp://git.example/acme/web", ""},
-		{at, "git.example:acme/web", ""},
-		{at, "git@git.example", ""},
-		{at, "a/git@git.example:acme/web", ""},
-		{at, "https://git.example/%zz/web", ""},
-		{"git.example", "https://git.example/acme/web", ""},
-		{"https://git.example/%zz", "https://git.example/acme/web", ""},
-		{"", "", ""},
-	} {
-		r, ok := parseSourceAddress(c.forge, c.address)
-		if got := r.String(); ok != (c.want != "") || ok && got != c.want {
-			t.Errorf("%s at %s is %s, %v", c.address, c.forge, got, ok)
-		}
-	}
-	for want, c := range map[string][3]string{"web:1": {"web", "1", ""}, "web@sha256:1": {"web", "1", "sha256:1"}, "": {"web", "", ""}} {
-		if got := imageReference(c[0], c[1], c[2]); got != want {
-			t.Errorf("%q is named %q", c, got)
-		}
-	}
-}
-
-// TestChangedValuesAreEachOnce holds which values of a release show what is new in an application: each
-// pair once, of images their tags, and a bounded number of them.
-func TestChangedValuesAreEachOnce(t *testing.T) {
-	t.Parallel()
-	field := func(path, value string) fieldedit.Field {
-		return fieldedit.Field{Kind: fieldedit.KindImage, File: "f", Path: path, Value: value}
-	}
-	value := func(path, value string) fieldedit.Field {
-		f := field(path, value)
-		f.Kind = "value"
-		return f
-	}
-	many := func(n int, v string) (out []fieldedit.Field) {
-		for i := range n {
-			out = append(out, value(fmt.Sprintf("p%d", i), fmt.Sprintf("%s%d", v, i)))
-		}
-		return out
-	}
-	for name, c := range map[string]struct {
-		before, now []fieldedit.Field
-		want        [][2]string
-	}{
-		"a value":           {[]fieldedit.Field{value("a", "1")}, []fieldedit.Field{value("a", "2")}, [][2]string{{"1", "2"}}},
-		"the same value":    {[]fieldedit.Field{value("a", "1")}, []fieldedit.Field{value("a", "1")}, nil},
-		"a new field":       {nil, []fieldedit.Field{value("a", "1")}, nil},
-		"the same pair":     {[]fieldedit.Field{value("a", "1"), value("b", "1")}, []fieldedit.Field{value("a", "2"), value("b", "2")}, [][2]string{{"1", "2"}}},
-		"another pair":      {[]fieldedit.Field{value("a", "1"), value("b", "1")}, []fieldedit.Field{value("a", "2"), value("b", "3")}, [][2]string{{"1", "2"}, {"1", "3"}}},
-		"an image's tag":    {[]fieldedit.Field{field("a.newTag", "1")}, []fieldedit.Field{field("a.newTag", "2")}, [][2]string{{"1", "2"}}},
-		"an image's digest": {[]fieldedit.Field{field("a.digest", "1")}, []fieldedit.Field{field("a.digest", "2")}, nil},
-		"many": {many(maxApplicationRanges+1, "a"), many(maxApplicationRanges+1, "b"), func() (out [][2]string) {
-			for i := range maxApplicationRanges {
-				out = append(out, [2]string{fmt.Sprintf("a%d", i), fmt.Sprintf("b%d", i)})
-			}
-			return out
-		}()},
-	} {
-		c2 := &ComponentEvaluation{Evaluation: &Evaluation{contents: map[string]fieldedit.Release{"old": {Fields: c.before}, "new": {Fields: c.now}}},
-			Facts: promotion.ComponentFacts{Envs: []promotion.Env{{Name: "qa", Release: promotion.Sure(promotion.Release{ID: "old"})}, {Name: "prod"}}}}
-		if diff := cmp.Diff(c.want, c2.changedValues("qa", "new")); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
-		for _, env := range []string{"prod", "gone"} { // of which nothing is known
-			if got := c2.changedValues(env, "new"); got != nil {
-				t.Errorf("%s, in %s: %v", name, env, got)
-			}
-		}
-	}
-}
-
-// TestReachIsOnlyLookedAtWhereItCounts judges no edits of a head that isn't ours, that is stale, or that
+// TestReachIsInspectedWhereItCounts judges no edits of a head that isn't ours, that is stale, or that
 // has none.
-func TestReachIsOnlyLookedAtWhereItCounts(t *testing.T) {
+func TestReachIsInspectedWhereItCounts(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		modified, stale bool
@@ -266,7 +167,7 @@ func TestSettledPullsAreOfTheirVersion(t *testing.T) {
 	if kept, _, err = o.store.Pull(t.Context(), r.ID, 7); err != nil || kept.Rules != "rules" {
 		t.Fatalf("the store has %+v, %v", kept, err)
 	}
-	read := func(version int64, rules string, number int) *settledPull {
+	read := func(version int64, rules string, number int) *pullRecord {
 		t.Helper()
 		p, err := o.readSettled(t.Context(), store.PastPull{Repo: r.ID, Number: number, Version: version, Rules: rules})
 		if err != nil {
@@ -275,12 +176,12 @@ func TestSettledPullsAreOfTheirVersion(t *testing.T) {
 		return p
 	}
 	for range 2 { // the second time from memory
-		for name, p := range map[string]*settledPull{"another version": read(kept.Version+1, "rules", 7), "other rules": read(kept.Version, "others", 7), "another one": read(kept.Version, "rules", 8)} {
+		for name, p := range map[string]*pullRecord{"another version": read(kept.Version+1, "rules", 7), "other rules": read(kept.Version, "others", 7), "another one": read(kept.Version, "rules", 8)} {
 			if p != nil {
-				t.Errorf("%s: %+v", name, p.pull.PR)
+				t.Errorf("%s: %+v", name, p.Pull.PR)
 			}
 		}
-		if p := read(kept.Version, "rules", 7); p == nil || p.pull.PR.Title != "it" || p.row.Data != nil {
+		if p := read(kept.Version, "rules", 7); p == nil || p.Pull.PR.Title != "it" || p.row.Data != nil {
 			t.Errorf("it is %+v", p)
 		}
 	}
@@ -291,21 +192,21 @@ func TestIndexIsOfItsTargets(t *testing.T) {
 	t.Parallel()
 	one, other := []appset.Target{{Name: "a"}, {Name: "b"}}, []appset.Target{{Name: "a"}, {Name: "b"}}
 	for name, c := range map[string]struct {
-		index   *lazyIndex
+		index   *branch.LazyIndex
 		commit  string
 		targets []appset.Target
 		want    bool
 	}{
 		"none":              {nil, "c1", nil, false},
-		"the same":          {&lazyIndex{commit: "c1", targets: one}, "c1", one, true},
-		"another commit":    {&lazyIndex{commit: "c1", targets: one}, "c2", one, false},
-		"others, alike":     {&lazyIndex{commit: "c1", targets: one}, "c1", other, false},
-		"some of them":      {&lazyIndex{commit: "c1", targets: one}, "c1", one[:1], false},
-		"no targets":        {&lazyIndex{commit: "c1"}, "c1", []appset.Target{}, true},
-		"none where some":   {&lazyIndex{commit: "c1", targets: one}, "c1", nil, false},
-		"some where no one": {&lazyIndex{commit: "c1"}, "c1", one, false},
+		"the same":          {&branch.LazyIndex{Commit: "c1", Targets: one}, "c1", one, true},
+		"another commit":    {&branch.LazyIndex{Commit: "c1", Targets: one}, "c2", one, false},
+		"others, alike":     {&branch.LazyIndex{Commit: "c1", Targets: one}, "c1", other, false},
+		"some of them":      {&branch.LazyIndex{Commit: "c1", Targets: one}, "c1", one[:1], false},
+		"no targets":        {&branch.LazyIndex{Commit: "c1"}, "c1", []appset.Target{}, true},
+		"none where some":   {&branch.LazyIndex{Commit: "c1", Targets: one}, "c1", nil, false},
+		"some where no one": {&branch.LazyIndex{Commit: "c1"}, "c1", one, false},
 	} {
-		if got := c.index.isFor(c.commit, c.targets); got != c.want {
+		if got := c.index.IsFor(c.commit, c.targets); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -344,11 +245,11 @@ func TestRecordsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestUngatedEventSaysWhatIsNext tells whether what was merged past its gates is left alone.
-func TestUngatedEventSaysWhatIsNext(t *testing.T) {
+// TestUngatedEventNamesTheNextStep tells whether what was merged past its gates is left alone.
+func TestUngatedEventNamesTheNextStep(t *testing.T) {
 	t.Parallel()
-	c := &ComponentEvaluation{Facts: promotion.ComponentFacts{Unit: promotion.Unit{Repo: "r", Pipeline: "shop", Component: "web"},
-		Envs: []promotion.Env{{Name: "qa", Landed: promotion.Sure(promotion.Landed{ModifiedPull: 7})}}}}
+	c := &ComponentEvaluation{ComponentBasis: branch.ComponentBasis{Facts: promotion.ComponentFacts{Unit: promotion.Unit{Repo: "r", Pipeline: "shop", Component: "web"},
+		Envs: []promotion.Env{{Name: "qa", Landed: promotion.Sure(promotion.Landed{ModifiedPull: 7})}}}}}
 	for at, alone := range map[[2]any]bool{{"qa", 7}: true, {"qa", 8}: false, {"gone", 7}: false} {
 		e := ungatedEvent(c, at[0].(string), &UngatedMerge{Pull: at[1].(int), By: "ada", Gates: []string{"soak"}})
 		if got := strings.Contains(e.Message, "left alone until /liftlock promote"); got != alone || strings.Contains(e.Message, "its verification goes on") == alone {
@@ -361,7 +262,7 @@ func TestUngatedEventSaysWhatIsNext(t *testing.T) {
 // step by step: not where Argo CD syncs their Applications by itself.
 func TestRollingSets(t *testing.T) {
 	t.Parallel()
-	at, target := &ResolvedEnv{}, appset.Target{Name: "web", ApplicationSet: "shop"}
+	at, target := &branch.ResolvedEnv{}, appset.Target{Name: "web", ApplicationSet: "shop"}
 	for name, c := range map[string]struct {
 		rolling bool
 		app     *verification.App
@@ -375,14 +276,14 @@ func TestRollingSets(t *testing.T) {
 	} {
 		of := target
 		of.Policy.Rolling = c.rolling
-		if g := generatedSpec(at, &of, fieldedit.Release{}, c.app); g == nil || g.Rolling != c.want {
+		if g := live.GeneratedSpec(at, &of, fieldedit.Release{}, c.app); g == nil || g.Rolling != c.want {
 			t.Errorf("%s: %+v", name, g)
 		}
 	}
-	live, plain := target, target
-	live.Live, plain.ApplicationSet = true, ""
-	for _, of := range []*appset.Target{&live, &plain} {
-		if g := generatedSpec(at, of, fieldedit.Release{}, nil); g != nil {
+	running, plain := target, target
+	running.Live, plain.ApplicationSet = true, ""
+	for _, of := range []*appset.Target{&running, &plain} {
+		if g := live.GeneratedSpec(at, of, fieldedit.Release{}, nil); g != nil {
 			t.Errorf("%+v is generated: %+v", of, g)
 		}
 	}
@@ -402,12 +303,12 @@ func TestFindLanding(t *testing.T) {
 	}
 }
 
-// TestChecksOfWhatNeverLanded says of a gate that goes by the checks on where a release landed that no
+// TestChecksWithoutALanding says of a gate that goes by the checks on where a release landed that no
 // history tells where that was.
-func TestChecksOfWhatNeverLanded(t *testing.T) {
+func TestChecksWithoutALanding(t *testing.T) {
 	t.Parallel()
 	o := &Gatherer{opts: Options{Now: time.Now}}
-	c := &ComponentEvaluation{Evaluation: &Evaluation{pulls: pullIndex{}}, Facts: promotion.ComponentFacts{Unit: promotion.Unit{Component: "web"}, Envs: []promotion.Env{{Name: "dev"}}}}
+	c := componentOf(&Evaluation{pulls: pullIndex{}}, branch.ComponentBasis{Facts: promotion.ComponentFacts{Unit: promotion.Unit{Component: "web"}, Envs: []promotion.Env{{Name: "dev"}}}})
 	env := &promotion.Env{Name: "qa", Spec: pipeline.Environment{After: []string{"dev", "gone"}}}
 	p := &promotion.Pull{Number: 7, Release: strings.Repeat("a", 64)}
 	for on, want := range map[string]int{policies.OnRelease: 2, "": 0} {
@@ -426,8 +327,8 @@ func TestChecksOfWhatNeverLanded(t *testing.T) {
 	}
 }
 
-// TestReviewsThatARuleCounts holds which reviews keep a rule of the forge's from being met: whoever may
-// not write counts for nothing, nor does our own account's approval.
+// TestReviewsThatARuleCounts holds which reviews keep a rule of the forge's from being met. An
+// account without write access counts for nothing, nor does our own account's approval.
 func TestReviewsThatARuleCounts(t *testing.T) {
 	t.Parallel()
 	bot := policies.Account{ID: 1, Login: "bot"}
@@ -448,11 +349,11 @@ func TestReviewsThatARuleCounts(t *testing.T) {
 		"a comment":               {[]forge.Review{{User: "ada"}}, forge.RuleSet{Approvals: 1}, []string{"needs 1 approval"}},
 		"no approvals are needed": {[]forge.Review{{User: "eve", Rejected: true}}, forge.RuleSet{}, nil},
 	} {
-		unmet, ended := listUnmet(&c.set, &pullDetail{hasReviews: true, reviews: c.reviews}, bot)
+		unmet, ended := listUnmet(&c.set, &pullDetail{reviews: people.Reviews{Read: true, All: c.reviews}}, bot)
 		if !slices.Equal(unmet, c.want) || ended != (len(c.want) > 0) {
 			t.Errorf("%s: %q, ended: %v", name, unmet, ended)
 		}
-		for what, d := range map[string]*pullDetail{"unread": {reviews: c.reviews}, "with an error": {hasReviews: true, reviewsErr: "x", reviews: c.reviews}} {
+		for what, d := range map[string]*pullDetail{"unread": {reviews: people.Reviews{All: c.reviews}}, "with an error": {reviews: people.Reviews{Read: true, Err: "x", All: c.reviews}}} {
 			if unmet, ended := listUnmet(&c.set, d, bot); len(unmet) > 0 || ended {
 				t.Errorf("%s, %s: %q", name, what, unmet)
 			}
@@ -485,11 +386,11 @@ func TestChecksThatARuleWants(t *testing.T) {
 		"any, one fails":      {forge.RuleSet{AnyChecks: true}, []forge.Check{check("ci", forge.CheckPassed), check("lint", forge.CheckFailed)}, []string{`check "lint" ended with so`}, true},
 		"nothing is demanded": {forge.RuleSet{}, []forge.Check{check("ci", forge.CheckFailed)}, nil, false},
 	} {
-		unmet, ended := listUnmet(&c.set, &pullDetail{hasChecks: true, checks: c.checks}, policies.Account{})
+		unmet, ended := listUnmet(&c.set, &pullDetail{checks: people.Checks{Read: true, All: c.checks}}, policies.Account{})
 		if !slices.Equal(unmet, c.want) || ended != c.ended {
 			t.Errorf("%s: %q, ended: %v", name, unmet, ended)
 		}
-		for what, d := range map[string]*pullDetail{"unread": {checks: c.checks}, "with an error": {hasChecks: true, checksErr: "x", checks: c.checks}} {
+		for what, d := range map[string]*pullDetail{"unread": {checks: people.Checks{All: c.checks}}, "with an error": {checks: people.Checks{Read: true, Err: "x", All: c.checks}}} {
 			if unmet, ended := listUnmet(&c.set, d, policies.Account{}); len(unmet) > 0 || ended {
 				t.Errorf("%s, %s: %q", name, what, unmet)
 			}
@@ -607,8 +508,8 @@ func TestCallbacksOfEndpoints(t *testing.T) {
 	}
 }
 
-// TestSeenInTheQueue notes of a pull request that is in the forge's merge queue that Liftlock had it
-// join where it is known by what that was judged, and of no other.
+// TestSeenInTheQueue records of a pull request in the forge's merge queue that Liftlock had it join
+// where the record of its judgement is known, and of no other.
 func TestSeenInTheQueue(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
@@ -638,13 +539,12 @@ func TestSeenInTheQueue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
-			w.useSQLite()
 			if c.record != nil {
 				w.putRecord(Merging.Key(OfMerge(u, 7)), c.record)
 			}
 			c.env.Name = "qa"
-			e := &ComponentEvaluation{Facts: promotion.ComponentFacts{Unit: u, Envs: []promotion.Env{{Name: "dev"}, c.env}}}
-			w.failUntilDone("seen", nil, w.inTx(func(ctx context.Context, tx *store.Tx) error { return w.o.RecordSeenQueued(ctx, tx, e) }))
+			e := &ComponentEvaluation{ComponentBasis: branch.ComponentBasis{Facts: promotion.ComponentFacts{Unit: u, Envs: []promotion.Env{{Name: "dev"}, c.env}}}}
+			w.failUntilDone("seen", nil, w.inTx(func(ctx context.Context, tx *store.Tx) error { return w.o.Records.RecordSeenQueued(ctx, tx, e) }))
 			raw, got, err := w.store.Record(t.Context(), joinedQueues.Key(record.OfPull(u.Repo, 7)))
 			w.must(err)
 			if got != c.want {
@@ -666,8 +566,8 @@ func TestSeenInTheQueue(t *testing.T) {
 	}
 }
 
-// TestRulesOfWhatWasJudged tells whether the forge demands something else by now than what was judged.
-func TestRulesOfWhatWasJudged(t *testing.T) {
+// TestRulesSinceTheJudgement tells whether the forge demands something else by now than what was judged.
+func TestRulesSinceTheJudgement(t *testing.T) {
 	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
 	rules := &forge.BranchRules{Sets: []forge.RuleSet{{Name: "main", Approvals: 1}}}
 	w.rules = rules
@@ -680,39 +580,39 @@ func TestRulesOfWhatWasJudged(t *testing.T) {
 		"others":        {&readRules{Rules: &forge.BranchRules{Sets: []forge.RuleSet{{Name: "main", Approvals: 2}}}}, true},
 		"unread before": {&readRules{Rules: rules, Err: "who knows"}, true},
 	} {
-		if got, err := w.o.RulesChanged(w.ctx(), w.repo, &OpenPull{PR: &forge.PullRequest{Base: "main"}, judgedBy: c.judgedBy}); got != c.want || err != nil {
+		if got, err := w.o.Rules.RulesChanged(w.ctx(), w.repo, &OpenPull{PR: &forge.PullRequest{Base: "main"}, judgedBy: c.judgedBy}); got != c.want || err != nil {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
 	for kind, changed := range map[error]bool{forge.ErrRetryable: false, forge.ErrForbidden: true} {
 		w.fails["rules"] = &forge.Error{Op: "read the rules", Kind: kind}
-		got, err := w.o.RulesChanged(w.ctx(), w.repo, &OpenPull{PR: &forge.PullRequest{Base: "main"}, judgedBy: &readRules{Rules: rules}})
+		got, err := w.o.Rules.RulesChanged(w.ctx(), w.repo, &OpenPull{PR: &forge.PullRequest{Base: "main"}, judgedBy: &readRules{Rules: rules}})
 		if got != changed || (err == nil) != changed || err != nil && !errors.Is(err, kind) {
 			t.Errorf("%v: %v, %v", kind, got, err)
 		}
 	}
 }
 
-// TestMarksOfNobody holds that a server without a secret signs nothing and believes nothing, and that
+// TestMarksWithoutASecret holds that a server without a secret signs nothing and believes nothing, and that
 // only a signature for the very head counts.
-func TestMarksOfNobody(t *testing.T) {
+func TestMarksWithoutASecret(t *testing.T) {
 	t.Parallel()
-	k := Marker{Kind: promotion.KindPromotion, Release: strings.Repeat("a", 64)}
-	signer, err := NewMarkSigner([]byte("new"), []byte("old"))
+	k := branch.Marker{Kind: promotion.KindPromotion, Release: strings.Repeat("a", 64)}
+	signer, err := branch.NewMarkSigner([]byte("new"), []byte("old"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	old, err := NewMarkSigner([]byte("old"))
+	old, err := branch.NewMarkSigner([]byte("old"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var nobody MarkSigner
+	var nobody branch.MarkSigner
 	if got := nobody.Sign("r", "b", "h", k); got != k.String() || strings.Contains(got, "sig=") {
 		t.Errorf("nobody signs %s", got)
 	}
 	body := signer.Sign("r", "b", "h", k)
 	for name, c := range map[string]struct {
-		signer MarkSigner
+		signer branch.MarkSigner
 		heads  []string
 		body   string
 		want   bool
@@ -726,12 +626,12 @@ func TestMarksOfNobody(t *testing.T) {
 		"unsigned":         {signer, []string{"h"}, k.String(), false},
 		"none":             {signer, []string{"h"}, "words", false},
 	} {
-		if got, ok := c.signer.signed("r", "b", c.heads, c.body); ok != c.want || ok && got.Release != k.Release || !ok && got.Release != "" {
+		if got, ok := c.signer.Signed("r", "b", c.heads, c.body); ok != c.want || ok && got.Release != k.Release || !ok && got.Release != "" {
 			t.Errorf("%s: %+v, %v", name, got, ok)
 		}
 	}
-	many := Marker{Kind: promotion.KindRevert, Release: k.Release}
-	if got, ok := readMarker(strings.Replace(many.String(), " -->", " of=99999999999999999999 -->", 1)); !ok || got.Of != 0 || got.Kind != promotion.KindRevert {
+	many := branch.Marker{Kind: promotion.KindRevert, Release: k.Release}
+	if got, ok := branch.ReadMarker(strings.Replace(many.String(), " -->", " of=99999999999999999999 -->", 1)); !ok || got.Of != 0 || got.Kind != promotion.KindRevert {
 		t.Errorf("a number that is none is read as %+v, %v", got, ok)
 	}
 }
@@ -742,13 +642,13 @@ func TestLandedHasNothingBefore(t *testing.T) {
 	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
 	root := w.head("main")
 	topic := w.commitTo("ada", "topic", root, "Topic", map[string]string{"x": "x"})
-	s, err := w.o.Snapshot(w.ctx(), w.repo)
+	s, err := w.o.Targets.Snapshot(w.ctx(), w.repo)
 	w.must(err)
 	p, _ := s.Unit(w.unit("web"))
-	ev := &Evaluation{Unit: w.unit("web"), Snapshot: s, Pipeline: p}
+	ev := &Evaluation{Basis: branch.Basis{Unit: w.unit("web"), Snapshot: s, Pipeline: p}}
 	for commit, want := range map[string]string{root: "has no commit before it to compare with", topic: "which is not on main", "": "which is not on main", strings.Repeat("0", 40): "which is not on main"} {
-		var none *NoDifferenceError
-		if _, err := w.o.landedDifference(w.ctx(), ev, []string{"web"}, "qa", &forge.PullRequest{Number: 7, MergeCommit: commit}); !errors.As(err, &none) || !strings.Contains(err.Error(), want) {
+		var none *effects.NoDifferenceError
+		if _, err := w.o.Effects.LandedDifference(w.ctx(), &ev.Basis, []string{"web"}, "qa", &forge.PullRequest{Number: 7, MergeCommit: commit}); !errors.As(err, &none) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", commit, err)
 		}
 	}
@@ -768,7 +668,7 @@ func TestRequestersOfItsHead(t *testing.T) {
 	ev, _ := w.evaluate("web", false)
 	c := ev.Components[0]
 	for head, want := range map[string][]string{first: {"ada"}, second: {"linus"}, merge: {"linus", "ada"}} {
-		accounts, err := recordedRequesters(w.ctx(), c, &promotion.Env{Tip: main}, head)
+		accounts, err := people.RecordedRequesters(w.ctx(), &c.ComponentBasis, &promotion.Env{Tip: main}, head)
 		var got []string
 		for _, a := range accounts {
 			got = append(got, a.Login)
@@ -777,7 +677,7 @@ func TestRequestersOfItsHead(t *testing.T) {
 			t.Errorf("of %s: %q, %v", w.names[head], got, err)
 		}
 	}
-	if _, err := recordedRequesters(w.ctx(), c, &promotion.Env{Tip: main}, strings.Repeat("0", 40)); !errors.Is(err, git.ErrUnknownCommit) {
+	if _, err := people.RecordedRequesters(w.ctx(), &c.ComponentBasis, &promotion.Env{Tip: main}, strings.Repeat("0", 40)); !errors.Is(err, git.ErrUnknownCommit) {
 		t.Errorf("of what isn't known: %v", err)
 	}
 }
@@ -789,18 +689,18 @@ func TestHeadBroughtUpTooOften(t *testing.T) {
 	at := main
 	ev, _ := w.evaluate("web", false)
 	env := &promotion.Env{Name: "qa", Branch: "main", Tip: main}
-	for n := 1; n <= maxBroughtCommits+1; n++ {
+	for n := 1; n <= branch.MaxBroughtCommits+1; n++ {
 		var err error
 		at, err = w.remote.Write(w.ctx(), git.CommitSpec{Message: "More", When: w.now, Parents: []string{at}, Base: at})
 		w.must(err)
-		if n < maxBroughtCommits {
+		if n < branch.MaxBroughtCommits {
 			continue
 		}
 		w.must(w.forge.Push(storyRepo, "ada", "topic", at, true))
 		w.fetch()
 		why, err := inspectMerges(w.ctx(), ev, env, main, at)
 		w.must(err)
-		if many := n > maxBroughtCommits; strings.Contains(why, fmt.Sprintf("is more than %d commits on top of main", maxBroughtCommits)) != many {
+		if many := n > branch.MaxBroughtCommits; strings.Contains(why, fmt.Sprintf("is more than %d commits on top of main", branch.MaxBroughtCommits)) != many {
 			t.Errorf("of %d commits: %q", n, why)
 		}
 	}

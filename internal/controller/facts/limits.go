@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 )
@@ -19,7 +20,7 @@ func (rg *recordGatherer) gatherLimits(ctx context.Context, c *ComponentEvaluati
 		return l, err
 	}
 	if c.Pipeline.Spec.BatchesByEnvironment() {
-		return l, nil // one pull request an environment: nobody waits for a place
+		return l, nil // one pull request an environment: none waits for a place
 	}
 	err = rg.countAhead(ctx, c.Facts.Unit, &l)
 	return l, err
@@ -32,13 +33,13 @@ func (rg *recordGatherer) CountUsedLimits(ctx context.Context, c *ComponentEvalu
 		RevertsByCluster: map[string]int{}}
 	u, now := c.Facts.Unit, c.Facts.Now
 	open := map[string]int{}
-	for _, login := range c.Snapshot.Repo.logins() {
+	for _, login := range c.Snapshot.Repo.Logins() {
 		used, err := rg.store.PullUsage(ctx, u.Repo, u.Pipeline, login, u.Component, promotion.BranchPrefix+u.Pipeline+"/",
 			now.Add(-time.Hour))
 		if err != nil {
 			return l, err
 		}
-		l.MergesLastHour, l.OldestMerge = l.MergesLastHour+used.Merged, Earliest(l.OldestMerge, used.OldestMerge)
+		l.MergesLastHour, l.OldestMerge = l.MergesLastHour+used.Merged, branch.Earliest(l.OldestMerge, used.OldestMerge)
 		for env, n := range used.OpenByEnv {
 			open[env] += n
 		}
@@ -52,7 +53,7 @@ func (rg *recordGatherer) CountUsedLimits(ctx context.Context, c *ComponentEvalu
 	}
 	degraded, since := c.degradedSince(), now
 	for _, bad := range degraded {
-		since = Earliest(since, bad)
+		since = branch.Earliest(since, bad)
 	}
 	rows, err := rg.store.RevertPulls(ctx, u.Repo, u.Pipeline, since.Add(-revertWindow))
 	if err != nil {
@@ -89,16 +90,16 @@ func (c *ComponentEvaluation) degradedSince() map[string]time.Time {
 	return out
 }
 
-// countRevert adds one revert. It counts for as long as its window lasts, and for an
-// environment that became degraded within that window until it is mended: what was
-// held while many failed stays held when time passes, and is reported once.
+// countRevert adds one revert. It counts for as long as its window lasts, and for an environment
+// that became degraded within that window until it is mended. A promotion that was held while many
+// failed stays held when time passes, and is reported once.
 func (rg *recordGatherer) countRevert(c *ComponentEvaluation, l *promotion.Limits, row store.Pull) error {
 	e, err := rg.pulls.decodePull(row)
 	if err != nil {
 		return err
 	}
 	l.RevertsByEnv[row.Environment]++
-	l.OldestRecentRevert = Earliest(l.OldestRecentRevert, row.CreatedAt)
+	l.OldestRecentRevert = branch.Earliest(l.OldestRecentRevert, row.CreatedAt)
 	for cluster := range rg.clustersOf(c, row.Environment, row.Component, e.PR.Body) {
 		l.RevertsByCluster[cluster]++
 	}
@@ -109,12 +110,12 @@ func (rg *recordGatherer) countRevert(c *ComponentEvaluation, l *promotion.Limit
 // its component, or of all components that it moves.
 func (rg *recordGatherer) clustersOf(c *ComponentEvaluation, env, component, body string) map[string]bool {
 	components := []string{component}
-	for _, p := range markedMembers(body) {
+	for _, p := range branch.MarkedMembers(body) {
 		components = append(components, p.Component)
 	}
 	out := map[string]bool{}
 	for _, name := range components {
-		if at := c.envAt(env, name); at != nil {
+		if at := c.EnvAt(env, name); at != nil {
 			for i := range at.Targets {
 				out[rg.argocds.ClusterOf(&at.Targets[i])] = true
 			}

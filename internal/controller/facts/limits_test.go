@@ -6,14 +6,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 )
 
-// TestRevertsAreCounted counts our reverts of the last ten minutes, by environment and by
-// cluster, whosever component they are of; where the component itself is degraded, those of
-// the ten minutes before that.
+// TestRevertsAreCounted counts our reverts of the last ten minutes, by environment and by cluster,
+// of every component. Where the component itself is degraded, it counts those of the ten minutes
+// before that.
 func TestRevertsAreCounted(t *testing.T) {
 	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "api", "web")
 	ev, _ := w.evaluate("web", false)
@@ -22,7 +23,7 @@ func TestRevertsAreCounted(t *testing.T) {
 	put := func(number int, component, author string, ago time.Duration) {
 		t.Helper()
 		pr := forge.PullRequest{Number: number, Branch: promotion.RevertBranch("shop", "qa", component, "0123456789abcdef"), Base: "main", Author: author, State: forge.Open, CreatedAt: now.Add(-ago), UpdatedAt: now.Add(-ago)}
-		w.must(w.store.Tx(w.ctx(), "put", func(tx *store.Tx) error { return tx.PutPulls(w.ctx(), w.o.pullRow(w.repo, pr, nil, true)) }))
+		w.must(w.store.Tx(w.ctx(), "put", func(tx *store.Tx) error { return tx.PutPulls(w.ctx(), w.o.PullCache.pullRow(w.repo, pr, nil, true)) }))
 	}
 	put(1, "web", storyBot, revertWindow)
 	put(2, "api", storyBot, time.Minute)
@@ -31,7 +32,7 @@ func TestRevertsAreCounted(t *testing.T) {
 	put(5, "api", storyBot, revertWindow+time.Second)
 	used := func() promotion.Limits {
 		t.Helper()
-		l, err := w.o.CountUsedLimits(w.ctx(), c)
+		l, err := w.o.Records.CountUsedLimits(w.ctx(), c)
 		w.must(err)
 		return l
 	}
@@ -69,7 +70,7 @@ func TestDegradedSince(t *testing.T) {
 		"what landed can't be read": {env(func(e *promotion.Env) { e.Landed.OK = false }), false},
 		"among others":              {env(func(e *promotion.Env) { e.History = []promotion.Arrival{{Commit: "d", Release: "r"}, bad} }), true},
 	} {
-		comp := &ComponentEvaluation{Facts: promotion.ComponentFacts{Envs: []promotion.Env{{Name: "dev"}, c.env}}}
+		comp := &ComponentEvaluation{ComponentBasis: branch.ComponentBasis{Facts: promotion.ComponentFacts{Envs: []promotion.Env{{Name: "dev"}, c.env}}}}
 		got := comp.degradedSince()
 		if since, is := got["qa"]; is != c.want || is && !since.Equal(at) || len(got) > 1 {
 			t.Errorf("%s: %v", name, got)
@@ -77,17 +78,18 @@ func TestDegradedSince(t *testing.T) {
 	}
 }
 
-// TestLimitsOfBatches counts what is open elsewhere only where components move alone.
+// TestLimitsOfBatches counts open pull requests of other environments only where components move
+// alone.
 func TestLimitsOfBatches(t *testing.T) {
 	for spec, want := range map[string]map[string]int{"": {"qa": 1}, "  batch: environment\n": {}} {
 		w := newStory(t, spec+twoEnvs, []string{"dev", "qa"}, "api", "web")
-		w.openPull("liftlock/shop/qa/api", "Promote", w.commitTo(storyBot, "liftlock/shop/qa/api", w.head("main"), "x", map[string]string{"x": "x"}), Marker{Kind: promotion.KindPromotion, Release: release("a")})
+		w.openPull("liftlock/shop/qa/api", "Promote", w.commitTo(storyBot, "liftlock/shop/qa/api", w.head("main"), "x", map[string]string{"x": "x"}), branch.Marker{Kind: promotion.KindPromotion, Release: release("a")})
 		ev, _ := w.evaluate("web", false)
 		for _, c := range ev.Components {
 			if c.Facts.Unit.Component != "web" {
 				continue
 			}
-			l, err := w.o.CountUsedLimits(w.ctx(), c)
+			l, err := w.o.Records.CountUsedLimits(w.ctx(), c)
 			if err != nil || len(l.OpenByOthers) != len(want) || l.OpenByOthers["qa"] != want["qa"] {
 				t.Errorf("%q: open are %v, %v", spec, l.OpenByOthers, err)
 			}

@@ -11,17 +11,17 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/argocd"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/store"
 )
 
-// pushHistory gives the tracked branch the commits of a long history of promotions of
-// one component, and of others, and tells the pull requests that they came by: of what
-// is closed most was merged, some was replaced, some a person refused and some is a
-// revert.
-func (b *benchRepo) pushHistory(component int, pulls int, marks MarkSigner) []forge.PullRequest {
+// pushHistory gives the tracked branch the commits of a long history of promotions of one
+// component, and of others, and returns their pull requests. Of the closed ones most were merged,
+// some were replaced, some a person refused and some are reverts.
+func (b *benchRepo) pushHistory(component int, pulls int, marks branch.MarkSigner) []forge.PullRequest {
 	b.b.Helper()
 	var s bytes.Buffer
 	out := make([]forge.PullRequest, 0, pulls)
@@ -33,17 +33,17 @@ func (b *benchRepo) pushHistory(component int, pulls int, marks MarkSigner) []fo
 			i = n % *benchComponents
 		}
 		name, release := fmt.Sprintf("c%04d", i), fmt.Sprintf("%012x%052x", n, n)
-		branch, head := promotion.Branch("shop", env, name), fmt.Sprintf("%040x", n)
-		pr := forge.PullRequest{Number: n, Title: "Promote " + name + " to " + env, Branch: branch, Base: "main", Head: head,
+		branchName, head := promotion.Branch("shop", env, name), fmt.Sprintf("%040x", n)
+		pr := forge.PullRequest{Number: n, Title: "Promote " + name + " to " + env, Branch: branchName, Base: "main", Head: head,
 			Author: "liftlock", State: forge.Closed, CreatedAt: at.Add(-time.Hour), UpdatedAt: at, ClosedAt: at, Labels: []string{promotion.LabelOurs},
-			Body: fmt.Sprintf("%s\n%2000s", marks.Sign("hub:acme/fleet", branch, head, Marker{Kind: promotion.KindPromotion, Release: release}), "what a person reads")}
+			Body: fmt.Sprintf("%s\n%2000s", marks.Sign("hub:acme/fleet", branchName, head, branch.Marker{Kind: promotion.KindPromotion, Release: release}), "what a person reads")}
 		switch {
 		case n%20 < 4:
 			pr.Labels = append(pr.Labels, promotion.LabelSuperseded)
 		case n%20 == 6: // refused
 		default:
 			if n%50 == 8 {
-				pr.Branch, pr.Body = promotion.RevertBranch("shop", env, name, release), Marker{Kind: promotion.KindRevert, Release: release, Of: n - 1}.String()
+				pr.Branch, pr.Body = promotion.RevertBranch("shop", env, name, release), branch.Marker{Kind: promotion.KindRevert, Release: release, Of: n - 1}.String()
 			}
 			pr.State, pr.MergedAt, pr.MergedBy = forge.Merged, at, "ada"
 			merged[len(merged)+1] = n
@@ -76,18 +76,18 @@ func (b *benchRepo) pushHistory(component int, pulls int, marks MarkSigner) []fo
 
 // markWithRelease is a pull request whose mark names the release that the unit has had by its merge, as
 // that of one which we composed does.
-func (b *benchRepo) markWithRelease(o *Gatherer, s *Snapshot, u promotion.Unit, pr forge.PullRequest) forge.PullRequest {
+func (b *benchRepo) markWithRelease(o *Gatherer, s *branch.Snapshot, u promotion.Unit, pr forge.PullRequest) forge.PullRequest {
 	ref, ok := promotion.ParseBranch(pr.Branch)
 	if !ok || ref.Component != u.Component || ref.Revert || pr.MergeCommit == "" {
 		return pr
 	}
 	p, unit := s.Unit(u)
-	release := o.releaseIDAt(s.Repo, pr.MergeCommit, p, unit.Envs[ref.Environment])
+	release := o.Releases.ReleaseIDAt(s.Repo, pr.MergeCommit, p, unit.Envs[ref.Environment])
 	if release == "" {
 		b.b.Fatalf("#%d brought no release", pr.Number)
 	}
 	_, read, _ := strings.Cut(pr.Body, "\n")
-	pr.Body = s.Repo.Marks.Sign(s.Repo.ID, pr.Branch, pr.Head, Marker{Kind: promotion.KindPromotion, Release: release}) + "\n" + read
+	pr.Body = s.Repo.Marks.Sign(s.Repo.ID, pr.Branch, pr.Head, branch.Marker{Kind: promotion.KindPromotion, Release: release}) + "\n" + read
 	return pr
 }
 
@@ -95,7 +95,7 @@ func (b *benchRepo) markWithRelease(o *Gatherer, s *Snapshot, u promotion.Unit, 
 // requests, or many.
 func BenchmarkLook(b *testing.B) {
 	w := newBenchRepo(b)
-	marks, err := NewMarkSigner([]byte("a secret of the server's, long enough"))
+	marks, err := branch.NewMarkSigner([]byte("a secret of the server's, long enough"))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -112,8 +112,8 @@ func BenchmarkLook(b *testing.B) {
 			}
 			defer func() { _ = st.Close() }()
 			hub := &healthyArgoCD{fakeArgoCD: fakeArgoCD{clustersErr: argocd.ErrClustersOff}, apps: map[string]verification.App{}}
-			o := New(Options{Store: st, Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: []*Repository{r}, Now: time.Now, MaxAge: time.Hour,
-				ArgoCDs: map[string]ArgoCD{"hub": {Apps: hub, Live: &hub.fakeArgoCD, Namespace: "argocd"}}})
+			o := New(Options{Store: st, Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: []*branch.Repository{r}, Now: time.Now, MaxAge: time.Hour,
+				ArgoCDs: map[string]branch.ArgoCD{"hub": {Apps: hub, Live: &hub.fakeArgoCD, Namespace: "argocd"}}})
 			s := w.takeSnapshot(o, r)
 			for _, t := range s.Pipeline("shop").TargetSet.Targets {
 				hub.apps[t.Name] = verification.App{ArgoCD: "hub", Name: t.Name, Namespace: "argocd", Health: "Healthy", Revisions: []string{w.head},
@@ -122,7 +122,7 @@ func BenchmarkLook(b *testing.B) {
 			u := promotion.Unit{Repo: r.ID, Pipeline: "shop", Component: component}
 			rows := make([]store.Pull, closed)
 			for i := range rows {
-				rows[i] = o.pullRow(r, w.markWithRelease(o, s, u, history[i]), nil, true)
+				rows[i] = o.PullCache.pullRow(r, w.markWithRelease(o, s, u, history[i]), nil, true)
 			}
 			if err := st.PutPulls(b.Context(), rows...); err != nil {
 				b.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 )
@@ -30,8 +31,6 @@ func TestEnsureMergeFetched(t *testing.T) {
 	otherBranch.PR.Base = "env/qa"
 	open := merge(5, rewritten, 9)
 	open.PR.State = forge.Open
-	evaluation := &ComponentEvaluation{Evaluation: &Evaluation{Snapshot: &Snapshot{Repo: c.Repository}}}
-	evaluation.Facts.Now = at
 	for name, step := range map[string]struct {
 		pulls []*pullRecord
 		tip   string
@@ -47,9 +46,10 @@ func TestEnsureMergeFetched(t *testing.T) {
 		"it was rewritten once":   {[]*pullRecord{merge(1, rewritten, -30)}, after, []error{nil, nil}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := newGitGatherer(nil, nil)
+			g := branch.NewGitGatherer(nil, nil, nil)
 			for try, want := range step.want {
-				err := g.ensureMergeFetched(t.Context(), evaluation, &promotion.Env{Branch: "main", Tip: step.tip}, step.pulls)
+				env := &promotion.Env{Branch: "main", Tip: step.tip}
+				err := g.EnsureMergeFetched(t.Context(), c.Repository, env, findNewestMerge(c.Repository, env, step.pulls), at)
 				if !errors.Is(err, want) {
 					t.Errorf("try %d: %v, want %v", try, err, want)
 				}

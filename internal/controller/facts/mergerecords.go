@@ -49,14 +49,14 @@ func (rg *recordGatherer) withMerger(ctx context.Context, c *ComponentEvaluation
 	return rg.pulls.RefreshPullRequest(ctx, c.Snapshot.Repo, pr.Number)
 }
 
-// findMerge is the entry of the audit trail for a merge that was just seen and isn't on
-// record: by what we judged it before the process that merged died, or, of a person's, how
-// the gates stood when the component was last looked at.
+// findMerge is the entry of the audit trail for a merge that was just seen and isn't on record. It
+// has our judgement before the process that merged died or, for a person's merge, the gates of the
+// component's last evaluation.
 func (rg *recordGatherer) findMerge(ctx context.Context, c *ComponentEvaluation, env string, pr *forge.PullRequest,
 	row store.Promotion) (store.Audit, error) {
 	found := promotion.MergeRecord{Kind: row.Kind, Release: row.Release, Head: pr.Head, Commit: pr.MergeCommit}
 	by, via := pr.MergedBy, promotion.AuditViaForge
-	if c.Snapshot.Repo.hasMerged(pr) {
+	if c.Snapshot.Repo.HasMerged(pr) {
 		via = promotion.AuditViaServer
 	}
 	own, ok, err := Merging.Get(ctx, rg.store, OfMerge(c.Facts.Unit, pr.Number))
@@ -75,7 +75,7 @@ func (rg *recordGatherer) findMerge(ctx context.Context, c *ComponentEvaluation,
 	return MergeAudit(c, env, pr.Number, cmp.Or(by, "somebody"), via, &found)
 }
 
-// addLastSeen fills in how the gates stood when the component was last looked at.
+// addLastSeen fills in the state of the gates at the component's last evaluation.
 func (rg *recordGatherer) addLastSeen(ctx context.Context, c *ComponentEvaluation, env string, pull int, r *promotion.MergeRecord) error {
 	row, ok, err := rg.store.Unit(ctx, wake.UnitName(c.Facts.Unit))
 	var v stored.Unit

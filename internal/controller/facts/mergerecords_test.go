@@ -13,7 +13,7 @@ import (
 	"github.com/liftlock/liftlock/policies"
 )
 
-// viewOfQA stores how web was when it was looked at last.
+// viewOfQA stores the state of web's last evaluation.
 func (sto *story) viewOfQA(states ...promotion.EnvState) {
 	sto.t.Helper()
 	v := stored.Unit{Unit: sto.unit("web"), At: sto.now}
@@ -38,7 +38,7 @@ func TestFindMerge(t *testing.T) {
 	for name, c := range map[string]struct {
 		by     string
 		judged *promotion.MergeRecord // by us; nil: that isn't kept
-		seen   []promotion.EnvState   // nil: nobody looked
+		seen   []promotion.EnvState   // nil: it wasn't evaluated
 		want   []string               // the gates
 		at     bool                   // they are of the look
 		via    string
@@ -63,7 +63,7 @@ func TestFindMerge(t *testing.T) {
 				w.viewOfQA(c.seen...)
 			}
 			pr := &forge.PullRequest{Number: 3, Head: "head", MergeCommit: "landed", MergedBy: c.by, State: forge.Merged}
-			entry, err := w.o.findMerge(w.ctx(), comp, "qa", pr, store.Promotion{Kind: promotion.KindPromotion, Release: "r"})
+			entry, err := w.o.Records.findMerge(w.ctx(), comp, "qa", pr, store.Promotion{Kind: promotion.KindPromotion, Release: "r"})
 			w.must(err)
 			var record promotion.MergeRecord
 			w.must(json.Unmarshal(entry.Data, &record))
@@ -85,8 +85,8 @@ func TestFindMerge(t *testing.T) {
 	}
 }
 
-// TestFindUngated calls a merge one past its gates only where a person merged what waited when it was
-// looked at.
+// TestFindUngated calls a merge one past its gates only where a person merged a pull request that
+// waited at its last evaluation.
 func TestFindUngated(t *testing.T) {
 	waits := []policies.Result{{Gate: "approvals", Outcome: policies.Wait}, {Gate: "soak", Outcome: policies.Pass}, {Gate: "mergeable", Outcome: policies.Wait}, {Gate: "hold", Outcome: policies.Fail}, {Gate: "approvals", Outcome: policies.Fail}}
 	for name, c := range map[string]struct {
@@ -106,7 +106,7 @@ func TestFindUngated(t *testing.T) {
 		w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
 		ev, _ := w.evaluate("web", false)
 		w.viewOfQA(promotion.EnvState{Environment: "qa", Pull: 3, Gates: c.gates})
-		got, err := w.o.findUngated(w.ctx(), ev.Components[0], c.env, &forge.PullRequest{Number: c.number, MergedBy: c.by})
+		got, err := w.o.Records.findUngated(w.ctx(), ev.Components[0], c.env, &forge.PullRequest{Number: c.number, MergedBy: c.by})
 		w.must(err)
 		var gates []string
 		if got != nil {

@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// freshAge is how old an answer may be right before a merge, and freshAgeEach how much
-	// more for each component that is merged at once: servers are asked so often only, and
-	// what was asked first would be too old again before the last is answered.
+	// freshAge is how old an answer may be right before a merge, and freshAgeEach how much more for
+	// each component that is merged at once. Servers are asked only so often, and the first answer
+	// would be too old again before the last one comes.
 	freshAge     = 10 * time.Second
 	freshAgeEach = time.Second
 	// sharedMetricAge is how old an answer to somebody else may be to be taken for one's own.
 	sharedMetricAge = 10 * time.Second
-	// maxMetricCalls bounds the queries of one evaluation. What is left comes with the next,
-	// for what was asked now isn't due then.
+	// maxMetricCalls bounds the queries of one evaluation. The rest comes with the next evaluation,
+	// when the queries of this one aren't due.
 	maxMetricCalls = 20
 	// metricCallDelay is when that is.
 	metricCallDelay = 2 * time.Second
@@ -51,8 +51,8 @@ var metricSamples = record.Declare[record.InPull, []policies.MetricSample](recor
 	Doc: "The samples of a metric gate, by a digest of release, server, query and interval. Without it the gate begins anew.",
 })
 
-// ofMetric is what a server answered to a query about a release in a pull request. What was
-// measured of another release, or by another interval, is no part of it.
+// ofMetric is what a server answered to a query about a release in a pull request. Samples of
+// another release, or of another interval, are no part of it.
 func ofMetric(repo string, pull int, release string, m *policies.Metric, query string) record.InPull {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%d", release, m.Prometheus, query, m.Every))
 	return record.InPull{Pull: record.OfPull(repo, pull), Name: hex.EncodeToString(sum[:16])}
@@ -140,7 +140,7 @@ func (ga *Gatherer) readMetric(ctx context.Context, c *ComponentEvaluation, abou
 	if n := len(r.Samples); n > 0 {
 		age := now.Sub(r.Samples[n-1].At)
 		r.NextAt = r.Samples[n-1].At.Add(m.Every)
-		if age < m.Every && (!c.fresh || age.Abs() <= c.freshAge()) {
+		if age < m.Every && (!c.Fresh || age.Abs() <= c.Evaluation.freshAge()) {
 			return nil
 		}
 	}
@@ -148,13 +148,13 @@ func (ga *Gatherer) readMetric(ctx context.Context, c *ComponentEvaluation, abou
 	case ga.opts.Metrics == nil:
 		r.Err = "no server is asked from here"
 		return nil
-	case c.metricCalls >= maxMetricCalls:
-		if r.NextAt = now.Add(metricCallDelay); c.fresh {
+	case c.Evaluation.metricCalls >= maxMetricCalls:
+		if r.NextAt = now.Add(metricCallDelay); c.Fresh {
 			r.Err = "others are asked first; its turn comes" // a merge needs what is so now
 		}
 		return nil
 	}
-	c.metricCalls++
+	c.Evaluation.metricCalls++
 	sample, again, err := ga.opts.Metrics.Sample(ctx, m.Prometheus, r.Query, m.Every, min(sharedMetricAge, m.Every/2))
 	switch {
 	case ctx.Err() != nil:
@@ -163,7 +163,7 @@ func (ga *Gatherer) readMetric(ctx context.Context, c *ComponentEvaluation, abou
 		r.Err, r.NextAt = err.Error(), again
 		return nil
 	case sample.At.IsZero():
-		if r.NextAt = again; c.fresh {
+		if r.NextAt = again; c.Fresh {
 			r.Err = "it is asked as often as it may be; its turn comes" // a merge needs what is so now
 		}
 		return nil

@@ -22,7 +22,7 @@ func TestAddSample(t *testing.T) {
 	if len(all) != policies.MaxMetricSamples || !all[0].At.Equal(began.Add(5*time.Minute)) {
 		t.Fatalf("%d are kept, from %s", len(all), all[0].At)
 	}
-	// What another process saw in between stays in its place, whoever writes last.
+	// Another process's sample in between stays in its place, whichever writes last.
 	between := addSample(addSample(addSample(nil, at(3, 3)), at(1, 1)), at(2, 0.5))
 	if len(between) != 3 || between[1].Values[0] != 0.5 {
 		t.Errorf("the order is %+v", between)

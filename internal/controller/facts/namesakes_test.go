@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
@@ -27,9 +28,8 @@ spec:
     - {name: prod, after: [qa]}
 `
 
-// TestNamesakes holds that Applications of one name are told apart by what they read: a
-// commit that somebody else made to prod's is no other's, and what a promotion changed in
-// one of them it changed in that one.
+// TestNamesakes holds that Applications of one name are told apart by the files that they read. A
+// person's commit to prod's is no other's, and a promotion's change in one of them is that one's.
 func TestNamesakes(t *testing.T) {
 	overlay := func(env, file, config string) map[string]string {
 		return map[string]string{
@@ -79,12 +79,12 @@ spec:
 	}
 	env := &promotion.Env{Name: "prod", Branch: "main", Tip: other, Landed: promotion.Sure(promotion.Landed{Commit: landed, Parent: parent, At: info.CommitTime})}
 	for i := range at.Targets {
-		env.Targets = append(env.Targets, o.newTarget(&at.Targets[i], o.argocdGatherer.argocds.TargetLabel(at, &at.Targets[i])))
+		env.Targets = append(env.Targets, o.Live.NewTarget(&at.Targets[i], o.Live.Argocds.TargetLabel(at, &at.Targets[i])))
 	}
 	for i := range env.Targets { // each of them can't pull a new image and an old one
 		env.Targets[i].Unhealthy = promotion.Sure([]verification.Resource{{Kind: "Pod", Name: "a", Message: `Back-off pulling image "web:2"`}, {Kind: "Pod", Name: "b", Message: `Back-off pulling image "proxy:1"`}})
 	}
-	c := &ComponentEvaluation{Evaluation: &Evaluation{Snapshot: s, Pipeline: p}, Unit: p.Units["web"]}
+	c := componentOf(&Evaluation{Basis: branch.Basis{Snapshot: s, Pipeline: p}}, branch.ComponentBasis{Unit: p.Units["web"]})
 	c.Facts.Unit = promotion.Unit{Repo: s.Repo.ID, Pipeline: "shop", Component: "web"}
 	if err := o.answerBlame(t.Context(), c, env); err != nil {
 		t.Fatal(err)

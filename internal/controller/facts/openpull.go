@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
+	"github.com/liftlock/liftlock/internal/controller/facts/effects"
+	"github.com/liftlock/liftlock/internal/controller/facts/people"
 	"github.com/liftlock/liftlock/internal/store/record"
 
 	"github.com/liftlock/liftlock/internal/fieldedit"
@@ -71,10 +74,10 @@ func (ga *Gatherer) gatherOpenPulls(ctx context.Context, ev *Evaluation, env *pr
 	var open []*pullRecord
 	for _, component := range slices.Sorted(maps.Keys(ev.pulls)) {
 		for _, p := range ev.pulls[component][env.Name] {
-			if !p.isOpen() || !r.HasOpened(&p.PR) || !p.batch && ev.envAt(env.Name, component) == nil {
+			if !p.isOpen() || !r.HasOpened(&p.PR) || !p.batch && ev.EnvAt(env.Name, component) == nil {
 				continue
 			}
-			d, unread, err := ga.readDetail(ctx, r, &p.cachedPull, fresh)
+			d, unread, err := ga.PullCache.readDetail(ctx, r, &p.Pull, fresh)
 			if err != nil {
 				return err
 			}
@@ -84,8 +87,8 @@ func (ga *Gatherer) gatherOpenPulls(ctx context.Context, ev *Evaluation, env *pr
 				return err
 			}
 			stopped := isStopped(&d.pr)
-			if p.detail, err = ga.completeDetail(ctx, r, d, reviews || stopped,
-				stopped || !p.ref.Revert && requiresChecks(env)); err != nil {
+			if p.detail, err = ga.PullCache.completeDetail(ctx, r, d, reviews || stopped,
+				stopped || !p.ref.Revert && people.RequiresChecks(env)); err != nil {
 				return err
 			}
 			open = append(open, p)
@@ -104,9 +107,9 @@ func (ga *Gatherer) gatherOpenPulls(ctx context.Context, ev *Evaluation, env *pr
 	return nil
 }
 
-// wantsReviews says whether who reviewed a pull request matters: to a gate, or because an
-// approved promotion keeps its place before something newer. With neither a gate nor
-// anything newer upstream nobody need be asked.
+// wantsReviews says whether who reviewed a pull request matters: to a gate, or because an approved
+// promotion keeps its place before something newer. With neither a gate nor anything newer upstream
+// no reviewer matters.
 func (ga *Gatherer) wantsReviews(ctx context.Context, ev *Evaluation, env *promotion.Env, p *pullRecord) (bool, error) {
 	if p.ref.Revert || !p.isOpen() {
 		return false, nil
@@ -118,7 +121,7 @@ func (ga *Gatherer) wantsReviews(ctx context.Context, ev *Evaluation, env *promo
 		return false, err
 	}
 	c, _ := ev.Component(p.ref.Component)
-	rel, err := ga.readRelease(ev.Snapshot.Repo, p.PR.Head, ev.Pipeline, ev.envAt(env.Name, p.ref.Component))
+	rel, err := ga.Releases.ReadRelease(ev.Snapshot.Repo, p.PR.Head, ev.Pipeline, ev.EnvAt(env.Name, p.ref.Component))
 	if err != nil || c == nil {
 		return true, nil // it is somebody's own doing, which the head's inspection tells
 	}
@@ -138,10 +141,10 @@ var PullHolds = record.Declare[record.Pull, []promotion.Holding](record.Declarat
 	Doc: "The holds that commands set on the pull request. One that can't be read holds without an end.",
 })
 
-// ReadPullHolds are the holds that commands set on a pull request, also those that are over;
-// none when there are none. The label shows them, and is where a hold is found again without
-// the store; but anybody who may write takes a label off, and the command that lifts a hold
-// asks for more. A row that can't be understood holds all the same, and has no end.
+// ReadPullHolds are the holds that commands set on a pull request, also those that are over; none
+// when there are none. The label shows them, and by it a hold is found again without the store. But
+// anybody who may write can remove a label, and the command that lifts a hold needs more. A row
+// that can't be understood holds all the same, and has no end.
 func ReadPullHolds(ctx context.Context, s record.Reader, repo string, number int) ([]promotion.Holding, error) {
 	held, found, err := PullHolds.Find(ctx, s, record.OfPull(repo, number))
 	switch {
@@ -166,11 +169,11 @@ func (ga *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *p
 	}
 	// One that a command set holds also while its label is off.
 	hold, held := promotion.FindStrongest(promotion.ListActive(holds, ga.opts.Now()))
-	p.Held, p.HeldUntil = p.Held || held, hold.Until
+	p.Held, p.HeldUntil, p.HeldBy, p.HoldReason = p.Held || held, hold.Until, hold.By, hold.Reason
 	if p.JoinedQueueAt, err = readJoinedQueue(ctx, ga.opts.Store, repo.ID, p.Number, p.Head); err != nil {
 		return nil, err
 	}
-	p.Queued = r.isQueued(p.JoinedQueueAt)
+	p.Queued = isQueued(&r.Pull, p.JoinedQueueAt)
 	if pr.Base != env.Branch {
 		p.MarkModified(fmt.Sprintf("somebody changed its base to %s; change it back, or close the pull request", pr.Base))
 	}
@@ -209,22 +212,22 @@ func (ga *Gatherer) describeOpenPull(ctx context.Context, ev *Evaluation, env *p
 		return nil, err
 	}
 	if !p.Revert {
-		period, err := ga.readApprovalPeriod(ctx, repo, p)
+		period, err := ga.Reviews.ReadApprovalPeriod(ctx, repo, pr.Branch, &p.Pull, p.Proven != nil)
 		if err != nil {
 			return nil, err
 		}
-		if p.Review, err = ga.approvalFacts(ctx, repo, p.Head, r.detail, p.Base, period, ev.fresh); err != nil {
+		if p.Review, err = ga.Reviews.ApprovalFacts(ctx, repo, p.Head, p.Base, &r.detail.reviews, period, ev.Fresh); err != nil {
 			return nil, fmt.Errorf("look at its approvals: %w", err)
 		}
-		addChecks(&p.Review, p.Head, r.detail)
-		if p.Review.ReviewRequests, err = ReadReviewRequests(ctx, ga.opts.Store, repo.ID, p.Number); err != nil {
+		people.AddChecks(&p.Review, p.Head, &r.detail.checks)
+		if p.Review.ReviewRequests, err = people.ReadReviewRequests(ctx, ga.opts.Store, repo.ID, p.Number); err != nil {
 			return nil, err
 		}
-		ga.addOwners(ctx, ev, env, p)
-		if err := ga.addTeams(ctx, ev, env, p); err != nil {
+		people.AddOwners(ctx, repo, env, &p.Pull, p.Base)
+		if err := ga.Teams.AddTeams(ctx, repo, env, &p.Review, ev.Fresh); err != nil {
 			return nil, fmt.Errorf("look at who is in which team: %w", err)
 		}
-		if err := ga.addSkips(ctx, ev, p); err != nil {
+		if err := ga.Reviews.AddSkips(ctx, &ev.Basis, &p.Pull); err != nil {
 			return nil, fmt.Errorf("look at which of its gates are skipped: %w", err)
 		}
 	}
@@ -242,7 +245,7 @@ func (o *OpenPull) identify(r *pullRecord) {
 	case len(o.Members) == 1 && o.Members[0].Release != "":
 		o.Release, o.Name = o.Members[0].Release, o.Members[0].Name
 	case !o.Revert:
-		marked, _ := readMarker(r.PR.Body) // its head can't be read, so nothing but a person acts on it
+		marked, _ := branch.ReadMarker(r.PR.Body) // its head can't be read, so nothing but a person acts on it
 		o.Release = cmp.Or(o.DeclaredRelease.Value, marked.Release)
 	}
 	if o.Revert && o.Release == "" {
@@ -254,13 +257,13 @@ func (o *OpenPull) identify(r *pullRecord) {
 }
 
 // inspectReach says whether merging a pull request now would change targets outside its
-// environment: the branch may have got other readers since, so what counts is what
-// the edits do to it as it is now.
+// environment. The branch may have got other readers since, so the effect of the edits on its
+// present state counts.
 func (ga *Gatherer) inspectReach(ctx context.Context, ev *Evaluation, env *promotion.Env, p *OpenPull) error {
 	if p.HeadState == promotion.HeadModified || p.Stale || len(p.Edits) == 0 {
 		return nil
 	}
-	why, err := ga.WhyNotIsolated(ctx, ev, componentNames(p.Members), env.Name, env.Tip, p.Edits)
+	why, err := ga.Effects.WhyNotIsolated(ctx, &ev.Basis, effects.ComponentNames(p.Members), env.Name, env.Tip, p.Edits)
 	switch {
 	case err == nil:
 		p.MarkReach(promotion.ReachCrossEnvironment, why)
@@ -300,13 +303,13 @@ func (ga *Gatherer) inspectPromotion(ctx context.Context, ev *Evaluation, env *p
 	r := ev.Snapshot.Repo
 	moved := []string{component}
 	if p.Batch {
-		list, err := ga.findReleaseChanges(ctx, r, ev.Pipeline, env.Name, p.Base, p.Head)
+		list, err := ga.History.FindReleaseChanges(ctx, r, ev.Pipeline, env.Name, p.Base, p.Head)
 		if err != nil {
 			return "", err
 		}
 		moved = nil
 		for _, m := range list {
-			moved = append(moved, m.component)
+			moved = append(moved, m.Component)
 		}
 	}
 	subject := func(component string) string {
@@ -316,14 +319,14 @@ func (ga *Gatherer) inspectPromotion(ctx context.Context, ev *Evaluation, env *p
 		return "its release"
 	}
 	for _, component := range moved {
-		rel, err := ga.readRelease(r, p.Head, ev.Pipeline, ev.envAt(env.Name, component))
+		rel, err := ga.Releases.ReadRelease(r, p.Head, ev.Pipeline, ev.EnvAt(env.Name, component))
 		if err != nil {
 			return fmt.Sprintf("%s can't be read: %v", subject(component), err), nil
 		}
 		known := ev.RememberRelease(rel)
 		p.Members = append(p.Members, promotion.Member{Component: component, Release: known.ID, Name: known.Name})
 	}
-	edits, refused := ga.composeMembers(ctx, ev, env.Name, p.Base, p.Members)
+	edits, refused := ga.Effects.ComposeMembers(ctx, &ev.Basis, env.Name, p.Base, p.Members)
 	for _, m := range p.Members {
 		if why := refused[m.Component]; why != "" {
 			return fmt.Sprintf("%s can't be composed: %s", subject(m.Component), why), nil
@@ -346,13 +349,13 @@ func (ga *Gatherer) inspectRevert(ctx context.Context, ev *Evaluation, env *prom
 	p.Members = slices.Clone(of.members)
 	for i := range p.Members {
 		m := &p.Members[i]
-		if at := ev.envAt(env.Name, m.Component); at != nil { // the body may name one that is gone
-			if rel, err := ga.readRelease(ev.Snapshot.Repo, of.PR.MergeCommit, ev.Pipeline, at); err == nil {
+		if at := ev.EnvAt(env.Name, m.Component); at != nil { // the body may name one that is gone
+			if rel, err := ga.Releases.ReadRelease(ev.Snapshot.Repo, of.PR.MergeCommit, ev.Pipeline, at); err == nil {
 				m.Name = ev.RememberRelease(rel).Name
 			}
 		}
 	}
-	edits, err := ga.composeRevert(ctx, ev, env.Name, p.Members, of.PR.MergeCommit, p.Base)
+	edits, err := ga.Effects.ComposeRevert(ctx, &ev.Basis, env.Name, p.Members, of.PR.MergeCommit, p.Base)
 	switch {
 	case err != nil && ctx.Err() != nil: // a run that is over finds out nothing
 		return "", err
@@ -368,15 +371,18 @@ func (ga *Gatherer) inspectRevert(ctx context.Context, ev *Evaluation, env *prom
 func (ga *Gatherer) compareHead(ctx context.Context, ev *Evaluation, env *promotion.Env, p *OpenPull,
 	edits []fieldedit.Edit) (string, error) {
 	m := ev.Snapshot.Repo.Mirror
-	paths, err := changedPaths(ctx, m, p.Base, p.Head)
+	paths, err := branch.ChangedPaths(ctx, m, p.Base, p.Head)
 	if err != nil {
 		return "", err
 	}
 	if err := fieldedit.VerifyCommit(m.Tree(p.Head), paths, edits); err != nil {
 		return err.Error(), nil
 	}
-	files := editedFiles(edits)
-	same, err := ga.isUnchanged(ctx, ev.Snapshot.Repo, p.Base, env.Tip, func(file string) bool { return slices.Contains(files, file) })
+	files := effects.EditedFiles(edits)
+	same, err := ga.History.IsUnchanged(ctx, ev.Snapshot.Repo, p.Base, env.Tip, func(file string) bool {
+		return slices.Contains(files,
+			file)
+	})
 	if err != nil {
 		return "", err
 	}
@@ -385,7 +391,7 @@ func (ga *Gatherer) compareHead(ctx context.Context, ev *Evaluation, env *promot
 }
 
 // ensureCommit makes sure that a commit is in the mirror, fetching once if need be.
-func (ga *Gatherer) ensureCommit(ctx context.Context, r *Repository, commit string) error {
+func (ga *Gatherer) ensureCommit(ctx context.Context, r *branch.Repository, commit string) error {
 	ok, err := r.Mirror.Has(ctx, commit)
 	if err != nil || ok {
 		return err
@@ -399,9 +405,9 @@ func (ga *Gatherer) ensureCommit(ctx context.Context, r *Repository, commit stri
 	return fmt.Errorf("%w: commit %s is not among the branches of %s", forge.ErrRetryable, commit, r.ID)
 }
 
-// findBase is the commit of the environment's branch that a head was made on: its parent,
-// or, where somebody brought the branch up to date with a merge, that merge's
-// other parent. why is set when the head doesn't descend from the branch so.
+// findBase is the commit of the environment's branch that a head was made on. That is its parent,
+// or, where the branch was brought up to date with a merge, that merge's other parent. why is set
+// when the head doesn't descend from the branch so.
 func (ga *Gatherer) findBase(ctx context.Context, ev *Evaluation, env *promotion.Env, head string) (base, why string, err error) {
 	m := ev.Snapshot.Repo.Mirror
 	info, err := m.Commit(ctx, head)
@@ -424,7 +430,7 @@ func (ga *Gatherer) findBase(ctx context.Context, ev *Evaluation, env *promotion
 // ours: what we put there counts for them too.
 func addDeclaredMembers(members []promotion.Member, body string) []promotion.Member {
 	out := slices.Clone(members)
-	for _, m := range markedMembers(body) {
+	for _, m := range branch.MarkedMembers(body) {
 		if _, known := promotion.FindMember(out, m.Component); !known {
 			out = append(out, m)
 		}
@@ -439,13 +445,4 @@ func joinMemberNames(members []promotion.Member) string {
 		names[i] = m.String()
 	}
 	return strings.Join(names, ", ")
-}
-
-func componentNames(members []promotion.Member) []string {
-	out := make([]string, len(members))
-	for i, m := range members {
-		out[i] = m.Component
-	}
-	slices.Sort(out)
-	return out
 }

@@ -7,19 +7,21 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/policies"
 )
 
-// TestIdentify holds what is said to move by a pull request, as a whole: by its head, or else by what we
-// put there, or its body says; of a revert that nobody can read, by its branch.
+// TestIdentify holds which releases a pull request moves, as a whole: those of its head, or else
+// those that we put there, or its body's. A revert that can't be read has its branch's.
 func TestIdentify(t *testing.T) {
 	a, b := release("a"), release("b")
-	marked := Marker{Kind: promotion.KindPromotion, Release: b}.String()
+	marked := branch.Marker{Kind: promotion.KindPromotion, Release: b}.String()
 	web := func(id, name string) []promotion.Member {
 		return []promotion.Member{{Component: "web", Release: id, Name: name}}
 	}
@@ -40,7 +42,7 @@ func TestIdentify(t *testing.T) {
 		"a batch":                       {p: OpenPull{Pull: promotion.Pull{Batch: true, Members: both}, Proven: map[string]string{"web": b}}, release: promotion.BatchID(both), title: both[0].String() + ", " + both[1].String(), members: both},
 	} {
 		p := c.p
-		p.identify(&pullRecord{cachedPull: cachedPull{PR: forge.PullRequest{Body: c.body}}, ref: promotion.BranchRef{Component: "web", Short: c.short}})
+		p.identify(&pullRecord{Pull: stored.Pull{PR: forge.PullRequest{Body: c.body}}, ref: promotion.BranchRef{Component: "web", Short: c.short}})
 		if p.Release != c.release || p.Name != c.title || p.DeclaredRelease != c.declared {
 			t.Errorf("%s: it moves %q (%q), declared is %+v", name, p.Release, p.Name, p.DeclaredRelease)
 		}
@@ -81,16 +83,16 @@ func TestViewOf(t *testing.T) {
 func TestProvenReleases(t *testing.T) {
 	a, b := release("a"), release("b")
 	for name, c := range map[string]struct {
-		pushed  *Pushed // nil: the store knows nothing
+		pushed  *branch.Pushed // nil: the store knows nothing
 		kind    string
 		unsign  bool
 		another bool // the head isn't the one that was signed
 		want    string
 	}{
-		"the head that was pushed":             {pushed: &Pushed{{Head: "old", Releases: map[string]string{"web": b}}, {Head: "the head", Releases: map[string]string{"web": a}}}, kind: promotion.KindPromotion, want: a},
-		"one that was replaced":                {pushed: &Pushed{{Head: "the head", Releases: map[string]string{"web": b}}, {Head: "new", Releases: map[string]string{"web": a}}}, kind: promotion.KindPromotion, want: b},
-		"pushed over it was somebody's":        {pushed: &Pushed{{Head: "old", Releases: map[string]string{"web": b}}, {Head: "new", Releases: map[string]string{"web": a}}}, kind: promotion.KindPromotion, want: a},
-		"nothing of it was pushed":             {pushed: &Pushed{}, kind: promotion.KindPromotion},
+		"the head that was pushed":             {pushed: &branch.Pushed{{Head: "old", Releases: map[string]string{"web": b}}, {Head: "the head", Releases: map[string]string{"web": a}}}, kind: promotion.KindPromotion, want: a},
+		"one that was replaced":                {pushed: &branch.Pushed{{Head: "the head", Releases: map[string]string{"web": b}}, {Head: "new", Releases: map[string]string{"web": a}}}, kind: promotion.KindPromotion, want: b},
+		"pushed over it was somebody's":        {pushed: &branch.Pushed{{Head: "old", Releases: map[string]string{"web": b}}, {Head: "new", Releases: map[string]string{"web": a}}}, kind: promotion.KindPromotion, want: a},
+		"nothing of it was pushed":             {pushed: &branch.Pushed{}, kind: promotion.KindPromotion},
 		"the store is lost":                    {kind: promotion.KindPromotion, want: b},
 		"and its body is somebody's":           {kind: promotion.KindPromotion, unsign: true},
 		"and its head is another":              {kind: promotion.KindPromotion, another: true},
@@ -98,13 +100,13 @@ func TestProvenReleases(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
-			branch, head := promotion.Branch("shop", "qa", "web"), w.head("main")
-			mark := Marker{Kind: c.kind, Release: b}
+			branchName, head := promotion.Branch("shop", "qa", "web"), w.head("main")
+			mark := branch.Marker{Kind: c.kind, Release: b}
 			signedFor := head
 			if c.another {
 				signedFor = landedHash
 			}
-			body := w.repo.Marks.Sign(w.repo.ID, branch, signedFor, mark)
+			body := w.repo.Marks.Sign(w.repo.ID, branchName, signedFor, mark)
 			if c.unsign {
 				body = mark.String()
 			}
@@ -112,9 +114,9 @@ func TestProvenReleases(t *testing.T) {
 				for i := range *c.pushed {
 					(*c.pushed)[i].Head = strings.Replace((*c.pushed)[i].Head, "the head", head, 1)
 				}
-				w.putRecord(PushedHeads.Key(record.OfBranch(w.repo.ID, branch)), *c.pushed)
+				w.putRecord(branch.PushedHeads.Key(record.OfBranch(w.repo.ID, branchName)), *c.pushed)
 			}
-			p := &pullRecord{cachedPull: cachedPull{PR: forge.PullRequest{Branch: branch, Head: head, Body: body}}, ref: promotion.BranchRef{Component: "web"}}
+			p := &pullRecord{Pull: stored.Pull{PR: forge.PullRequest{Branch: branchName, Head: head, Body: body}}, ref: promotion.BranchRef{Component: "web"}}
 			got, err := w.o.provenReleases(w.ctx(), w.repo, p)
 			if err != nil || got["web"] != c.want || c.want == "" && len(got) > 0 {
 				t.Errorf("proven is %v, %v, want %q", got, err, c.want)
@@ -148,7 +150,7 @@ func TestAwaitsTurn(t *testing.T) {
 	expect("it isn't known", unknown, true)
 	expect("the forge hasn't said anything", &forge.PullRequest{}, true)
 	expect("it is known", &forge.PullRequest{Mergeable: forge.MergeableDirty}, false)
-	ev.fresh = true
+	ev.Fresh = true
 	expect("it is its turn", unknown, false)
 }
 
@@ -229,9 +231,9 @@ func TestCommandHoldsWithoutItsLabel(t *testing.T) {
 	}
 }
 
-// TestReachIsLookedAtAgain looks again at whom an open promotion reaches: another environment began to read what
+// TestReachIsInspectedAgain looks again at whom an open promotion reaches: another environment began to read what
 // it edits since it was opened.
-func TestReachIsLookedAtAgain(t *testing.T) {
+func TestReachIsInspectedAgain(t *testing.T) {
 	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
 	n, _, _ := openToQA(w)
 	if p := w.readAnew(n); p.Reach != "" {

@@ -7,25 +7,26 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 )
 
 // TestDependents lists the other repositories whose targets were resolved from one, by any of its revisions.
 func TestDependents(t *testing.T) {
-	o := &targetGatherer{snapshots: newCache[string, *Snapshot](nil, "snapshots", 10)}
+	o := &branch.TargetGatherer{Snapshots: branch.NewCache[string, *branch.Snapshot](nil, "snapshots", 10)}
 	reads := func(repo string, from ...string) {
-		s := &Snapshot{}
-		s.inputs.externalCommits = map[externalRef]string{}
+		s := &branch.Snapshot{}
+		s.Inputs.ExternalCommits = map[branch.ExternalRef]string{}
 		for i, other := range from {
-			s.inputs.externalCommits[externalRef{repo: other, revision: strings.Repeat("x", i)}] = landedHash
+			s.Inputs.ExternalCommits[branch.ExternalRef{Repo: other, Revision: strings.Repeat("x", i)}] = landedHash
 		}
-		o.repos.list = append(o.repos.list, &Repository{ID: repo})
-		o.snapshots.Put(repo, s)
+		o.Repos.List = append(o.Repos.List, &branch.Repository{ID: repo})
+		o.Snapshots.Put(repo, s)
 	}
 	reads("hub:acme/values", "hub:acme/values")
 	reads("hub:acme/shop", "hub:acme/values", "hub:acme/values", "hub:acme/charts")
 	reads("hub:acme/fleet", "hub:acme/charts", "hub:acme/values")
 	reads("hub:acme/charts")
-	o.repos.list = append(o.repos.list, &Repository{ID: "hub:acme/unread"})
+	o.Repos.List = append(o.Repos.List, &branch.Repository{ID: "hub:acme/unread"})
 	for repo, want := range map[string][]string{"hub:acme/values": {"hub:acme/fleet", "hub:acme/shop"}, "hub:acme/charts": {"hub:acme/fleet", "hub:acme/shop"}, "hub:acme/fleet": nil} {
 		if got := o.Dependents(repo); !slices.Equal(got, want) {
 			t.Errorf("from %s are resolved %q, want %q", repo, got, want)
@@ -41,7 +42,7 @@ func TestFindRevision(t *testing.T) {
 	qa := c.commit("env/qa", map[string]string{"x": "x"})
 	main, _ := c.remote.Head("main")
 	for revision, want := range map[string]string{"": main, "HEAD": main, "main": main, "env/qa": qa, "refs/heads/env/qa": qa, qa: qa, landedHash: "", "v1.0": ""} {
-		if got, err := findRevision(t.Context(), c.Repository, revision); err != nil || got != want {
+		if got, err := branch.FindRevision(t.Context(), c.Repository, revision); err != nil || got != want {
 			t.Errorf("%q is %q, %v; want %q", revision, got, err, want)
 		}
 	}
@@ -51,7 +52,7 @@ func TestFindRevision(t *testing.T) {
 func TestKnownInputs(t *testing.T) {
 	c := newBranchRepo(t, nil)
 	var pipelines, revisions []string
-	o := New(Options{Resolver: appset.New(appset.Options{}), Repos: []*Repository{c.Repository}, Now: time.Now, KnownInputs: func(in *appset.Input) {
+	o := New(Options{Resolver: appset.New(appset.Options{}), Repos: []*branch.Repository{c.Repository}, Now: time.Now, KnownInputs: func(in *appset.Input) {
 		pipelines, revisions = append(pipelines, in.Pipeline.Name()), append(revisions, in.Revision)
 		if in.Branch != "main" || !slices.Equal(in.RepoURLs, c.URLs) || in.ArgoCDs != nil {
 			t.Errorf("it is given %+v", in)

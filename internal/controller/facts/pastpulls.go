@@ -11,17 +11,17 @@ import (
 	"strings"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// What a closed pull request moved is worked out once, from Git, and kept in the store
-// by component and release: it is settled. After that a look finds the few that say
-// something about the releases at hand by these, however many there are. It is worked
-// out again when something new is heard of the pull request, and when the rules by which
-// a release is read have changed.
+// The effect of a closed pull request is worked out once, from Git, and kept in the store by
+// component and release: it is settled. After that a look finds the few that say something about
+// the releases at hand by these, however many there are. It is worked out again when there is news
+// of the pull request, and when the rules by which a release is read have changed.
 
 const (
 	// maxSettledAtOnce bounds how many are settled with one look: writers wait for it.
@@ -31,8 +31,8 @@ const (
 	// headTriedAfter is how long a head that couldn't be fetched isn't tried again: a look
 	// waits for Git's host.
 	headTriedAfter = 5 * time.Minute
-	// membersSeeWithin is how long the pull requests of all components are left unsettled
-	// where the components are looked at each for itself: each has its own record of them.
+	// membersSeeWithin is how long the pull requests of all components are left unsettled where
+	// each component is evaluated by itself: each has its own record of them.
 	membersSeeWithin = 7 * 24 * time.Hour
 )
 
@@ -52,11 +52,11 @@ func (ev *Evaluation) rulesOf(component string) string {
 func (ev *Evaluation) nameRules(component string) string {
 	unit := ev.Pipeline.Units[component]
 	if unit == nil {
-		return "all " + ev.Pipeline.overlaysKey()
+		return "all " + ev.Pipeline.OverlaysKey()
 	}
 	h := sha256.New()
 	for _, env := range slices.Sorted(maps.Keys(unit.Envs)) {
-		fmt.Fprintln(h, env, ev.Pipeline.locationOf(unit.Envs[env]).key)
+		fmt.Fprintln(h, env, ev.Pipeline.LocationOf(unit.Envs[env]).Key)
 	}
 	return "one " + hex.EncodeToString(h.Sum(nil))
 }
@@ -64,9 +64,9 @@ func (ev *Evaluation) nameRules(component string) string {
 // pastLocation is where a component's closed pull requests are found in the store.
 func (c *ComponentEvaluation) pastLocation() store.PastPlace {
 	u := c.Facts.Unit
-	at := store.PastPlace{Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Rules: []string{c.rulesOf(u.Component)}}
-	if c.hasBatches() {
-		at.Rules = append(at.Rules, c.rulesOf(promotion.BatchName))
+	at := store.PastPlace{Repo: u.Repo, Pipeline: u.Pipeline, Component: u.Component, Rules: []string{c.Evaluation.rulesOf(u.Component)}}
+	if c.Evaluation.hasBatches() {
+		at.Rules = append(at.Rules, c.Evaluation.rulesOf(promotion.BatchName))
 	}
 	return at
 }
@@ -74,16 +74,16 @@ func (c *ComponentEvaluation) pastLocation() store.PastPlace {
 // readNewestPulls reads the newest closed pull requests of a component in each of its
 // environments, of each kind. The last one that was merged is read as the forge has it.
 func (ga *Gatherer) readNewestPulls(ctx context.Context, c *ComponentEvaluation, x pullIndex) error {
-	names := make([]string, len(c.envs))
-	for i := range c.envs {
-		names[i] = c.envs[i].Name
+	names := make([]string, len(c.Evaluation.envs))
+	for i := range c.Evaluation.envs {
+		names[i] = c.Evaluation.envs[i].Name
 	}
 	var err error
 	u := c.Facts.Unit
-	if c.pastVersion, err = ga.pullGatherer.store.PastPullsVersion(ctx, u.Repo, u.Pipeline, u.Component); err != nil {
+	if c.pastVersion, err = ga.PullCache.store.PastPullsVersion(ctx, u.Repo, u.Pipeline, u.Component); err != nil {
 		return err
 	}
-	if c.past, err = ga.readPast(ctx, c, newestPulls(), names); err != nil {
+	if c.past, err = ga.PullCache.readPast(ctx, c, newestPulls(), names); err != nil {
 		return err
 	}
 	last := map[string]store.PastPull{}
@@ -93,14 +93,14 @@ func (ga *Gatherer) readNewestPulls(ctx context.Context, c *ComponentEvaluation,
 		}
 	}
 	for _, past := range last {
-		settled, err := ga.readSettled(ctx, past)
+		settled, err := ga.PullCache.readSettled(ctx, past)
 		if err != nil {
 			return err
 		}
 		if settled == nil {
 			continue // heard of since
 		}
-		p, err := ga.addPull(c.Evaluation, x, settled.row, settled)
+		p, err := ga.PullCache.addPull(c.Evaluation, x, settled.row, settled)
 		if err != nil {
 			return err
 		}
@@ -111,15 +111,9 @@ func (ga *Gatherer) readNewestPulls(ctx context.Context, c *ComponentEvaluation,
 	return nil
 }
 
-// settledPull is a closed pull request as the store has it.
-type settledPull struct {
-	row  store.Pull
-	pull cachedPull
-}
-
 // readSettled reads a settled pull request, from memory where it is the same; nil when
 // it isn't settled any more.
-func (pg *pullGatherer) readSettled(ctx context.Context, past store.PastPull) (*settledPull, error) {
+func (pg *pullGatherer) readSettled(ctx context.Context, past store.PastPull) (*pullRecord, error) {
 	key := fmt.Sprintf("%s#%d", past.Repo, past.Number)
 	if known, ok := pg.settled.Get(key); ok && known.row.Version == past.Version && known.row.Rules == past.Rules {
 		return known, nil
@@ -132,7 +126,7 @@ func (pg *pullGatherer) readSettled(ctx context.Context, past store.PastPull) (*
 	if err != nil {
 		return nil, err
 	}
-	known := &settledPull{row: row, pull: *e}
+	known := &pullRecord{row: row, Pull: *e}
 	known.row.Data = nil
 	pg.settled.Put(key, known)
 	return known, nil
@@ -141,25 +135,25 @@ func (pg *pullGatherer) readSettled(ctx context.Context, past store.PastPull) (*
 // addMergedPull adds the pull request that was merged as a commit, if there is one: a
 // release may have come by another one than the last.
 func (ga *Gatherer) addMergedPull(ctx context.Context, c *ComponentEvaluation, env, commit string) error {
-	if commit == "" || slices.ContainsFunc(c.pulls.of(c, env), func(p *pullRecord) bool { return p.PR.MergeCommit == commit }) {
+	if commit == "" || slices.ContainsFunc(c.Evaluation.pulls.of(c, env), func(p *pullRecord) bool { return p.PR.MergeCommit == commit }) {
 		return nil
 	}
-	rows, err := ga.pullGatherer.store.PullsMergedAs(ctx, c.Facts.Unit.Repo, commit)
+	rows, err := ga.PullCache.store.PullsMergedAs(ctx, c.Facts.Unit.Repo, commit)
 	if err != nil {
 		return err
 	}
 	for _, row := range rows {
-		if _, err := ga.addPull(c.Evaluation, c.pulls, row, nil); err != nil {
+		if _, err := ga.PullCache.addPull(c.Evaluation, c.Evaluation.pulls, row, nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// findMoved is what a pull request of ours that is no longer open did for each of the
-// components that it moved; at is where the one that its branch names is, nil where it
-// isn't any more.
-func (ga *Gatherer) findMoved(ctx context.Context, ev *Evaluation, at *ResolvedEnv, p *pullRecord) ([]store.PastPull, error) {
+// findMoved is the effect of a pull request of ours that is no longer open on each of the
+// components that it moved. at is the place of the one that its branch names, nil where it isn't
+// there any more.
+func (ga *Gatherer) findMoved(ctx context.Context, ev *Evaluation, at *branch.ResolvedEnv, p *pullRecord) ([]store.PastPull, error) {
 	if p.movedKnown {
 		return p.moved, nil
 	}
@@ -234,10 +228,10 @@ func (pe pullEnd) kindOf(p *pullRecord, component, release string) store.PastKin
 // pastRelease is the release that a component's own closed pull request was about: as
 // its commits have it, else as its body says and we signed; empty: it isn't known. A head that
 // somebody else pushed is fetched, for a while after it was closed.
-func (ga *Gatherer) pastRelease(ctx context.Context, ev *Evaluation, at *ResolvedEnv, p *pullRecord) string {
+func (ga *Gatherer) pastRelease(ctx context.Context, ev *Evaluation, at *branch.ResolvedEnv, p *pullRecord) string {
 	r := ev.Snapshot.Repo
 	if p.ref.Revert {
-		if marked, _ := readMarker(p.PR.Body); strings.HasPrefix(marked.Release, p.ref.Short) {
+		if marked, _ := branch.ReadMarker(p.PR.Body); strings.HasPrefix(marked.Release, p.ref.Short) {
 			return marked.Release
 		}
 		return p.ref.Short
@@ -248,21 +242,21 @@ func (ga *Gatherer) pastRelease(ctx context.Context, ev *Evaluation, at *Resolve
 			continue
 		}
 		if ok, err := r.Mirror.Has(ctx, commit); err == nil && ok {
-			if id := ga.releaseIDAt(r, commit, ev.Pipeline, at); id != "" {
+			if id := ga.Releases.ReleaseIDAt(r, commit, ev.Pipeline, at); id != "" {
 				return id // also of what was squashed, whose head is gone with its branch
 			}
 		}
 		unread = true
 	}
 	p.unsure = unread && p.headMayCome(ev.Now)
-	if marked, ok := r.Marks.signed(r.ID, p.PR.Branch, []string{p.PR.Head}, p.PR.Body); ok || !p.unsure || p.PR.MergeCommit != "" {
+	if marked, ok := r.Marks.Signed(r.ID, p.PR.Branch, []string{p.PR.Head}, p.PR.Body); ok || !p.unsure || p.PR.MergeCommit != "" {
 		return marked.Release // any other body may be anybody's: what was closed then stands for every release
 	}
 	if !ga.fetchHead(ctx, ev, p) {
 		return ""
 	}
 	p.unsure = false
-	return ga.releaseIDAt(r, p.PR.Head, ev.Pipeline, at)
+	return ga.Releases.ReleaseIDAt(r, p.PR.Head, ev.Pipeline, at)
 }
 
 // headMayCome says that the head of a pull request that is no longer open may still be fetched.
@@ -270,8 +264,8 @@ func (p *pullRecord) headMayCome(now time.Time) bool {
 	return now.Sub(p.row.ClosedAt) < headComesWithin
 }
 
-// fetchHead fetches the head of a pull request that was closed: what somebody else pushed is on
-// no branch any more, and in no mirror that wasn't there at the time. false: it can't be had now.
+// fetchHead fetches the head of a pull request that was closed. Another account's push is on no
+// branch any more, and in no mirror that wasn't there at the time. false: it can't be had now.
 func (ga *Gatherer) fetchHead(ctx context.Context, ev *Evaluation, p *pullRecord) bool {
 	key := ev.Unit.Repo + " " + p.PR.Head
 	if at, failed := ga.unfetchedHeads.Get(key); failed && ev.Now.Sub(at) < headTriedAfter {
@@ -328,7 +322,7 @@ func (ga *Gatherer) completePastPulls(ctx context.Context, ev *Evaluation) error
 // CheckClosedPulls reads what changed on the forge. forge.ErrConflict: a pull request is
 // closed that an evaluation doesn't know.
 func (ga *Gatherer) CheckClosedPulls(ctx context.Context, ev *Evaluation) error {
-	if err := ga.RefreshPullRequests(ctx, ev.Snapshot.Repo); err != nil {
+	if err := ga.PullCache.RefreshPullRequests(ctx, ev.Snapshot.Repo); err != nil {
 		return err
 	}
 	return ga.checkPullsCurrent(ctx, ev, func(p store.Pull) bool { return p.State != string(forge.Open) })
@@ -337,7 +331,7 @@ func (ga *Gatherer) CheckClosedPulls(ctx context.Context, ev *Evaluation) error 
 // readRestraints reads those of one component.
 func (ga *Gatherer) readRestraints(ctx context.Context, c *ComponentEvaluation) error {
 	var known []store.PastPull
-	for _, byEnv := range c.pulls {
+	for _, byEnv := range c.Evaluation.pulls {
 		for _, pulls := range byEnv {
 			for _, p := range pulls {
 				known = append(known, p.moved...)
@@ -347,7 +341,7 @@ func (ga *Gatherer) readRestraints(ctx context.Context, c *ComponentEvaluation) 
 	var restraints []store.PastPull
 	if slices.ContainsFunc(c.past, func(p store.PastPull) bool { return p.Kind != store.PastMerged }) { // else there are none
 		var err error
-		if restraints, err = ga.readPast(ctx, c, restrainingPulls(), c.releasesAtHand(known)); err != nil {
+		if restraints, err = ga.PullCache.readPast(ctx, c, restrainingPulls(), c.releasesAtHand(known)); err != nil {
 			return err
 		}
 	}
@@ -362,13 +356,13 @@ func (ga *Gatherer) readRestraints(ctx context.Context, c *ComponentEvaluation) 
 			lifted[wording.Short(p.Release)] = true
 		}
 	}
-	merged, err := ga.readPast(ctx, c, mergedPulls(), slices.Sorted(maps.Keys(lifted)))
+	merged, err := ga.PullCache.readPast(ctx, c, mergedPulls(), slices.Sorted(maps.Keys(lifted)))
 	c.past = slices.Concat(c.past, restraints, merged)
 	return err
 }
 
-// releasesAtHand are the releases, in short, that a decision about a component may be
-// about. Of what is refused without its release being known only the newest counts.
+// releasesAtHand are the releases, in short, that a decision about a component may be about. Among
+// refused ones of unknown release only the newest counts.
 func (c *ComponentEvaluation) releasesAtHand(known []store.PastPull) []string {
 	at := map[string]bool{}
 	for _, p := range known {
@@ -393,8 +387,8 @@ func (c *ComponentEvaluation) releasesAtHand(known []store.PastPull) []string {
 	return slices.Sorted(maps.Keys(at))
 }
 
-// Orphans are the open pull requests of ours that name a component of the unit, or all of them, and an
-// environment that the pipeline, or the component, doesn't have any more.
+// Orphans are the open pull requests of ours that name a component of the unit, or all of them, and
+// an environment that the pipeline, or the component, no longer has.
 func (ev *Evaluation) Orphans() []forge.PullRequest {
 	var out []forge.PullRequest
 	for component, byEnv := range ev.pulls {
@@ -413,12 +407,13 @@ func (ev *Evaluation) Orphans() []forge.PullRequest {
 	return out
 }
 
-// isLookedAfter says that pull requests on branches of a component in an environment are looked at.
+// isLookedAfter says that Liftlock manages the pull requests on branches of a component in an
+// environment.
 func (ev *Evaluation) isLookedAfter(component, env string) bool {
 	if ev.Pipeline.Spec.EnvironmentByName(env) == nil {
 		return false // its targets may be there all the same
 	}
-	return ev.envAt(env, component) != nil || ev.hasBatches() && component == promotion.BatchName
+	return ev.EnvAt(env, component) != nil || ev.hasBatches() && component == promotion.BatchName
 }
 
 // findOrphansMoved works out what is left in environments that a component, or the
@@ -446,7 +441,7 @@ func (ga *Gatherer) findOrphansMoved(ctx context.Context, ev *Evaluation) error 
 // the readings, which would be in none of them, among those that matter.
 func (ga *Gatherer) checkPullsCurrent(ctx context.Context, ev *Evaluation, matters func(store.Pull) bool) error {
 	for component, byEnv := range ev.pulls {
-		rows, err := ga.pullGatherer.store.UnsettledPulls(ctx, ev.Unit.Repo, ev.Unit.Pipeline, component, ev.rulesOf(component))
+		rows, err := ga.PullCache.store.UnsettledPulls(ctx, ev.Unit.Repo, ev.Unit.Pipeline, component, ev.rulesOf(component))
 		if err != nil {
 			return err
 		}
@@ -465,14 +460,14 @@ func (ga *Gatherer) checkPullsCurrent(ctx context.Context, ev *Evaluation, matte
 func (ga *Gatherer) SettlePulls(ctx context.Context, tx *store.Tx, c *ComponentEvaluation) error {
 	settled := 0
 	branches := []string{c.Facts.Unit.Component}
-	if c.hasBatches() && c == c.Components[len(c.Components)-1] {
+	if c.Evaluation.hasBatches() && c == c.Evaluation.Components[len(c.Evaluation.Components)-1] {
 		branches = append(branches, promotion.BatchName) // all have their records of them
 	}
 	for _, component := range branches {
-		rules := c.rulesOf(component)
-		for _, pulls := range c.pulls[component] {
+		rules := c.Evaluation.rulesOf(component)
+		for _, pulls := range c.Evaluation.pulls[component] {
 			for _, p := range pulls {
-				if p.row.Rules == rules || !c.maySettle(p) || settled == maxSettledAtOnce {
+				if p.row.Rules == rules || !c.Evaluation.maySettle(p) || settled == maxSettledAtOnce {
 					continue
 				}
 				if err := tx.SettlePull(ctx, p.row, rules, p.moved...); err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -38,8 +39,8 @@ func TestMaySettle(t *testing.T) {
 		"of all, where they move alone, old": {pull: closed(func(p *pullRecord) { p.batch, p.row.ClosedAt = true, now.Add(-membersSeeWithin) }), want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &ResolvedPipeline{Pipeline: &pipeline.Pipeline{}}
-			ev := &Evaluation{Now: now, Unit: promotion.Unit{Component: "web"}, Pipeline: p, Snapshot: &Snapshot{Repo: &Repository{BotLogin: "bot"}, Pipelines: []*ResolvedPipeline{p}}}
+			p := &branch.ResolvedPipeline{Pipeline: &pipeline.Pipeline{}}
+			ev := &Evaluation{Basis: branch.Basis{Now: now, Unit: promotion.Unit{Component: "web"}, Pipeline: p, Snapshot: &branch.Snapshot{Repo: &branch.Repository{BotLogin: "bot"}, Pipelines: []*branch.ResolvedPipeline{p}}}}
 			if c.batches {
 				ev.Unit.Component = promotion.BatchName
 				p.Spec.Batch = "environment"
@@ -54,43 +55,15 @@ func TestMaySettle(t *testing.T) {
 // TestReleasesAtHand lists the releases that a decision may be about, each once and in short.
 func TestReleasesAtHand(t *testing.T) {
 	id := func(digit string) string { return strings.Repeat(digit, 64) }
-	c := &ComponentEvaluation{Facts: promotion.ComponentFacts{PendingCommands: []promotion.PendingCommand{{Release: id("1")}, {}}, Envs: []promotion.Env{{
+	c := &ComponentEvaluation{ComponentBasis: branch.ComponentBasis{Facts: promotion.ComponentFacts{PendingCommands: []promotion.PendingCommand{{Release: id("1")}, {}}, Envs: []promotion.Env{{
 		Release: promotion.Sure(promotion.Release{ID: id("2")}), History: []promotion.Arrival{{Release: id("3")}, {Release: id("2")}},
-		Open: &promotion.Pull{Release: id("4")}, Revert: &promotion.Pull{Release: id("5")}, WrongKind: &promotion.Pull{Release: id("6")}}, {Name: "prod"}}}}
+		Open: &promotion.Pull{Release: id("4")}, Revert: &promotion.Pull{Release: id("5")}, WrongKind: &promotion.Pull{Release: id("6")}}, {Name: "prod"}}}}}
 	var want []string
 	for _, digit := range []string{"1", "2", "3", "4", "5", "6", "7"} {
 		want = append(want, wording.Short(id(digit)))
 	}
 	if got := c.releasesAtHand([]store.PastPull{{Short: wording.Short(id("7"))}, {}}); !slices.Equal(got, want) {
 		t.Errorf("they are %q, want %q", got, want)
-	}
-}
-
-// TestHasBrought says which of the moves of a branch brought a commit.
-func TestHasBrought(t *testing.T) {
-	c := newTestRepo(t, "fleet", map[string]string{"a": "1\n"})
-	first := c.at
-	second := c.commit("main", map[string]string{"a": "2\n"})
-	third := c.commit("main", map[string]string{"a": "3\n"})
-	unknown := strings.Repeat("1", 40)
-	for name, tc := range map[string]struct {
-		before, after, commit string
-		want                  bool
-	}{
-		"the move that brought it":   {first, second, second, true},
-		"a move that brought more":   {first, third, second, true},
-		"the branch was made":        {"", second, second, true},
-		"it was there before":        {second, third, second, false},
-		"it came after":              {first, second, third, false},
-		"the branch was made before": {"", first, second, false},
-		"the branch was removed":     {second, "", second, false},
-		"from what isn't known":      {unknown, second, second, false},
-		"to what isn't known":        {first, unknown, second, false},
-	} {
-		got, err := hasBrought(t.Context(), c.Repository, forge.Push{Before: tc.before, After: tc.after}, tc.commit)
-		if got != tc.want || err != nil {
-			t.Errorf("%s: %t, %v", name, got, err)
-		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/argocd"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 )
 
 // TestServerIgnoresPipelineClusters holds that a file of the repository tells a server nothing of
@@ -52,8 +53,8 @@ spec:
 		t.Run(c.name, func(t *testing.T) {
 			repo := newTestRepo(t, "fleet", files)
 			o := New(Options{
-				Resolver: appset.New(appset.Options{}), Repos: []*Repository{repo.Repository}, Now: time.Now,
-				ArgoCDs: map[string]ArgoCD{"hub": {Apps: &c.live, Live: &c.live, Namespace: "argocd"}}, MainArgoCD: "hub",
+				Resolver: appset.New(appset.Options{}), Repos: []*branch.Repository{repo.Repository}, Now: time.Now,
+				ArgoCDs: map[string]branch.ArgoCD{"hub": {Apps: &c.live, Live: &c.live, Namespace: "argocd"}}, MainArgoCD: "hub",
 			})
 			set := takeSnapshot(t, o, repo).Pipelines[0].TargetSet
 			var names []string

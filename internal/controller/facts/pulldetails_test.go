@@ -5,8 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/controller/faulttest"
+	"github.com/liftlock/liftlock/internal/controller/facts/people"
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/world/faulttest"
 )
 
 // undecidedForge is one that is computing for ever whether a pull request can be merged.
@@ -25,8 +26,8 @@ func (u *undecidedForge) PullRequest(ctx context.Context, r forge.Repo, number i
 }
 
 // TestReviewsAndChecksOfOneReading holds that a look has the reviews and the checks of a pull
-// request without reading it again while a gate waits, and reads it once a look where only the
-// forge can't say whether it can be merged.
+// request without reading it again while a gate waits. It reads the pull request once a look where
+// only the forge can't say whether it can be merged.
 func TestReviewsAndChecksOfOneReading(t *testing.T) {
 	for gates, waits := range map[string]bool{"[{approvals: {count: 1}}, {checks: {require: [build]}}]": true, "[]": false} {
 		w := newStory(t, `  environments:
@@ -136,9 +137,9 @@ func TestDetailIsCompletedOnce(t *testing.T) {
 		"reviews":                     {pullDetail{}, true, false, 1},
 		"checks":                      {pullDetail{}, false, true, 1},
 		"both":                        {pullDetail{}, true, true, 2},
-		"both, and reviews are there": {pullDetail{hasReviews: true, wanted: true}, true, true, 1},
-		"both, and checks are there":  {pullDetail{hasChecks: true}, true, true, 1},
-		"both, and both are there":    {pullDetail{hasReviews: true, hasChecks: true, wanted: true}, true, true, 0},
+		"both, and reviews are there": {pullDetail{wanted: true, reviews: people.Reviews{Read: true}}, true, true, 1},
+		"both, and checks are there":  {pullDetail{checks: people.Checks{Read: true}}, true, true, 1},
+		"both, and both are there":    {pullDetail{wanted: true, reviews: people.Reviews{Read: true}, checks: people.Checks{Read: true}}, true, true, 0},
 		"of one that is closed":       {pullDetail{pr: forge.PullRequest{State: forge.Closed}}, true, true, 0},
 	} {
 		d := c.has
@@ -146,14 +147,14 @@ func TestDetailIsCompletedOnce(t *testing.T) {
 			d.pr = *pr
 		}
 		w.faults = faulttest.Faults{Deep: true}
-		got, err := w.o.completeDetail(w.ctx(), w.repo, &d, c.reviews, c.checks)
+		got, err := w.o.PullCache.completeDetail(w.ctx(), w.repo, &d, c.reviews, c.checks)
 		calls := len(w.faults.Calls)
 		w.faults = faulttest.Faults{}
 		if err != nil || calls != c.calls {
 			t.Errorf("%s: %d calls, %v", name, calls, err)
 			continue
 		}
-		if open := d.pr.State == forge.Open; open && (got.hasReviews != (c.has.hasReviews || c.reviews) || got.hasChecks != (c.has.hasChecks || c.checks) || got.wanted != (c.has.wanted || c.reviews)) {
+		if open := d.pr.State == forge.Open; open && (got.reviews.Read != (c.has.reviews.Read || c.reviews) || got.checks.Read != (c.has.checks.Read || c.checks) || got.wanted != (c.has.wanted || c.reviews)) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

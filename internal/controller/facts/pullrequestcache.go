@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/cache"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
+	"github.com/liftlock/liftlock/internal/controller/facts/people"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
@@ -25,13 +27,13 @@ type pullGatherer struct {
 	now    func() time.Time
 	maxAge time.Duration // how long what was read may be used when nothing was heard of it
 
-	mu         sync.Mutex                         // while reviews are added to a detail
-	details    *cache.Cache[string, *pullDetail]  // open pull requests as read from the forge, by detailKey
-	uncomputed *cache.Cache[string, uncomputed]   // by detailKey
-	listed     *cache.Cache[string, struct{}]     // repositories whose list was read in this process
-	settled    *cache.Cache[string, *settledPull] // the last that were merged
-	past       *cache.Cache[string, pastAnswer]   // the last answers about closed ones
-	rows       decodedRows[cachedPull]
+	mu         sync.Mutex                        // while reviews are added to a detail
+	details    *cache.Cache[string, *pullDetail] // open pull requests as read from the forge, by detailKey
+	uncomputed *cache.Cache[string, uncomputed]  // by detailKey
+	listed     *cache.Cache[string, struct{}]    // repositories whose list was read in this process
+	settled    *cache.Cache[string, *pullRecord] // the last that were merged
+	past       *cache.Cache[string, pastAnswer]  // the last answers about closed ones
+	rows       branch.DecodedRows[stored.Pull]
 }
 
 // pullStore is what is read and written of the store for that.
@@ -54,45 +56,40 @@ type pullStore interface {
 
 func newPullGatherer(s pullStore, now func() time.Time, maxAge time.Duration, group *cache.Group) *pullGatherer {
 	return &pullGatherer{store: s, now: now, maxAge: maxAge,
-		details:    newCache[string, *pullDetail](group, "pull_requests", 10_000),
-		uncomputed: newCache[string, uncomputed](group, "uncomputed_merges", 10_000),
-		listed:     newCache[string, struct{}](group, "listed_repositories", 10_000),
-		settled:    newCache[string, *settledPull](group, "settled_pull_requests", 10_000),
+		details:    branch.NewCache[string, *pullDetail](group, "pull_requests", 10_000),
+		uncomputed: branch.NewCache[string, uncomputed](group, "uncomputed_merges", 10_000),
+		listed:     branch.NewCache[string, struct{}](group, "listed_repositories", 10_000),
+		settled:    branch.NewCache[string, *pullRecord](group, "settled_pull_requests", 10_000),
 		past:       newPastAnswers(group),
-		rows:       newDecodedRows(group, "pull_request_rows", (*cachedPull).clipLabels)}
+		rows:       branch.NewDecodedRows(group, "pull_request_rows", clipLabels)}
 }
 
-// The book is the store's copy of every pull request whose branch is named like
-// one of ours. It is read from the forge by what was updated since, so keeping
-// it costs one call however many there are; only a start with an empty store
-// reads the whole list, a hundred a call.
+// The cache is the store's copy of every pull request whose branch is named like one of ours. It is
+// read from the forge by the updates since the last time, so keeping it costs one call however many
+// there are. Only a start with an empty store reads the whole list, a hundred a call.
 
 // cursorOverlap is read again every time: forges stamp whole seconds, and two
 // updates of one second may be seen apart.
 const cursorOverlap = 2 * time.Second
 
-// cachedPull is a pull request in the book.
-type cachedPull stored.Pull
-
-// lateChangeWindow is how old the last news of a closed pull request may be for its
-// comments to be read when a list tells of it: a command may have been given
-// while nobody heard. Without a bound a start with an empty store would read
-// every pull request that there ever was.
+// lateChangeWindow is how old the last news of a closed pull request may be for its comments to be
+// read when a list names it. A command may have been given while no process ran. Without a bound a
+// start with an empty store would read every pull request that there ever was.
 const lateChangeWindow = 7 * 24 * time.Hour
 
 // lateAfter is how long after its last change a closed pull request has nothing urgent to tell.
 const lateAfter = 10 * time.Minute
 
-// IsLate says of a pull request that all there can be is a command that nobody has served for a
-// while: with an empty store that is every one of the last days, and what is open goes first.
+// IsLate says that a pull request can only have an unserved command of a while ago. With an empty
+// store that is every one of the last days, and open ones go first.
 func IsLate(pr *forge.PullRequest, now time.Time) bool {
 	return pr.State != forge.Open && now.Sub(pr.UpdatedAt) > lateAfter
 }
 
-// RefreshPullRequests reads what changed on the forge since the last time, and wakes the
-// pull requests that did, ours or not, in the same transaction: whoever reads the
-// list first, no change in it is lost.
-func (pg *pullGatherer) RefreshPullRequests(ctx context.Context, r *Repository) error {
+// RefreshPullRequests reads the changes on the forge since the last time, and wakes the changed
+// pull requests, ours or not, in the same transaction. So no change in the list is lost, whichever
+// process reads it first.
+func (pg *pullGatherer) RefreshPullRequests(ctx context.Context, r *branch.Repository) error {
 	cursor, err := pg.store.PullCursor(ctx, r.ID)
 	if err != nil {
 		return err
@@ -191,7 +188,7 @@ func sameListedPull(a, b *forge.PullRequest) bool {
 
 // ensurePullsCached reads the book once a process before anything is judged: a pull
 // request may have been opened just before the last process died.
-func (pg *pullGatherer) ensurePullsCached(ctx context.Context, r *Repository) error {
+func (pg *pullGatherer) ensurePullsCached(ctx context.Context, r *branch.Repository) error {
 	if _, done := pg.listed.Get(r.ID); done {
 		return nil
 	}
@@ -205,7 +202,7 @@ const readTries = 3
 // RefreshPullRequest reads one pull request from the forge and writes it into the book;
 // whatever is remembered of its reviews is forgotten. An answer that another one overtook
 // is not believed: it is read again.
-func (pg *pullGatherer) RefreshPullRequest(ctx context.Context, r *Repository, number int) (*forge.PullRequest, error) {
+func (pg *pullGatherer) RefreshPullRequest(ctx context.Context, r *branch.Repository, number int) (*forge.PullRequest, error) {
 	row, _, err := pg.store.Pull(ctx, r.ID, number)
 	if err != nil {
 		return nil, err
@@ -216,7 +213,7 @@ func (pg *pullGatherer) RefreshPullRequest(ctx context.Context, r *Repository, n
 		ctx = forge.WithMergeQueue(ctx)
 	}
 	for range readTries {
-		var known *cachedPull
+		var known *stored.Pull
 		if len(row.Data) > 0 {
 			if known, err = pg.decodePull(row); err != nil {
 				return nil, err
@@ -245,8 +242,8 @@ func (pg *pullGatherer) RefreshPullRequest(ctx context.Context, r *Repository, n
 			if row.Version != seen {
 				continue
 			}
-			// It is older by the forge's time, although nobody overtook it. That is the forge's
-			// own affair: the row stays, and what it says now is believed.
+			// It is older by the forge's time, although no other write overtook it. That is the
+			// forge's own fault: the row stays, and its present answer is believed.
 			version = seen
 		}
 		read.version = version
@@ -259,13 +256,13 @@ func (pg *pullGatherer) RefreshPullRequest(ctx context.Context, r *Repository, n
 // findQueued fills in that a pull request of ours is in the forge's merge queue which the store
 // doesn't know of, as it was lost since. All others are read with how they stand to the queue then,
 // too. A forge that can't tell has none.
-func (pg *pullGatherer) findQueued(ctx context.Context, r *Repository, read *pullDetail) error {
+func (pg *pullGatherer) findQueued(ctx context.Context, r *branch.Repository, read *pullDetail) error {
 	if _, ours := promotion.ParseBranch(read.pr.Branch); !ours || !r.HasOpened(&read.pr) || read.pr.State != forge.Open ||
 		read.pr.Queue == forge.Queued {
 		return nil
 	}
 	pr, err := r.Forge.PullRequest(forge.WithMergeQueue(ctx), r.Name, read.pr.Number)
-	if failed := retryableError(ctx, err); failed != nil {
+	if failed := branch.RetryableError(ctx, err); failed != nil {
 		return failed
 	}
 	if err != nil || pr.Queue != forge.Queued {
@@ -279,13 +276,13 @@ func (pg *pullGatherer) findQueued(ctx context.Context, r *Repository, read *pul
 
 // readPull reads a pull request, and with the same call its reviews where they were asked for
 // before and the forge gives both.
-func (pg *pullGatherer) readPull(ctx context.Context, r *Repository, number int) (*pullDetail, error) {
+func (pg *pullGatherer) readPull(ctx context.Context, r *branch.Repository, number int) (*pullDetail, error) {
 	known, _ := pg.details.Get(detailKey(r, number))
 	if bulk, is := r.Forge.(forge.BulkReader); is && known != nil && known.wanted {
 		found, err := bulk.ReviewedPullRequests(ctx, r.Name, number)
 		switch {
 		case err == nil && len(found) == 1:
-			return &pullDetail{pr: found[0].PullRequest, reviews: found[0].Reviews, hasReviews: true, wanted: true}, nil
+			return &pullDetail{pr: found[0].PullRequest, reviews: people.Reviews{All: found[0].Reviews, Read: true}, wanted: true}, nil
 		case err != nil && !errors.Is(err, forge.ErrUnsupported):
 			return nil, err
 		}
@@ -297,9 +294,10 @@ func (pg *pullGatherer) readPull(ctx context.Context, r *Repository, number int)
 	return &pullDetail{pr: *pr, wanted: known != nil && known.wanted}, nil
 }
 
-// RecordCreated writes a pull request into the book as the forge answered when it was made,
-// which spares reading it, and its reviews: nobody has given any. Where something else is known of it by now it is read all the same.
-func (pg *pullGatherer) RecordCreated(ctx context.Context, r *Repository, pr *forge.PullRequest) (*forge.PullRequest, error) {
+// RecordCreated writes a pull request into the cache as the forge answered when it was made. That
+// spares reading it, and its reviews: there are none yet. Where there is other news of it by now it
+// is read all the same.
+func (pg *pullGatherer) RecordCreated(ctx context.Context, r *branch.Repository, pr *forge.PullRequest) (*forge.PullRequest, error) {
 	_, known, err := pg.store.Pull(ctx, r.ID, pr.Number)
 	if err != nil {
 		return nil, err
@@ -312,23 +310,22 @@ func (pg *pullGatherer) RecordCreated(ctx context.Context, r *Repository, pr *fo
 			return nil, err
 		}
 		if version != 0 {
-			pg.putDetail(r, &pullDetail{pr: made, version: version, hasReviews: true})
+			pg.putDetail(r, &pullDetail{pr: made, version: version, reviews: people.Reviews{Read: true}})
 			return &made, nil
 		}
 	}
 	return pg.RefreshPullRequest(ctx, r, pr.Number)
 }
 
-// RecordMerged writes down that a pull request of ours was merged just now, as what it landed as
-// tells: the forge made that commit when it merged, by its own clock. That spares reading it;
-// where something else is known of it by now, or the forge made no commit, it is read all the
-// same.
-func (pg *pullGatherer) RecordMerged(ctx context.Context, r *Repository, pr *forge.PullRequest, landed *git.CommitInfo) error {
+// RecordMerged records that a pull request of ours was merged just now, from its landed commit: the
+// forge made that commit when it merged, by its own clock. That saves a reading. Where there is
+// other news of it by now, or the forge made no commit, it is read all the same.
+func (pg *pullGatherer) RecordMerged(ctx context.Context, r *branch.Repository, pr *forge.PullRequest, landed *git.CommitInfo) error {
 	row, _, err := pg.store.Pull(ctx, r.ID, pr.Number)
 	if err != nil {
 		return err
 	}
-	known := &cachedPull{}
+	known := &stored.Pull{}
 	if len(row.Data) > 0 {
 		if known, err = pg.decodePull(row); err != nil {
 			return err
@@ -353,7 +350,7 @@ func (pg *pullGatherer) RecordMerged(ctx context.Context, r *Repository, pr *for
 }
 
 // putDetail remembers an answer, unless a newer one is.
-func (pg *pullGatherer) putDetail(r *Repository, read *pullDetail) {
+func (pg *pullGatherer) putDetail(r *branch.Repository, read *pullDetail) {
 	pg.mu.Lock()
 	defer pg.mu.Unlock()
 	key := detailKey(r, read.pr.Number)
@@ -364,10 +361,10 @@ func (pg *pullGatherer) putDetail(r *Repository, read *pullDetail) {
 }
 
 // pullRow is the row of a pull request as the forge tells it; known is what the store has
-// of it, nil: nothing; read as cachedPull has it.
-func (pg *pullGatherer) pullRow(r *Repository, pr forge.PullRequest, known *cachedPull, read bool) store.Pull {
+// of it, nil: nothing; read as stored.Pull has it.
+func (pg *pullGatherer) pullRow(r *branch.Repository, pr forge.PullRequest, known *stored.Pull, read bool) store.Pull {
 	now := pg.now()
-	cached := cachedPull{PR: pr, NotifiedAt: now, HeadSince: now, Read: read}
+	cached := stored.Pull{PR: pr, NotifiedAt: now, HeadSince: now, Read: read}
 	if known != nil && known.PR.Head == pr.Head && !known.HeadSince.IsZero() {
 		cached.HeadSince = known.HeadSince
 	} else if pr.UpdatedAt.After(now) {
@@ -399,7 +396,7 @@ func firstKnown(times ...time.Time) time.Time {
 	return times[max(i, 0)]
 }
 
-func (pg *pullGatherer) findCachedPull(ctx context.Context, r *Repository, number int) (*cachedPull, error) {
+func (pg *pullGatherer) findCachedPull(ctx context.Context, r *branch.Repository, number int) (*stored.Pull, error) {
 	p, ok, err := pg.store.Pull(ctx, r.ID, number)
 	if err != nil || !ok {
 		return nil, err
@@ -420,11 +417,11 @@ func (pg *pullGatherer) KnownPull(ctx context.Context, repo string, number int) 
 	return &known.PR, nil
 }
 
-// clipLabels lets nobody append to the labels that others have too.
-func (c *cachedPull) clipLabels() { c.PR.Labels = slices.Clip(c.PR.Labels) }
+// clipLabels keeps callers from appending to the labels that others have too.
+func clipLabels(p *stored.Pull) { p.PR.Labels = slices.Clip(p.PR.Labels) }
 
-func (pg *pullGatherer) decodePull(p store.Pull) (*cachedPull, error) {
-	e, err := pg.rows.decode(p.Data)
+func (pg *pullGatherer) decodePull(p store.Pull) (*stored.Pull, error) {
+	e, err := pg.rows.Decode(p.Data)
 	if err != nil {
 		return nil, fmt.Errorf("read #%d of %s from the store: %w", p.Number, p.Repo, err)
 	}
@@ -432,7 +429,7 @@ func (pg *pullGatherer) decodePull(p store.Pull) (*cachedPull, error) {
 }
 
 // OpenPulls are the open pull requests on our branches of a repository.
-func (pg *pullGatherer) OpenPulls(ctx context.Context, r *Repository) ([]forge.PullRequest, error) {
+func (pg *pullGatherer) OpenPulls(ctx context.Context, r *branch.Repository) ([]forge.PullRequest, error) {
 	var out []forge.PullRequest
 	for _, prefix := range []string{promotion.BranchPrefix, promotion.RevertPrefix} {
 		rows, err := pg.store.OpenPulls(ctx, r.ID, prefix)

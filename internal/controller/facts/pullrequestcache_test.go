@@ -8,9 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/store"
 )
 
@@ -32,7 +34,7 @@ func (s *slowForge) PullRequests(context.Context, forge.Repo, time.Time) ([]forg
 }
 
 // newCachedPulls has an empty store and a forge that answers as a test says.
-func newCachedPulls(t *testing.T, now time.Time) (*pullGatherer, *slowForge, *Repository) {
+func newCachedPulls(t *testing.T, now time.Time) (*pullGatherer, *slowForge, *branch.Repository) {
 	t.Helper()
 	st, err := store.Open(t.Context(), "sqlite://"+filepath.Join(t.TempDir(), "liftlock.db"), store.Options{Now: func() time.Time { return now }})
 	if err != nil {
@@ -40,11 +42,11 @@ func newCachedPulls(t *testing.T, now time.Time) (*pullGatherer, *slowForge, *Re
 	}
 	t.Cleanup(func() { _ = st.Close() })
 	f := &slowForge{at: now}
-	return newPullGatherer(st, func() time.Time { return now }, time.Hour, nil), f, &Repository{ID: "hub:acme/fleet", Forge: f, BotLogin: "bot", BotID: 7}
+	return newPullGatherer(st, func() time.Time { return now }, time.Hour, nil), f, &branch.Repository{ID: "hub:acme/fleet", Forge: f, BotLogin: "bot", BotID: 7}
 }
 
-// TestMergeIsRecorded holds that a merge that we made is known without reading it, by the forge's
-// clock, unless something else was heard of it or the forge made no commit of its own.
+// TestMergeIsRecorded holds that our own merge is known without reading it, by the forge's clock.
+// It is read where there was other news of it or the forge made no commit of its own.
 func TestMergeIsRecorded(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
@@ -144,8 +146,9 @@ func (l *longHistory) PullRequests(_ context.Context, _ forge.Repo, since time.T
 }
 
 // TestStartWithALongHistory starts with an empty store where a repository has had more than 10,000
-// pull requests, most of them people's: what is open is found however old it is, and what restrains;
-// nothing but what is open, and what was closed of late, is looked at; and later only what changed is read.
+// pull requests, most of them people's. Open ones are found however old they are, and so are those
+// that restrain. Only open ones, and recently closed ones, are evaluated, and later only changes
+// are read.
 func TestStartWithALongHistory(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
@@ -236,16 +239,16 @@ func TestSinceWhenAHeadIsThere(t *testing.T) {
 	before := now.Add(-time.Hour)
 	o, _, r := newCachedPulls(t, now)
 	for name, c := range map[string]struct {
-		known   *cachedPull
+		known   *stored.Pull
 		updated time.Time
 		want    time.Time
 	}{
 		"it is new":                        {nil, before, now},
 		"it is new, by a clock ahead":      {nil, now.Add(time.Second), now.Add(time.Second)},
-		"it is the same":                   {&cachedPull{PR: forge.PullRequest{Head: "h"}, HeadSince: before}, now.Add(time.Second), before},
-		"it is another":                    {&cachedPull{PR: forge.PullRequest{Head: "g"}, HeadSince: before}, before, now},
-		"nobody wrote down since when":     {&cachedPull{PR: forge.PullRequest{Head: "h"}}, before, now},
-		"nobody did, and a clock is ahead": {&cachedPull{PR: forge.PullRequest{Head: "h"}}, now.Add(time.Second), now.Add(time.Second)},
+		"it is the same":                   {&stored.Pull{PR: forge.PullRequest{Head: "h"}, HeadSince: before}, now.Add(time.Second), before},
+		"it is another":                    {&stored.Pull{PR: forge.PullRequest{Head: "g"}, HeadSince: before}, before, now},
+		"nobody wrote down since when":     {&stored.Pull{PR: forge.PullRequest{Head: "h"}}, before, now},
+		"nobody did, and a clock is ahead": {&stored.Pull{PR: forge.PullRequest{Head: "h"}}, now.Add(time.Second), now.Add(time.Second)},
 	} {
 		row := o.pullRow(r, forge.PullRequest{Number: 1, Branch: "liftlock/shop/qa/web", State: forge.Open, Head: "h", UpdatedAt: c.updated}, c.known, true)
 		got, err := o.decodePull(row)

@@ -8,9 +8,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
@@ -19,7 +21,7 @@ import (
 // pullRecord is a pull request on one of our branches as the store has it; an open
 // one of ours as the forge has it.
 type pullRecord struct {
-	cachedPull
+	stored.Pull
 	row          store.Pull
 	ref          promotion.BranchRef
 	batch        bool // on the branch of all components of its pipeline
@@ -35,14 +37,14 @@ type pullRecord struct {
 
 func (p *pullRecord) isOpen() bool { return p.PR.State == forge.Open }
 
-// isOurs says that a pull request is the server's own. Of one that isn't open any more its signed mark says so
-// too, where nobody remembers which account the server had: it proves that we put that head on that branch,
-// and no more. An open one is its author's to change.
-func (p *pullRecord) isOurs(r *Repository) bool {
+// isOurs says that a pull request is the server's own. For one that isn't open any more its signed
+// mark says so too, where the server's former account isn't known. It proves that we put that head
+// on that branch, and no more. An open one's author can change it.
+func (p *pullRecord) isOurs(r *branch.Repository) bool {
 	if r.HasOpened(&p.PR) {
 		return true
 	}
-	_, signed := r.Marks.signed(r.ID, p.PR.Branch, []string{p.PR.Head}, p.PR.Body)
+	_, signed := r.Marks.Signed(r.ID, p.PR.Branch, []string{p.PR.Head}, p.PR.Body)
 	return signed && !p.isOpen()
 }
 
@@ -62,12 +64,12 @@ func (ga *Gatherer) readPulls(ctx context.Context, ev *Evaluation) (pullIndex, e
 	}
 	for _, component := range branches {
 		out[component] = map[string][]*pullRecord{}
-		rows, err := ga.pullGatherer.store.UnsettledPulls(ctx, ev.Snapshot.Repo.ID, ev.Unit.Pipeline, component, ev.rulesOf(component))
+		rows, err := ga.PullCache.store.UnsettledPulls(ctx, ev.Snapshot.Repo.ID, ev.Unit.Pipeline, component, ev.rulesOf(component))
 		if err != nil {
 			return nil, err
 		}
 		for _, row := range rows {
-			if _, err := ga.addPull(ev, out, row, nil); err != nil {
+			if _, err := ga.PullCache.addPull(ev, out, row, nil); err != nil {
 				return nil, err
 			}
 		}
@@ -85,7 +87,7 @@ func (ev *Evaluation) hasBatches() bool { return ev.Pipeline.Units[promotion.Bat
 
 // addPull adds a pull request in its place, unless it is there; nil where it is on no
 // branch that concerns the unit. settled is the same where it was read before.
-func (pg *pullGatherer) addPull(ev *Evaluation, x pullIndex, row store.Pull, settled *settledPull) (*pullRecord, error) {
+func (pg *pullGatherer) addPull(ev *Evaluation, x pullIndex, row store.Pull, settled *pullRecord) (*pullRecord, error) {
 	ref, ok := promotion.ParseBranch(row.Branch)
 	byEnv := x[ref.Component]
 	if !ok || byEnv == nil || ref.Pipeline != ev.Unit.Pipeline {
@@ -101,9 +103,9 @@ func (pg *pullGatherer) addPull(ev *Evaluation, x pullIndex, row store.Pull, set
 		if err != nil {
 			return nil, err
 		}
-		settled = &settledPull{row: row, pull: *e}
+		settled = &pullRecord{row: row, Pull: *e}
 	}
-	p := &pullRecord{cachedPull: settled.pull, row: settled.row, ref: ref, batch: ev.hasBatches() && ref.Component == promotion.BatchName}
+	p := &pullRecord{Pull: settled.Pull, row: settled.row, ref: ref, batch: ev.hasBatches() && ref.Component == promotion.BatchName}
 	if i == len(byEnv[ref.Environment]) {
 		byEnv[ref.Environment] = append(byEnv[ref.Environment], p)
 	} else { // anew: somebody may be going through the list
@@ -134,19 +136,19 @@ func (c *ComponentEvaluation) memberPulls(env *promotion.Env) []*pullRecord {
 	for i := range env.PastPulls {
 		in[env.PastPulls[i].Number] = true
 	}
-	return slices.DeleteFunc(c.pulls.of(c, env.Name), func(p *pullRecord) bool { return p.batch && !in[p.PR.Number] })
+	return slices.DeleteFunc(c.Evaluation.pulls.of(c, env.Name), func(p *pullRecord) bool { return p.batch && !in[p.PR.Number] })
 }
 
 // assignPulls fills in what an environment of a component has of pull requests.
-func (ga *Gatherer) assignPulls(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, at *ResolvedEnv) error {
-	for _, p := range c.pulls.of(c, env.Name) {
+func (ga *Gatherer) assignPulls(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, at *branch.ResolvedEnv) error {
+	for _, p := range c.Evaluation.pulls.of(c, env.Name) {
 		switch {
 		case !p.isOurs(c.Snapshot.Repo):
-			if p.isOpen() && !p.ref.Revert && !c.isWrongKind(p) {
+			if p.isOpen() && !p.ref.Revert && !c.Evaluation.isWrongKind(p) {
 				env.MarkUnmanaged(p.unmanagedReason())
 			}
 		case p.isOpen():
-			if err := ga.assignOpenPull(ctx, c, env, c.OpenPulls[p.PR.Number]); err != nil {
+			if err := ga.assignOpenPull(ctx, c, env, c.Evaluation.OpenPulls[p.PR.Number]); err != nil {
 				return err
 			}
 		default:
@@ -171,10 +173,10 @@ func (p *pullRecord) unmanagedReason() string {
 		p.PR.Branch)
 }
 
-// markUnmanagedReverts fills in what of somebody else's stands on the branch that a
-// revert of what landed would use.
+// markUnmanagedReverts fills in another account's work on the branch that a revert of the landed
+// release would use.
 func (c *ComponentEvaluation) markUnmanagedReverts(env *promotion.Env) {
-	for _, p := range c.pulls.of(c, env.Name) {
+	for _, p := range c.Evaluation.pulls.of(c, env.Name) {
 		short := wording.Short(env.Release.Value.ID)
 		if p.batch {
 			short = wording.Short(promotion.BatchID(env.Landed.Value.Members))
@@ -219,14 +221,14 @@ func (ga *Gatherer) assignOpenPull(ctx context.Context, c *ComponentEvaluation, 
 			v.MarkModified(notComposed(v.Number, another))
 			v.Reach, v.ReachReason = "", ""
 		}
-		if err := ga.authorFacts(ctx, c, env, v); err != nil {
+		if err := ga.Authors.AuthorFacts(ctx, &c.ComponentBasis, env, v); err != nil {
 			return fmt.Errorf("look at who made what #%d moves: %w", v.Number, err)
 		}
 		if err := ga.releaseFacts(ctx, c, env, open, v); err != nil {
 			return fmt.Errorf("look at what #%d moves: %w", v.Number, err)
 		}
 		var err error
-		if v.Incomplete, err = ga.whyIncomplete(ctx, c, env, v.Release); err != nil {
+		if v.Incomplete, err = ga.Authors.WhyIncomplete(ctx, &c.ComponentBasis, env, v.Release); err != nil {
 			return fmt.Errorf("look at what #%d leaves out: %w", v.Number, err)
 		}
 		if err = ga.findIneffective(ctx, c, env, open, v); err != nil {
@@ -283,7 +285,7 @@ func (ev *Evaluation) joinViews(i int) {
 // landedMembers are the members of the pull request of several by which an
 // environment came to what it carries; none when it was no such.
 func (ga *Gatherer) landedMembers(ctx context.Context, c *ComponentEvaluation, env string, number int) ([]promotion.Member, error) {
-	for _, p := range c.pulls[promotion.BatchName][env] {
+	for _, p := range c.Evaluation.pulls[promotion.BatchName][env] {
 		if p.batch && number != 0 && p.PR.Number == number {
 			return ga.findMembers(ctx, c.Evaluation, p)
 		}
@@ -291,8 +293,8 @@ func (ga *Gatherer) landedMembers(ctx context.Context, c *ComponentEvaluation, e
 	return nil, nil
 }
 
-// PullMembers are the environment that one of our pull requests, open or not, is about
-// and whom it moves; nobody when that isn't known.
+// PullMembers are the environment that one of our pull requests, open or not, is about and the
+// components that it moves; none when that isn't known.
 func (ga *Gatherer) PullMembers(ctx context.Context, ev *Evaluation, number int) (env string, members []promotion.Member, err error) {
 	for _, byEnv := range ev.pulls {
 		for env, pulls := range byEnv {
@@ -304,11 +306,11 @@ func (ga *Gatherer) PullMembers(ctx context.Context, ev *Evaluation, number int)
 			}
 		}
 	}
-	row, ok, err := ga.pullGatherer.store.Pull(ctx, ev.Snapshot.Repo.ID, number)
+	row, ok, err := ga.PullCache.store.Pull(ctx, ev.Snapshot.Repo.ID, number)
 	if err != nil || !ok {
 		return "", nil, err
 	}
-	p, err := ga.addPull(ev, ev.pulls, row, nil)
+	p, err := ga.PullCache.addPull(ev, ev.pulls, row, nil)
 	if err != nil || p == nil {
 		return "", nil, err
 	}
@@ -316,9 +318,9 @@ func (ga *Gatherer) PullMembers(ctx context.Context, ev *Evaluation, number int)
 	return p.ref.Environment, members, err
 }
 
-// findMembers are whom a pull request moves: its component; of one for several, as its
-// head has it while it is open, as its commit did it when it is merged, of a revert
-// those of what it takes back, of any other as its head or else its body says.
+// findMembers are the components that a pull request moves: its own. For one of several they are
+// its head's while it is open, and its commit's when it is merged. A revert has those of its
+// promotion, and any other its head's or else its body's.
 func (ga *Gatherer) findMembers(ctx context.Context, ev *Evaluation, p *pullRecord) ([]promotion.Member, error) {
 	if p.membersKnown {
 		return p.members, nil
@@ -334,7 +336,7 @@ func (ga *Gatherer) findMembers(ctx context.Context, ev *Evaluation, p *pullReco
 		if of != nil {
 			p.members = of.members
 		} else {
-			p.members = markedMembers(p.PR.Body)
+			p.members = branch.MarkedMembers(p.PR.Body)
 		}
 	}
 	for _, commit := range []string{p.PR.MergeCommit, p.PR.Head} {
@@ -367,13 +369,13 @@ func (ga *Gatherer) findMembers(ctx context.Context, ev *Evaluation, p *pullReco
 				}
 			}
 		}
-		if p.members, err = ga.changedMembers(ctx, ev.Snapshot.Repo, ev.Pipeline, p.ref.Environment, base, commit,
+		if p.members, err = ga.History.ChangedMembers(ctx, ev.Snapshot.Repo, ev.Pipeline, p.ref.Environment, base, commit,
 			p.ref.Revert); err != nil {
 			return nil, err
 		}
 	}
 	if len(p.members) == 0 {
-		p.members = markedMembers(p.PR.Body)
+		p.members = branch.MarkedMembers(p.PR.Body)
 	}
 	p.membersKnown = true
 	return p.members, nil
@@ -388,16 +390,16 @@ func (ga *Gatherer) findReverted(ctx context.Context, ev *Evaluation, revert *pu
 		}
 	}
 	for below, tries := revert.PR.Number, 0; tries < maxRevertedTries; tries++ {
-		number, ok, err := ga.pullGatherer.store.PullThatMoved(ctx, ev.Snapshot.Repo.ID, ev.Unit.Pipeline, revert.ref.Component,
+		number, ok, err := ga.PullCache.store.PullThatMoved(ctx, ev.Snapshot.Repo.ID, ev.Unit.Pipeline, revert.ref.Component,
 			revert.ref.Environment, revert.ref.Short, below)
 		if err != nil || !ok {
 			return nil, err
 		}
-		row, ok, err := ga.pullGatherer.store.Pull(ctx, ev.Snapshot.Repo.ID, number)
+		row, ok, err := ga.PullCache.store.Pull(ctx, ev.Snapshot.Repo.ID, number)
 		if err != nil || !ok {
 			return nil, err
 		}
-		p, err := ga.addPull(ev, ev.pulls, row, nil)
+		p, err := ga.PullCache.addPull(ev, ev.pulls, row, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -411,7 +413,7 @@ func (ga *Gatherer) findReverted(ctx context.Context, ev *Evaluation, revert *pu
 	return nil, nil
 }
 
-// maxRevertedTries bounds how many promotions are looked at for the one that a revert takes back: a
+// maxRevertedTries bounds how many promotions are compared for the one that a revert undoes. A
 // person may merge one that brings nothing any more, as another one brought it.
 const maxRevertedTries = 5
 
@@ -428,7 +430,7 @@ func (ga *Gatherer) isReverted(ctx context.Context, ev *Evaluation, revert, p *p
 	}
 	id := ""
 	if !p.batch {
-		id = ga.releaseIDAt(ev.Snapshot.Repo, p.PR.MergeCommit, ev.Pipeline, ev.envAt(p.ref.Environment, p.ref.Component))
+		id = ga.Releases.ReleaseIDAt(ev.Snapshot.Repo, p.PR.MergeCommit, ev.Pipeline, ev.EnvAt(p.ref.Environment, p.ref.Component))
 		p.members, p.membersKnown = []promotion.Member{{Component: p.ref.Component, Release: id}}, true
 	} else if members, err := ga.findMembers(ctx, ev, p); err == nil {
 		id = promotion.BatchID(members)
@@ -440,8 +442,8 @@ func (ga *Gatherer) isReverted(ctx context.Context, ev *Evaluation, revert, p *p
 	return !nothing, err
 }
 
-// landedNothing says that all that a merged pull request moves was there before it landed; of one whose
-// commit isn't there any more nobody says so.
+// landedNothing says that all releases that a merged pull request moves were there before it
+// landed; where its commit is gone that isn't known.
 func (ga *Gatherer) landedNothing(ctx context.Context, ev *Evaluation, p *pullRecord) (bool, error) {
 	r := ev.Snapshot.Repo
 	info, err := r.Mirror.Commit(ctx, p.PR.MergeCommit)
@@ -452,8 +454,8 @@ func (ga *Gatherer) landedNothing(ctx context.Context, ev *Evaluation, p *pullRe
 		return false, err
 	}
 	return !slices.ContainsFunc(p.members, func(m promotion.Member) bool {
-		at := ev.envAt(p.ref.Environment, m.Component)
-		return at == nil || ga.releaseIDAt(r, info.Parents[0], ev.Pipeline, at) != m.Release
+		at := ev.EnvAt(p.ref.Environment, m.Component)
+		return at == nil || ga.Releases.ReleaseIDAt(r, info.Parents[0], ev.Pipeline, at) != m.Release
 	}), nil
 }
 

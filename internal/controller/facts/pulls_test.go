@@ -9,9 +9,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
+	"github.com/liftlock/liftlock/internal/controller/facts/effects"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/policies"
 )
@@ -26,7 +29,7 @@ func TestJoinViews(t *testing.T) {
 		return p
 	}
 	component := func(name string, dev, qa promotion.Env) *ComponentEvaluation {
-		return &ComponentEvaluation{Facts: promotion.ComponentFacts{Unit: promotion.Unit{Component: name}, Envs: []promotion.Env{dev, qa}}}
+		return &ComponentEvaluation{ComponentBasis: branch.ComponentBasis{Facts: promotion.ComponentFacts{Unit: promotion.Unit{Component: name}, Envs: []promotion.Env{dev, qa}}}}
 	}
 	web := component("web", promotion.Env{Open: view(3, "", "", ada)}, promotion.Env{Open: view(3, "", "", grace, ada), Revert: view(4, "", "", ada)})
 	api := component("api", promotion.Env{}, promotion.Env{Open: view(5, "", "", ada), WrongKind: view(3, "it carries another release", "nobody knows", old, grace)})
@@ -94,7 +97,7 @@ func TestIsReverted(t *testing.T) {
 		if c.change != nil {
 			c.change(&p)
 		}
-		revert := &pullRecord{cachedPull: cachedPull{PR: forge.PullRequest{Number: c.number}}, ref: promotion.BranchRef{Revert: true, Environment: "qa", Component: "web", Short: c.short}}
+		revert := &pullRecord{Pull: stored.Pull{PR: forge.PullRequest{Number: c.number}}, ref: promotion.BranchRef{Revert: true, Environment: "qa", Component: "web", Short: c.short}}
 		if got, err := w.o.isReverted(w.ctx(), ev, revert, &p); got != c.want || err != nil {
 			t.Errorf("%s: %t, %v", name, got, err)
 		}
@@ -133,7 +136,7 @@ func TestFindReverted(t *testing.T) {
 		{"none that landed it, which the store has", []*pullRecord{again(n+1, later)}, n},
 	} {
 		ev.pulls["web"]["qa"] = c.pulls
-		revert := &pullRecord{cachedPull: cachedPull{PR: forge.PullRequest{Number: n + 2}}, ref: promotion.BranchRef{Revert: true, Environment: "qa", Component: "web", Short: short}}
+		revert := &pullRecord{Pull: stored.Pull{PR: forge.PullRequest{Number: n + 2}}, ref: promotion.BranchRef{Revert: true, Environment: "qa", Component: "web", Short: short}}
 		got, err := w.o.findReverted(w.ctx(), ev, revert)
 		if w.must(err); got == nil || got.PR.Number != c.want {
 			t.Errorf("%s: %+v, want #%d", c.name, got, c.want)
@@ -149,14 +152,14 @@ func (sto *story) readMembers(ev *Evaluation, number int) func(ctx context.Conte
 	}
 }
 
-// TestMembersOfPulls holds whom a pull request is about, also where only the store or its body says it,
-// and that a call that fails is never taken for nobody.
+// TestMembersOfPulls holds which components a pull request moves, also where only the store or its
+// body says it. A call that fails never counts as none.
 func TestMembersOfPulls(t *testing.T) {
 	members := func(w *story, ev *Evaluation, number int) (env string, names string) {
 		w.t.Helper()
 		env, list, err := w.o.PullMembers(w.ctx(), ev, number)
 		w.must(err)
-		return env, strings.Join(componentNames(list), " ")
+		return env, strings.Join(effects.ComponentNames(list), " ")
 	}
 	t.Run("one that the look didn't read", func(t *testing.T) {
 		w := newStory(t, threeEnvs, []string{"dev", "qa", "prod"}, "web", "api")
@@ -235,7 +238,7 @@ func TestMembersOfPulls(t *testing.T) {
 			t.Errorf("it is of %q in %q", names, env)
 		}
 		w.failUntilDone("members", forget, w.readMembers(ev, revert))
-		p.ref.Short = release("a")[:12] // nobody knows its promotion
+		p.ref.Short = release("a")[:12] // its promotion isn't known
 		forget()
 		if env, names := members(w, ev, revert); env != "qa" || names != "api web" {
 			t.Errorf("by its body it is of %q in %q", names, env)
@@ -248,8 +251,8 @@ func TestMembersOfPulls(t *testing.T) {
 	})
 }
 
-// TestUnmanagedReverts names what of somebody else's is on the branch that a revert of what landed would
-// use, and nothing that is on another, ours, or closed.
+// TestUnmanagedReverts names another account's work on the branch that a revert of the landed
+// release would use, and nothing that is on another branch, ours, or closed.
 func TestUnmanagedReverts(t *testing.T) {
 	members := []promotion.Member{{Component: "api", Release: release("b")}, {Component: "web", Release: release("a")}}
 	id, batch := release("a")[:12], promotion.BatchID(members)[:12]
@@ -270,9 +273,9 @@ func TestUnmanagedReverts(t *testing.T) {
 		"of another release":      {"web", release("c")[:12], "mallory", forge.Open, true, false},
 		"of no release":           {"web", "", "mallory", forge.Open, true, false},
 	} {
-		p := &pullRecord{cachedPull: cachedPull{PR: forge.PullRequest{Number: 3, Author: c.author, Branch: "the branch", State: c.state}}, batch: c.component == promotion.BatchName, ref: promotion.BranchRef{Component: c.component, Short: c.short, Revert: c.revert}}
+		p := &pullRecord{Pull: stored.Pull{PR: forge.PullRequest{Number: 3, Author: c.author, Branch: "the branch", State: c.state}}, batch: c.component == promotion.BatchName, ref: promotion.BranchRef{Component: c.component, Short: c.short, Revert: c.revert}}
 		f := newRecordFixture()
-		f.c.pulls = pullIndex{c.component: {"qa": {p}}}
+		f.c.Evaluation.pulls = pullIndex{c.component: {"qa": {p}}}
 		f.env.Release, f.env.Landed = promotion.Sure(promotion.Release{ID: release("a")}), promotion.Sure(promotion.Landed{Members: members})
 		if name == "of no release" {
 			f.env.Release.Value.ID = ""
@@ -284,26 +287,26 @@ func TestUnmanagedReverts(t *testing.T) {
 	}
 }
 
-// TestComponentNamedLikeTheBatch takes a component's own pull request for its own, also where it has the
-// name that elsewhere stands for all.
+// TestComponentNamedLikeTheBatch takes a component's own pull request for its own, also where its
+// name is the one that stands for all in a batch.
 func TestComponentNamedLikeTheBatch(t *testing.T) {
 	row := func(number int, branch string) store.Pull {
-		data, err := json.Marshal(cachedPull{PR: forge.PullRequest{Number: number, Branch: branch}})
+		data, err := json.Marshal(stored.Pull{PR: forge.PullRequest{Number: number, Branch: branch}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return store.Pull{Number: number, Branch: branch, Data: data}
 	}
-	branch := promotion.Branch("shop", "qa", promotion.BatchName)
+	branchName := promotion.Branch("shop", "qa", promotion.BatchName)
 	for _, isComponent := range []bool{true, false} {
-		ev := &Evaluation{Unit: promotion.Unit{Pipeline: "shop"}, Pipeline: &ResolvedPipeline{Units: map[string]*ResolvedUnit{}}}
+		ev := &Evaluation{Basis: branch.Basis{Unit: promotion.Unit{Pipeline: "shop"}, Pipeline: &branch.ResolvedPipeline{Units: map[string]*branch.ResolvedUnit{}}}}
 		if isComponent {
-			ev.Pipeline.Units[promotion.BatchName] = &ResolvedUnit{}
+			ev.Pipeline.Units[promotion.BatchName] = &branch.ResolvedUnit{}
 		}
 		x := pullIndex{promotion.BatchName: {}}
-		o := &pullGatherer{rows: newDecodedRows(nil, "pulls", (*cachedPull).clipLabels)}
+		o := &pullGatherer{rows: branch.NewDecodedRows(nil, "pulls", clipLabels)}
 		for _, number := range []int{5, 9, 7, 7} { // in any order, and once
-			if p, err := o.addPull(ev, x, row(number, branch), nil); err != nil || p == nil || p.PR.Number != number || p.batch == isComponent {
+			if p, err := o.addPull(ev, x, row(number, branchName), nil); err != nil || p == nil || p.PR.Number != number || p.batch == isComponent {
 				t.Errorf("a component %t: #%d is %+v, %v", isComponent, number, p, err)
 			}
 		}
@@ -327,7 +330,7 @@ func TestRestoredEdits(t *testing.T) {
 	edits := []fieldedit.Edit{{File: "a"}}
 	component := func(name string, pull int, known bool, restored []fieldedit.Edit) *ComponentEvaluation {
 		env := promotion.Env{Name: "qa", Landed: promotion.Known[promotion.Landed]{Value: promotion.Landed{Pull: pull}, OK: known}}
-		return &ComponentEvaluation{Facts: promotion.ComponentFacts{Unit: promotion.Unit{Component: name}, Envs: []promotion.Env{env}}, restored: map[string][]fieldedit.Edit{"qa": restored}}
+		return &ComponentEvaluation{ComponentBasis: branch.ComponentBasis{Facts: promotion.ComponentFacts{Unit: promotion.Unit{Component: name}, Envs: []promotion.Env{env}}}, restored: map[string][]fieldedit.Edit{"qa": restored}}
 	}
 	for name, c := range map[string]struct {
 		components []*ComponentEvaluation

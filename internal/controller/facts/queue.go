@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/cause"
@@ -100,6 +102,34 @@ func (rg *recordGatherer) readySince(ctx context.Context, u promotion.Unit) (que
 	out := queuedSince{}
 	for _, e := range v.Decision.Envs {
 		out[e.Environment] = e.ReadySince
+	}
+	return out, nil
+}
+
+// NextQueued are the units that have waited longest for a place in an environment, as
+// many as there are places: when one comes free, one of them takes it.
+func (rg *recordGatherer) NextQueued(ctx context.Context, s *branch.Snapshot) ([]promotion.Unit, error) {
+	var out []promotion.Unit
+	for _, p := range s.Pipelines {
+		all, err := rg.listQueued(ctx, s.Repo.ID, p.Name())
+		if err != nil {
+			return nil, err
+		}
+		since := map[string]map[string]time.Time{} // by environment and component
+		for i := range all {
+			for env, at := range all[i].Value {
+				if since[env] == nil {
+					since[env] = map[string]time.Time{}
+				}
+				since[env][all[i].About.Component] = at
+			}
+		}
+		for _, waits := range since {
+			components := slices.SortedFunc(maps.Keys(waits), func(a, b string) int { return waits[a].Compare(waits[b]) })
+			for _, component := range components[:min(len(components), p.Spec.Limits.OpenPerEnvironment)] {
+				out = append(out, promotion.Unit{Repo: s.Repo.ID, Pipeline: p.Name(), Component: component})
+			}
+		}
 	}
 	return out, nil
 }

@@ -31,8 +31,8 @@ func newTestStore(t *testing.T) *store.Store {
 	return s
 }
 
-// TestCountAhead counts whoever has waited longer for a place: the same components
-// come first whoever asks, and two never wait for each other.
+// TestCountAhead counts the components that have waited longer for a place. The same ones come
+// first for every caller, and two never wait for each other.
 func TestCountAhead(t *testing.T) {
 	s := newTestStore(t)
 	g := &recordGatherer{store: s}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/promotion"
 )
@@ -36,7 +37,7 @@ spec:
 	r := newTestRepo(t, "fleet", map[string]string{".liftlock.yaml": pipeline, "argocd/s.yaml": set("1")})
 	o := newTestGatherer(r)
 	s := takeSnapshot(t, o, r)
-	ev := &Evaluation{Snapshot: s, Pipeline: s.Pipelines[0], Unit: promotion.Unit{Repo: r.ID, Pipeline: "shop", Component: "web"}}
+	ev := &Evaluation{Basis: branch.Basis{Snapshot: s, Pipeline: s.Pipelines[0], Unit: promotion.Unit{Repo: r.ID, Pipeline: "shop", Component: "web"}}}
 	for name, c := range map[string]struct {
 		after      string
 		base       string
@@ -51,7 +52,7 @@ spec:
 	} {
 		t.Run(name, func(t *testing.T) {
 			edits := []fieldedit.Edit{{File: "argocd/s.yaml", Mode: fieldedit.ModeRegular, Before: []byte(set("1")), After: []byte(c.after)}}
-			reached, unaffected, err := o.Reach(t.Context(), ev, []string{"web"}, "qa", c.base, edits)
+			reached, unaffected, err := o.Effects.Reach(t.Context(), &ev.Basis, []string{"web"}, "qa", c.base, edits)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/argocd"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/git"
 )
@@ -52,9 +53,9 @@ spec:
       destination: {server: "https://kubernetes.default.svc"}
 `
 
-// TestCachedReadingsAreCurrent follows random pushes: what is known of an
-// environment without reading it again is what reading it says, at the newest
-// commit and at older ones. Folders become files and links and come back.
+// TestCachedReadingsAreCurrent follows random pushes. A cached reading of an environment is the
+// same as a new one, at the newest commit and at older ones. Folders become files and links and
+// come back.
 func TestCachedReadingsAreCurrent(t *testing.T) {
 	rng := rand.New(rand.NewPCG(20261121, 0))
 	dir := t.TempDir()
@@ -67,9 +68,9 @@ func TestCachedReadingsAreCurrent(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = m.Close() }()
-	r := &Repository{ID: "hub:acme/fleet", Branch: "main", Mirror: m, URLs: []string{"https://git.example/acme/fleet"}}
+	r := &branch.Repository{ID: "hub:acme/fleet", Branch: "main", Mirror: m, URLs: []string{"https://git.example/acme/fleet"}}
 	hub := &fakeArgoCD{clustersErr: argocd.ErrClustersOff}
-	o := New(Options{Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: []*Repository{r}, Now: time.Now, ArgoCDs: map[string]ArgoCD{"hub": {Apps: hub, Live: hub, Namespace: "argocd"}}})
+	o := New(Options{Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: []*branch.Repository{r}, Now: time.Now, ArgoCDs: map[string]branch.ArgoCD{"hub": {Apps: hub, Live: hub, Namespace: "argocd"}}})
 
 	files := map[string]string{".liftlock.yaml": strings.Replace(readingsPipeline, "CARRY", "", 1), "argocd/shop.yaml": readingsSet}
 	paths := []string{"common/x.yaml", "common/tags.yaml", "common/.argocd-source.yaml", "more/dev/values.yaml", "more/dev/.argocd-source.yaml", "docs/x", "common", "apps", "more/dev"}
@@ -150,7 +151,7 @@ func TestCachedReadingsAreCurrent(t *testing.T) {
 				}
 			}
 		}
-		switch i { // a folder that everybody shares and nobody has anything in
+		switch i { // a folder that all environments share and that has nothing of theirs
 		case 40:
 			maps.DeleteFunc(files, func(name, _ string) bool { return strings.HasPrefix(name, "common") })
 		case 41:
@@ -159,7 +160,7 @@ func TestCachedReadingsAreCurrent(t *testing.T) {
 			delete(files, "common")
 		}
 		push()
-		s, err := o.Snapshot(t.Context(), r)
+		s, err := o.Targets.Snapshot(t.Context(), r)
 		if err != nil || s.PipelineErr != "" || len(s.Pipelines) != 1 || len(s.Pipelines[0].Problems) > 0 {
 			t.Fatalf("%v %+v", err, s)
 		}
@@ -169,19 +170,19 @@ func TestCachedReadingsAreCurrent(t *testing.T) {
 			for env, e := range u.Envs {
 				rel, readErr := fieldedit.Read(m.Tree(s.Commit), e.Overlay(p.Pipeline))
 				want := said(rel, readErr)
-				if diff := cmp.Diff(want, said(o.readCurrent(r, s.Commit, p, e))); diff != "" {
+				if diff := cmp.Diff(want, said(o.Releases.ReadCurrent(r, s.Commit, p, e))); diff != "" {
 					t.Fatalf("push %d: %s in %s (-want +got):\n%s", i, component, env, diff)
 				}
-				if _, ok := p.readings[e]; ok {
+				if _, ok := p.Readings[e]; ok {
 					if known++; readErr != nil {
 						refused++
 					}
 				}
 				then, thenErr := fieldedit.Read(m.Tree(old), e.Overlay(p.Pipeline))
-				if diff := cmp.Diff(said(then, thenErr), said(o.readRelease(r, old, p, e))); diff != "" {
+				if diff := cmp.Diff(said(then, thenErr), said(o.Releases.ReadRelease(r, old, p, e))); diff != "" {
 					t.Fatalf("push %d: %s in %s at an older commit (-want +got):\n%s", i, component, env, diff)
 				}
-				if id := o.releaseIDAt(r, old, p, e); thenErr == nil && id != then.ID() || thenErr != nil && id != "" {
+				if id := o.Releases.ReleaseIDAt(r, old, p, e); thenErr == nil && id != then.ID() || thenErr != nil && id != "" {
 					t.Fatalf("push %d: the identity of %s in %s is %q", i, component, env, id)
 				}
 			}
@@ -194,16 +195,16 @@ func TestCachedReadingsAreCurrent(t *testing.T) {
 
 // TestReadingsAreBounded fills the memory of readings: what is used stays.
 func TestReadingsAreBounded(t *testing.T) {
-	m := newReleaseReader(nil).readings
-	m.Put("used", reading{id: "x"})
+	m := branch.NewReleaseReader(nil).Readings
+	m.Put("used", branch.Reading{Id: "x"})
 	rel := fieldedit.Release{Fields: make([]fieldedit.Field, 999)}
-	for i := range 2 * maxReadingBytes / (1000 * readingBytes) {
-		m.Put(fmt.Sprint(i), reading{release: rel})
+	for i := range 2 * branch.MaxReadingBytes / (1000 * branch.ReadingBytes) {
+		m.Put(fmt.Sprint(i), branch.Reading{Release: rel})
 		if _, ok := m.Get("used"); !ok {
 			t.Fatalf("what is used all the time was forgotten after %d", i)
 		}
 	}
-	if s := m.Stats(); s.Bytes > maxReadingBytes || s.Entries > maxReadingBytes/(1000*readingBytes)+1 {
+	if s := m.Stats(); s.Bytes > branch.MaxReadingBytes || s.Entries > branch.MaxReadingBytes/(1000*branch.ReadingBytes)+1 {
 		t.Errorf("%d are remembered, with %d bytes", s.Entries, s.Bytes)
 	}
 	if _, ok := m.Get("0"); ok {

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/forge/memory"
 	"github.com/liftlock/liftlock/internal/store/record"
+	"github.com/liftlock/liftlock/internal/world/memoryforge"
 )
 
-// silentQueue is a forge that says how a pull request stands to its merge queue only to who wants
-// to know, as drivers do for which that is a call of its own.
+// silentQueue is a forge that tells a pull request's place in its merge queue only to callers that
+// ask for it, as drivers do for which that is a call of its own.
 type silentQueue struct {
 	forge.Forge
 	err error // instead of that
@@ -57,7 +57,7 @@ func TestQueueIsFound(t *testing.T) {
 			w.restart()
 			w.repo.Forge = silentQueue{w.repo.Forge, c.err}
 			w.failUntilDone("read", w.restart, func(ctx context.Context) error {
-				pr, err := w.o.RefreshPullRequest(ctx, w.repo, n)
+				pr, err := w.o.PullCache.RefreshPullRequest(ctx, w.repo, n)
 				if err == nil && pr.Queue != c.want {
 					t.Errorf("its queue is %v", pr.Queue)
 				}
@@ -66,7 +66,7 @@ func TestQueueIsFound(t *testing.T) {
 			if _, found, err := w.store.Record(w.ctx(), MergesByQueue.Key(record.Repository(w.repo.ID))); err != nil || found != c.found {
 				t.Errorf("merges go through a queue: %t, %v", found, err)
 			}
-			if known, err := w.o.findCachedPull(w.ctx(), w.repo, n); err != nil || known.PR.Queue != c.want || !known.Read {
+			if known, err := w.o.PullCache.findCachedPull(w.ctx(), w.repo, n); err != nil || known.PR.Queue != c.want || !known.Read {
 				t.Errorf("the store has %+v, %v", known, err)
 			}
 		})
@@ -78,38 +78,38 @@ func TestQueueIsFound(t *testing.T) {
 func TestReviewsComeWithThePull(t *testing.T) {
 	w := newStory(t, threeEnvs, []string{"dev", "qa", "prod"}, "web")
 	n, _, _ := openToQA(w)
-	w.must(w.forge.Review(storyRepo, n, "linus", memory.Approve, ""))
+	w.must(w.forge.Review(storyRepo, n, "linus", memoryforge.Approve, ""))
 	bulk := &bulkForge{Forge: w.forge.As(storyBot)}
 	w.repo.Forge = bulk
 	read := func(want bool) *pullDetail {
 		t.Helper()
 		w.wait(time.Second)
-		d, err := w.o.readPull(w.ctx(), w.repo, n)
+		d, err := w.o.PullCache.readPull(w.ctx(), w.repo, n)
 		w.must(err)
 		if d.pr.Number != n || d.wanted != want {
 			t.Errorf("it is %+v", d)
 		}
 		return d
 	}
-	if d := read(false); bulk.calls != 0 || d.hasReviews {
+	if d := read(false); bulk.calls != 0 || d.reviews.Read {
 		t.Errorf("nobody wants its reviews, and they are read: %d calls, %+v", bulk.calls, d)
 	}
-	d, err := w.o.completeDetail(w.ctx(), w.repo, read(false), true, false)
+	d, err := w.o.PullCache.completeDetail(w.ctx(), w.repo, read(false), true, false)
 	w.must(err)
-	w.o.details.Put(detailKey(w.repo, n), d)
-	if d = read(true); bulk.calls != 1 || !d.hasReviews || len(d.reviews) != 1 || d.reviews[0].User != "linus" {
+	w.o.PullCache.details.Put(detailKey(w.repo, n), d)
+	if d = read(true); bulk.calls != 1 || !d.reviews.Read || len(d.reviews.All) != 1 || d.reviews.All[0].User != "linus" {
 		t.Errorf("with its reviews: %d calls, %+v", bulk.calls, d)
 	}
 	bulk.err = &forge.Error{Op: "read", Kind: forge.ErrUnsupported}
-	if d = read(true); d.hasReviews {
+	if d = read(true); d.reviews.Read {
 		t.Errorf("where the forge can't: %+v", d)
 	}
 	bulk.err, bulk.none = nil, true
-	if d = read(true); d.hasReviews {
+	if d = read(true); d.reviews.Read {
 		t.Errorf("where the forge gives none: %+v", d)
 	}
 	bulk.err = &forge.Error{Op: "read", Kind: forge.ErrRetryable}
-	if d, err := w.o.readPull(w.ctx(), w.repo, n); !errors.Is(err, forge.ErrRetryable) || d != nil {
+	if d, err := w.o.PullCache.readPull(w.ctx(), w.repo, n); !errors.Is(err, forge.ErrRetryable) || d != nil {
 		t.Errorf("where it fails: %+v, %v", d, err)
 	}
 }

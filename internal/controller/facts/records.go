@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/pipeline/event"
@@ -21,7 +22,7 @@ import (
 type recordGatherer struct {
 	store   recordStore
 	pulls   *pullGatherer
-	argocds *argoCDs
+	argocds *branch.ArgoCDs
 }
 
 // recordStore is what is read of the store for that.
@@ -46,11 +47,11 @@ func IsRecordOfMerge(p *store.Promotion) bool {
 	return p.State != promotion.Opened && p.State != promotion.Closed && p.State != recordSuperseded
 }
 
-// Records are the records of our pull requests, and the events of their lives,
-// that the store doesn't have as the forge has them: a process may have died
-// between a write to the forge and its record, people merge and close, and the
-// store itself may have been lost. Oldest first; none when all is as it should be.
-func (rg *recordGatherer) Records(ctx context.Context, c *ComponentEvaluation) ([]store.Promotion, []store.Event, error) {
+// ListChanged are the records of our pull requests, and the events of their lives, in which the store
+// differs from the forge. A process may have died between a write to the forge and its record,
+// people merge and close, and the store itself may have been lost. They are oldest first; none when
+// all is as it should be.
+func (rg *recordGatherer) ListChanged(ctx context.Context, c *ComponentEvaluation) ([]store.Promotion, []store.Event, error) {
 	known, err := rg.knownRecords(ctx, c)
 	if err != nil {
 		return nil, nil, err
@@ -149,7 +150,7 @@ func (rg *recordGatherer) knownRecords(ctx context.Context, c *ComponentEvaluati
 }
 
 // supersededRecords are the records of open pull requests of several that the component is no
-// longer in: it left them, or something newer took its place elsewhere.
+// longer in: it left them, or something newer took its place in another one.
 func (c *ComponentEvaluation) supersededRecords(known map[int]store.Promotion) []store.Promotion {
 	var out []store.Promotion
 	for _, was := range known {
@@ -290,7 +291,8 @@ func (c *ComponentEvaluation) recordEvents(env *promotion.Env, pr *forge.PullReq
 	out := []store.Event{opened}
 	switch {
 	case pr.State == forge.Merged && !IsRecordOfMerge(&now):
-		closed := newEvent(event.Closed, pr.MergedAt, "merged into %s, which isn't the branch of %s: nothing landed there", pr.Base, env.Name)
+		closed := newEvent(event.Closed, pr.MergedAt, "merged into %s, which isn't the branch of %s: nothing landed there", pr.Base,
+			env.Name)
 		closed.IdempotencyKey = ClosedEventKey(u, pr.Number, pr.Head)
 		out = append(out, closed)
 	case pr.State == forge.Merged:

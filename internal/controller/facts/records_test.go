@@ -9,8 +9,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/store"
 )
 
@@ -24,9 +26,8 @@ type recordFixture struct {
 func newRecordFixture() *recordFixture {
 	f := &recordFixture{now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)}
 	u := promotion.Unit{Repo: "hub:acme/fleet", Pipeline: "shop", Component: "web"}
-	repo := &Repository{ID: u.Repo, BotLogin: storyBot, BotID: 1}
-	f.c = &ComponentEvaluation{Evaluation: &Evaluation{Unit: u, Snapshot: &Snapshot{Repo: repo}, Pipeline: &ResolvedPipeline{}, pulls: pullIndex{"web": {"qa": nil}}},
-		Facts: promotion.ComponentFacts{Now: f.now, Unit: u, Envs: []promotion.Env{{Name: "qa"}}}}
+	repo := &branch.Repository{ID: u.Repo, BotLogin: storyBot, BotID: 1}
+	f.c = componentOf(&Evaluation{Basis: branch.Basis{Unit: u, Snapshot: &branch.Snapshot{Repo: repo}, Pipeline: &branch.ResolvedPipeline{}}, pulls: pullIndex{"web": {"qa": nil}}}, branch.ComponentBasis{Facts: promotion.ComponentFacts{Now: f.now, Unit: u, Envs: []promotion.Env{{Name: "qa"}}}})
 	f.env = &f.c.Facts.Envs[0]
 	return f
 }
@@ -90,7 +91,7 @@ func TestFindRevertedPull(t *testing.T) {
 		{Number: 5, Release: release("b"), Merged: true},
 		{Number: 4, Release: release("b"), Revert: true, Merged: true},
 		{Number: 3, Release: release("a"), Merged: true},
-		{Number: 2, Merged: true}, // nobody knows what it moved
+		{Number: 2, Merged: true}, // its members aren't known
 	}
 	for name, c := range map[string]struct {
 		revert  int
@@ -242,17 +243,17 @@ func (k knownPromotions) Promotions(_ context.Context, f store.PromotionFilter) 
 func TestRecordsOfTheUnit(t *testing.T) {
 	f := newRecordFixture()
 	pull := func(number int, author string, state forge.State) *pullRecord {
-		return &pullRecord{cachedPull: cachedPull{PR: forge.PullRequest{Number: number, Author: author, AuthorID: map[string]int64{storyBot: 1}[author], Branch: "liftlock/shop/qa/web", State: state}}}
+		return &pullRecord{Pull: stored.Pull{PR: forge.PullRequest{Number: number, Author: author, AuthorID: map[string]int64{storyBot: 1}[author], Branch: "liftlock/shop/qa/web", State: state}}}
 	}
-	// 9 is new, 8 is somebody else's, 7 is as the store has it, 6 was closed meanwhile, 4 of long ago
-	// was reverted by 5, and the store never knew 3.
-	f.c.pulls["web"]["qa"] = []*pullRecord{pull(9, storyBot, forge.Open), pull(8, "mallory", forge.Open), pull(7, storyBot, forge.Closed), pull(6, storyBot, forge.Closed)}
+	// 9 is new, 8 is another account's and 7 is as the store has it. 6 was closed meanwhile, 4 of
+	// long ago was reverted by 5, and the store never knew 3.
+	f.c.Evaluation.pulls["web"]["qa"] = []*pullRecord{pull(9, storyBot, forge.Open), pull(8, "mallory", forge.Open), pull(7, storyBot, forge.Closed), pull(6, storyBot, forge.Closed)}
 	f.env.PastPulls = []promotion.PastPull{{Number: 5, Release: release("a"), Revert: true, Merged: true}, {Number: 4, Release: release("a"), Merged: true}, {Number: 3, Release: release("b"), Merged: true}}
 	f.env.BatchPull = &promotion.Pull{Number: 2}
 	o := &recordGatherer{store: knownPromotions{rows: []store.Promotion{
 		{Pull: 7, Kind: promotion.KindPromotion, State: promotion.Closed}, {Pull: 6, Kind: promotion.KindPromotion, State: promotion.Opened}, {Pull: 5, Kind: promotion.KindRevert, State: recordMerged},
 		{Pull: 4, Kind: promotion.KindPromotion, State: promotion.Verified, Release: release("a")}, {Pull: 2, Kind: promotion.KindPromotion, State: promotion.Opened}}}}
-	rows, events, err := o.Records(t.Context(), f.c)
+	rows, events, err := o.ListChanged(t.Context(), f.c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
@@ -49,8 +50,8 @@ func claimAll(t *testing.T, s *store.Store) map[string]store.Urgency {
 func TestRefreshPullRequests(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	const branch = "liftlock/shop/qa/web"
-	before := forge.PullRequest{Number: 1, Branch: branch, Author: "bot", Head: "c1", State: forge.Open, UpdatedAt: now.Add(-time.Hour), Queue: forge.Queued, Pipeline: 5}
+	const branchName = "liftlock/shop/qa/web"
+	before := forge.PullRequest{Number: 1, Branch: branchName, Author: "bot", Head: "c1", State: forge.Open, UpdatedAt: now.Add(-time.Hour), Queue: forge.Queued, Pipeline: 5}
 	with := func(change func(pr *forge.PullRequest)) forge.PullRequest {
 		pr := before
 		pr.Queue, pr.Pipeline, pr.UpdatedAt = forge.NotQueued, 0, now.Add(-time.Minute) // as not every list tells
@@ -97,9 +98,9 @@ func TestRefreshPullRequests(t *testing.T) {
 			s := store.OpenMemory(store.Options{Now: func() time.Time { return now }})
 			t.Cleanup(func() { _ = s.Close() })
 			f := &listedPulls{prs: []forge.PullRequest{c.listed}}
-			r := &Repository{ID: "hub:acme/fleet", Forge: f, BotLogin: "bot", BotID: 7}
+			r := &branch.Repository{ID: "hub:acme/fleet", Forge: f, BotLogin: "bot", BotID: 7}
 			o := newPullGatherer(s, func() time.Time { return now }, time.Hour, nil)
-			cursor, ours := time.Time{}, c.listed.Branch == branch && !c.listed.Fork
+			cursor, ours := time.Time{}, c.listed.Branch == branchName && !c.listed.Fork
 			if err := s.Tx(t.Context(), "test", func(tx *store.Tx) error {
 				if c.shown {
 					if err := tx.PutRecord(t.Context(), Shown.Key(record.OfPull(r.ID, 1)), nil); err != nil {
@@ -156,7 +157,6 @@ func latest(a, b time.Time) time.Time {
 // holds what the store has.
 func TestWritesOfPullsComeToTheirEnd(t *testing.T) {
 	w := newStory(t, threeEnvs, []string{"dev", "qa", "prod"}, "web")
-	w.useSQLite()
 	n, branch, head := openToQA(w)
 	topic := w.commitTo("ada", "topic", w.head("main"), "Topic", map[string]string{"x": "x"})
 	person, err := w.forge.OpenPull(storyRepo, "ada", "topic", "main", "Topic", "")
@@ -168,8 +168,8 @@ func TestWritesOfPullsComeToTheirEnd(t *testing.T) {
 	w.failUntilDone("list", func() {
 		w.wait(time.Minute)
 		w.must(w.forge.EditTitle(storyRepo, n, storyBot, w.now.String()))
-	}, func(ctx context.Context) error { return w.o.RefreshPullRequests(ctx, w.repo) })
-	if pr, err := w.o.KnownPull(w.ctx(), w.repo.ID, n); err != nil || pr.Title != w.now.String() {
+	}, func(ctx context.Context) error { return w.o.PullCache.RefreshPullRequests(ctx, w.repo) })
+	if pr, err := w.o.PullCache.KnownPull(w.ctx(), w.repo.ID, n); err != nil || pr.Title != w.now.String() {
 		t.Errorf("listed, it is %+v, %v", pr, err)
 	}
 	if c, err := ReadCommentsRead(w.ctx(), w.store, w.repo.ID, n); err != nil || c.Count != nil {
@@ -180,25 +180,25 @@ func TestWritesOfPullsComeToTheirEnd(t *testing.T) {
 		w.wait(time.Minute)
 		w.must(w.forge.EditTitle(storyRepo, n, storyBot, w.now.String()))
 	}, func(ctx context.Context) error {
-		pr, err := w.o.RefreshPullRequest(ctx, w.repo, n)
+		pr, err := w.o.PullCache.RefreshPullRequest(ctx, w.repo, n)
 		if (pr == nil) != (err != nil) || pr != nil && (pr.Number != n || pr.Title != w.now.String()) {
 			t.Errorf("read, it is %+v, %v", pr, err)
 		}
 		return err
 	})
 	w.failUntilDone("read a person's", nil, func(ctx context.Context) error {
-		pr, err := w.o.RefreshPullRequest(ctx, w.repo, person)
+		pr, err := w.o.PullCache.RefreshPullRequest(ctx, w.repo, person)
 		if (pr == nil) != (err != nil) || pr != nil && (pr.Number != person || pr.Head != topic) {
 			t.Errorf("the person's is %+v, %v", pr, err)
 		}
 		return err
 	})
-	if pr, err := w.o.KnownPull(w.ctx(), w.repo.ID, person); pr != nil || err != nil {
+	if pr, err := w.o.PullCache.KnownPull(w.ctx(), w.repo.ID, person); pr != nil || err != nil {
 		t.Errorf("the person's is kept: %+v, %v", pr, err)
 	}
 
 	w.failUntilDone("refuse", nil, func(ctx context.Context) error {
-		return w.o.RecordRefusedMerge(ctx, w.repo, n, head, errors.New("closed"))
+		return w.o.PullCache.RecordRefusedMerge(ctx, w.repo, n, head, errors.New("closed"))
 	})
 	ev, _ := w.evaluate("web", false)
 	if p := ev.OpenPulls[n]; p.Refusal == nil || p.Refusal.Why != "closed" || p.Mergeable != promotion.MergeBlocked {
@@ -212,8 +212,8 @@ func TestWritesOfPullsComeToTheirEnd(t *testing.T) {
 	w.fetch()
 	info, err := w.repo.Mirror.Commit(w.ctx(), landed)
 	w.must(err)
-	w.failUntilDone("merged", nil, func(ctx context.Context) error { return w.o.RecordMerged(ctx, w.repo, pr, info) })
-	if pr, err := w.o.KnownPull(w.ctx(), w.repo.ID, n); err != nil || pr.State != forge.Merged || pr.MergeCommit != landed || pr.Branch != branch {
+	w.failUntilDone("merged", nil, func(ctx context.Context) error { return w.o.PullCache.RecordMerged(ctx, w.repo, pr, info) })
+	if pr, err := w.o.PullCache.KnownPull(w.ctx(), w.repo.ID, n); err != nil || pr.State != forge.Merged || pr.MergeCommit != landed || pr.Branch != branch {
 		t.Errorf("merged, it is %+v, %v", pr, err)
 	}
 }
@@ -222,7 +222,6 @@ func TestWritesOfPullsComeToTheirEnd(t *testing.T) {
 // unless something is known of it by then.
 func TestRecordCreated(t *testing.T) {
 	w := newStory(t, threeEnvs, []string{"dev", "qa", "prod"}, "web")
-	w.useSQLite()
 	ev, d := func() (*Evaluation, *promotion.Decision) {
 		w.evaluate("web", false)
 		w.release("ada", "dev", "1.1.0", "web")
@@ -238,18 +237,18 @@ func TestRecordCreated(t *testing.T) {
 	reads := 0
 	w.repo.Forge = countedForge{w.repo.Forge, &reads}
 	record := func(ctx context.Context) error {
-		pr, err := w.o.RecordCreated(ctx, w.repo, made)
+		pr, err := w.o.PullCache.RecordCreated(ctx, w.repo, made)
 		if (pr == nil) != (err != nil) || pr != nil && (pr.Number != made.Number || pr.Head != made.Head || pr.Mergeable == forge.MergeableYes && reads == 0) {
 			t.Errorf("it is %+v, %v", pr, err)
 		}
 		return err
 	}
 	w.must(record(w.ctx()))
-	detail, ok := w.o.details.Get(detailKey(w.repo, made.Number))
-	if reads != 0 || !ok || !detail.hasReviews || detail.version == 0 {
+	detail, ok := w.o.PullCache.details.Get(detailKey(w.repo, made.Number))
+	if reads != 0 || !ok || !detail.reviews.Read || detail.version == 0 {
 		t.Errorf("it was read %d times, and is remembered as %+v", reads, detail)
 	}
-	known, err := w.o.findCachedPull(w.ctx(), w.repo, made.Number)
+	known, err := w.o.PullCache.findCachedPull(w.ctx(), w.repo, made.Number)
 	w.must(err)
 	if known == nil || !known.Read || known.PR.Mergeable != forge.MergeableUnknown {
 		t.Errorf("the store has %+v", known)

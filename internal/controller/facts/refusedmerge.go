@@ -4,8 +4,10 @@ import (
 	"context"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
 )
@@ -24,17 +26,17 @@ var refusedMerges = record.Declare[record.Pull, refusedMerge](record.Declaration
 
 // RecordRefusedMerge writes down that the forge refused to merge a head: sent again at once, it
 // would only be refused again.
-func (pg *pullGatherer) RecordRefusedMerge(ctx context.Context, r *Repository, number int, head string, refusal error) error {
+func (pg *pullGatherer) RecordRefusedMerge(ctx context.Context, r *branch.Repository, number int, head string, refusal error) error {
 	refused := refusedMerge{Head: head, Why: refusal.Error(), At: pg.now()}
 	return pg.store.Tx(ctx, "refused", func(tx *store.Tx) error {
 		return refusedMerges.Put(ctx, tx, record.OfPull(r.ID, number), refused)
 	})
 }
 
-// addRefusal fills in that the forge refused to merge the head. A head of which it says that it
-// can be merged counts as blocked until something is heard of the pull request, or MaxAge has
-// passed: what it said may be over. Of one that it says it blocks, the words are kept.
-func (ga *Gatherer) addRefusal(ctx context.Context, r *Repository, p *OpenPull, known *cachedPull) error {
+// addRefusal fills in that the forge refused to merge the head. A head that the forge calls
+// mergeable counts as blocked until there is news of the pull request, or MaxAge has passed: the
+// refusal's reason may be over. Where the forge says that it blocks one, the words are kept.
+func (ga *Gatherer) addRefusal(ctx context.Context, r *branch.Repository, p *OpenPull, known *stored.Pull) error {
 	refused, _, err := refusedMerges.Get(ctx, ga.opts.Store, record.OfPull(r.ID, p.Number))
 	if refused.Head != p.Head || p.Queued {
 		return err

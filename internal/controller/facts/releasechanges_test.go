@@ -25,7 +25,7 @@ func TestChangedMembers(t *testing.T) {
 	both := c.commit("env/qa", map[string]string{"apps/web/kustomization.yaml": image("3"), "apps/api/kustomization.yaml": image("3")})
 	other := c.commit("env/qa", map[string]string{"readme": "x", "apps/web/kustomization.yaml": image("3") + "# x\n"})
 	broken := c.commit("env/qa", map[string]string{"apps/web/kustomization.yaml": "images: [\n"})
-	gitGatherer := o.gitGatherer
+	gitGatherer := o.History
 	for name, step := range map[string]struct {
 		from, to string
 		revert   bool
@@ -42,7 +42,7 @@ func TestChangedMembers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var before []promotion.Member
 			for range 2 {
-				got, err := gitGatherer.changedMembers(t.Context(), c.Repository, p, "qa", step.from, step.to, step.revert)
+				got, err := gitGatherer.ChangedMembers(t.Context(), c.Repository, p, "qa", step.from, step.to, step.revert)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -53,7 +53,7 @@ func TestChangedMembers(t *testing.T) {
 					if step.revert {
 						commit = step.from
 					}
-					if id := o.releaseIDAt(c.Repository, commit, p, p.Units[m.Component].Envs["qa"]); id != m.Release {
+					if id := o.Releases.ReleaseIDAt(c.Repository, commit, p, p.Units[m.Component].Envs["qa"]); id != m.Release {
 						t.Errorf("%s has %s, not %s", m.Component, id, m.Release)
 					}
 				}
@@ -67,7 +67,7 @@ func TestChangedMembers(t *testing.T) {
 			}
 		})
 	}
-	if s := gitGatherer.releaseChanges.Stats(); s.Misses != 5 || s.Hits == 0 {
+	if s := gitGatherer.ReleaseChanges.Stats(); s.Misses != 5 || s.Hits == 0 {
 		t.Errorf("%d were worked out, %d remembered", s.Misses, s.Hits)
 	}
 }

@@ -5,26 +5,19 @@ import (
 	"slices"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/controller/facts/people"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
 )
 
 const (
-	// minChecksInterval and maxChecksInterval bound how often the checks on a commit that
-	// landed are read again: after a tenth of the time since it landed. What reports late
-	// was mostly going to take long.
+	// minChecksInterval and maxChecksInterval bound how often the checks on a commit that landed
+	// are read again: after a tenth of the time since it landed. A check that reports late was
+	// mostly going to take long.
 	minChecksInterval = time.Minute
 	maxChecksInterval = 10 * time.Minute
 )
-
-// commitChecks are the checks on a commit as they were read.
-type commitChecks struct {
-	checks []forge.Check
-	why    string // why they can't be, where trying again at once can't help
-	at     time.Time
-}
 
 // releaseCheckFacts fills in the checks on the commits by which what a pull request moves
 // landed in the environments right before, where a gate goes by them. They are read again
@@ -44,11 +37,11 @@ func (ga *Gatherer) releaseCheckFacts(ctx context.Context, c *ComponentEvaluatio
 			continue
 		}
 		interval := min(max(now.Sub(a.At)/10, minChecksInterval), maxChecksInterval)
-		read, err := ga.readCommitChecks(ctx, c.Snapshot.Repo, a.Commit, notBefore, interval, c.fresh)
+		read, err := ga.Reviews.ReadCommitChecks(ctx, c.Snapshot.Repo, a.Commit, notBefore, interval, c.Fresh)
 		if err != nil {
 			return err
 		}
-		on.Commit, on.Checks, on.Err, on.NextAt = a.Commit, listChecks(read.checks), read.why, read.at.Add(interval)
+		on.Commit, on.Checks, on.Err, on.NextAt = a.Commit, people.ListChecks(read.Checks), read.Why, read.At.Add(interval)
 		p.Review.ReleaseChecks = append(p.Review.ReleaseChecks, on)
 	}
 	return nil
@@ -57,7 +50,7 @@ func (ga *Gatherer) releaseCheckFacts(ctx context.Context, c *ComponentEvaluatio
 // notifiedAt is when something was last heard of a pull request, by our clock; zero where it
 // isn't known.
 func (c *ComponentEvaluation) notifiedAt(env *promotion.Env, pull int) time.Time {
-	for _, p := range c.pulls.of(c, env.Name) {
+	for _, p := range c.Evaluation.pulls.of(c, env.Name) {
 		if p.PR.Number == pull {
 			return p.NotifiedAt
 		}
@@ -77,24 +70,4 @@ func findLanding(env *promotion.Env, release string) *promotion.Arrival {
 		}
 	}
 	return nil
-}
-
-// readCommitChecks gives the checks on a commit as they were at most an interval ago, and not
-// before a time.
-func (rg *reviewGatherer) readCommitChecks(ctx context.Context, r *Repository, commit string, notBefore time.Time, interval time.Duration,
-	fresh bool) (commitChecks, error) {
-	key := r.ID + "|" + commit
-	if known, ok := rg.commitChecks.Get(key); ok && !fresh && !known.at.Before(notBefore) && rg.now().Sub(known.at) < interval {
-		return known, nil
-	}
-	read := commitChecks{at: rg.now()}
-	var err error
-	if read.checks, err = r.Forge.Checks(ctx, r.Name, commit); err != nil {
-		if forge.IsRetryable(err) || ctx.Err() != nil {
-			return commitChecks{}, err
-		}
-		read.why = err.Error()
-	}
-	rg.commitChecks.Put(key, read)
-	return read, nil
 }

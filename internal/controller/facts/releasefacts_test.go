@@ -11,6 +11,9 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/appset/isolation"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
+	"github.com/liftlock/liftlock/internal/controller/facts/live"
+	"github.com/liftlock/liftlock/internal/controller/facts/people"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/manifest/render"
@@ -47,39 +50,16 @@ func TestListChangedKinds(t *testing.T) {
 	}
 }
 
-// TestReleaseCommitOfGates finds the commit by which gates judge a release, and says why there is none.
-func TestReleaseCommitOfGates(t *testing.T) {
-	d := newDevReleases(t)
-	o := newTestGatherer(d.testRepo)
-	d.release("ann", "Start", "1", "1")
-	d.release("bob", "Two\n\nTicket: 7", "2", "1")
-	c, id := d.evaluate(o)
-	commit, err := o.findReleaseCommit(t.Context(), c, "prod", id)
-	if err != nil || commit.SHA != d.last || !strings.HasPrefix(commit.Message, "Two") || commit.Time.Location() != time.UTC {
-		t.Errorf("it is %+v, %v", commit, err)
-	}
-	if commit, err = o.findReleaseCommit(t.Context(), c, "prod", strings.Repeat("0", 64)); commit != nil || err == nil || err.Error() != "no history tells which commit brought the release" {
-		t.Errorf("of a release that nothing brought: %+v, %v", commit, err)
-	}
-	for _, more := range []int{0, 1} {
-		d.release("ann", strings.Repeat("x", maxCommitMessage-len("\n")+more), fmt.Sprint(3+more), "1")
-		c, id = d.evaluate(o)
-		commit, err = o.findReleaseCommit(t.Context(), c, "prod", id)
-		if tooLong := err != nil && strings.Contains(err.Error(), "is longer than 64 KiB"); tooLong != (more > 0 || commit == nil) {
-			t.Errorf("a message of %d more: %v", more, err)
-		}
-	}
-}
-
-// TestUnknownReleases says of what nobody knows that it can't be composed, and composes nothing.
+// TestUnknownReleases says of a release of unknown content that it can't be composed, and composes
+// nothing.
 func TestUnknownReleases(t *testing.T) {
 	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web", "api")
 	ev, _ := w.evaluate("web", false)
 	known := ev.Components[0].Env("dev").Release.Value.ID
 	other, _ := w.evaluate("api", false)
 	unknown := strings.Repeat("0", 64)
-	edits, refused := w.o.composeMembers(w.ctx(), ev, "qa", w.head("main"), []promotion.Member{{Component: "web", Release: known}, {Component: "gone", Release: known}, {Component: "api", Release: unknown}})
-	want := map[string]string{"gone": ErrNoUnit.Error(), "api": "what the release 000000000000 consists of is not known any more"}
+	edits, refused := w.o.Effects.ComposeMembers(w.ctx(), &ev.Basis, "qa", w.head("main"), []promotion.Member{{Component: "web", Release: known}, {Component: "gone", Release: known}, {Component: "api", Release: unknown}})
+	want := map[string]string{"gone": branch.ErrNoUnit.Error(), "api": "what the release 000000000000 consists of is not known any more"}
 	if diff := cmp.Diff(want, refused); diff != "" || len(edits) != 0 {
 		t.Errorf("%d edits (-want +got):\n%s", len(edits), diff)
 	}
@@ -90,7 +70,7 @@ func TestUnknownReleases(t *testing.T) {
 		t.Errorf("what wasn't composed is restored: %+v", got)
 	}
 	broken := w.commitTo("ada", "broken", w.head("main"), "Broken", map[string]string{overlayFile("web", "qa"): "images: ["})
-	if edits, refused = w.o.composeMembers(w.ctx(), ev, "qa", broken, []promotion.Member{{Component: "web", Release: known}}); len(edits) > 0 || !strings.Contains(refused["web"], overlayFile("web", "qa")) {
+	if edits, refused = w.o.Effects.ComposeMembers(w.ctx(), &ev.Basis, "qa", broken, []promotion.Member{{Component: "web", Release: known}}); len(edits) > 0 || !strings.Contains(refused["web"], overlayFile("web", "qa")) {
 		t.Errorf("onto what can't be read: %+v, %v", edits, refused)
 	}
 	first := w.head("main")
@@ -102,7 +82,7 @@ func TestUnknownReleases(t *testing.T) {
 		}
 		first = info.Parents[0]
 	}
-	if _, err := w.o.composeRevert(w.ctx(), ev, "qa", []promotion.Member{{Component: "web"}}, first, w.head("main")); err == nil || !strings.Contains(err.Error(), "has no parent to go back to") {
+	if _, err := w.o.Effects.ComposeRevert(w.ctx(), &ev.Basis, "qa", []promotion.Member{{Component: "web"}}, first, w.head("main")); err == nil || !strings.Contains(err.Error(), "has no parent to go back to") {
 		t.Errorf("the first commit is taken back: %v", err)
 	}
 	err := w.o.answerBatchRequest(w.ctx(), other, promotion.FactRequest{Environment: "gone"})
@@ -114,7 +94,7 @@ func TestUnknownReleases(t *testing.T) {
 // TestAddDeclaredMembers adds those whom a body names, and knows what the head says better.
 func TestAddDeclaredMembers(t *testing.T) {
 	one, two := strings.Repeat("1", 64), strings.Repeat("2", 64)
-	body := Marker{Kind: promotion.KindPromotion, Release: one, Members: []promotion.Member{{Component: "api", Release: one}, {Component: "web", Release: two}}}.String()
+	body := branch.Marker{Kind: promotion.KindPromotion, Release: one, Members: []promotion.Member{{Component: "api", Release: one}, {Component: "web", Release: two}}}.String()
 	members := []promotion.Member{{Component: "web", Release: one, Name: "1.0.0"}}
 	want := []promotion.Member{{Component: "web", Release: one, Name: "1.0.0"}, {Component: "api", Release: one}}
 	if diff := cmp.Diff(want, addDeclaredMembers(members, body)); diff != "" || len(members) != 1 {
@@ -128,7 +108,7 @@ func TestAddDeclaredMembers(t *testing.T) {
 // TestReadMarker takes no member for one whose release isn't a whole identity.
 func TestReadMarker(t *testing.T) {
 	id := strings.Repeat("a", 64)
-	whole := Marker{Kind: promotion.KindPromotion, Release: id, Of: 7, Members: []promotion.Member{{Component: "api", Release: id}, {Component: "web", Release: id}}}
+	whole := branch.Marker{Kind: promotion.KindPromotion, Release: id, Of: 7, Members: []promotion.Member{{Component: "api", Release: id}, {Component: "web", Release: id}}}
 	for name, c := range map[string]struct {
 		body string
 		want []promotion.Member
@@ -137,12 +117,12 @@ func TestReadMarker(t *testing.T) {
 		"a short release":   {strings.Replace(whole.String(), "api:"+id, "api:"+id[1:], 1), whole.Members[1:]},
 		"a component alone": {strings.Replace(whole.String(), "api:"+id, id, 1), whole.Members[1:]},
 	} {
-		got, ok := readMarker("Words. " + c.body)
+		got, ok := branch.ReadMarker("Words. " + c.body)
 		if diff := cmp.Diff(c.want, got.Members); !ok || diff != "" {
 			t.Errorf("%s: %t (-want +got):\n%s", name, ok, diff)
 		}
 	}
-	if got, ok := readMarker(whole.String()); !ok || got.Of != 7 || got.Release != id {
+	if got, ok := branch.ReadMarker(whole.String()); !ok || got.Of != 7 || got.Release != id {
 		t.Errorf("it is read as %+v, %t", got, ok)
 	}
 }
@@ -151,19 +131,19 @@ func TestReadMarker(t *testing.T) {
 // that was recorded.
 func TestHealthBeforeTheMerge(t *testing.T) {
 	const lost, late = "how it was before the merge was not recorded, or the record is lost", "it came into the pull request just before the merge, and how it was before was not recorded"
-	healthy := &healthBeforeMerge{Healthy: map[string]bool{"hub/argocd/web-qa": true}, Components: map[string]bool{"web": true}}
-	notHealthy := &healthBeforeMerge{Healthy: map[string]bool{"hub/argocd/web-qa": false}, Components: map[string]bool{"web": true}}
-	others := &healthBeforeMerge{Healthy: map[string]bool{"hub/argocd/api-qa": true}, Components: map[string]bool{"api": true}}
+	healthy := &live.HealthBeforeMerge{Healthy: map[string]bool{"hub/argocd/web-qa": true}, Components: map[string]bool{"web": true}}
+	notHealthy := &live.HealthBeforeMerge{Healthy: map[string]bool{"hub/argocd/web-qa": false}, Components: map[string]bool{"web": true}}
+	others := &live.HealthBeforeMerge{Healthy: map[string]bool{"hub/argocd/api-qa": true}, Components: map[string]bool{"api": true}}
 	merged := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	unknown := func(healthy map[string]bool, since time.Time) *healthBeforeMerge {
-		return &healthBeforeMerge{Healthy: healthy, Unknown: map[string]time.Time{"hub/argocd/web-qa": since}, Components: map[string]bool{"web": true}}
+	unknown := func(healthy map[string]bool, since time.Time) *live.HealthBeforeMerge {
+		return &live.HealthBeforeMerge{Healthy: healthy, Unknown: map[string]time.Time{"hub/argocd/web-qa": since}, Components: map[string]bool{"web": true}}
 	}
 	batch := []promotion.Member{{Component: "web"}, {Component: "api"}}
 	for name, c := range map[string]struct {
 		state   verification.State
 		by      string
 		members []promotion.Member
-		record  *healthBeforeMerge
+		record  *live.HealthBeforeMerge
 		want    promotion.Known[bool]
 	}{
 		"well":                        {verification.Degraded, promotion.ByPromotion, nil, healthy, promotion.Sure(true)},
@@ -178,18 +158,18 @@ func TestHealthBeforeTheMerge(t *testing.T) {
 		"well longer before":          {verification.Degraded, promotion.ByPromotion, nil, unknown(healthy.Healthy, merged.Add(-2*time.Minute-1)), promotion.Unsure[bool]("how it was could not be told from 2026-05-01T11:57:59Z on, before the merge")},
 		"never known":                 {verification.Degraded, promotion.ByPromotion, nil, unknown(nil, merged.Add(-time.Second)), promotion.Unsure[bool]("how it was could not be told from 2026-05-01T11:59:59Z on, before the merge")},
 		"seen too late":               {verification.Degraded, promotion.ByPromotion, nil, unknown(nil, time.Time{}), promotion.Unsure[bool]("it had the release already when it was looked at for the first time")},
-		"it is new in a batch":        {verification.Degraded, promotion.ByPromotion, batch, &healthBeforeMerge{Components: map[string]bool{"web": true}}, promotion.Sure(true)},
+		"it is new in a batch":        {verification.Degraded, promotion.ByPromotion, batch, &live.HealthBeforeMerge{Components: map[string]bool{"web": true}}, promotion.Sure(true)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
-			o := &argocdGatherer{store: w.store}
+			o := &live.Gatherer{Store: w.store}
 			if c.record != nil {
-				w.putRecord(healthBefore.Key(record.OfPull(w.repo.ID, 7)), c.record)
+				w.putRecord(live.HealthBefore.Key(record.OfPull(w.repo.ID, 7)), c.record)
 			}
-			ev := &ComponentEvaluation{Evaluation: &Evaluation{Snapshot: &Snapshot{Repo: w.repo}}, Facts: promotion.ComponentFacts{Unit: w.unit("web")}}
+			ev := componentOf(&Evaluation{Basis: branch.Basis{Snapshot: &branch.Snapshot{Repo: w.repo}}}, branch.ComponentBasis{Facts: promotion.ComponentFacts{Unit: w.unit("web")}})
 			env := &promotion.Env{Name: "qa", Landed: promotion.Sure(promotion.Landed{By: c.by, At: merged, Pull: 7, Members: c.members}),
 				Targets: []promotion.Target{{ID: "hub/argocd/web-qa", Verdict: verification.Verdict{State: c.state}}}}
-			w.must(o.fillHealthBefore(w.ctx(), ev, env))
+			w.must(o.FillHealthBefore(w.ctx(), &ev.ComponentBasis, env, nil))
 			if diff := cmp.Diff(c.want, env.Targets[0].HealthyBefore); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -200,7 +180,7 @@ func TestHealthBeforeTheMerge(t *testing.T) {
 // TestCarriesRelease finds a release's fields in what generates an Application: in a generator's file
 // or in the ApplicationSet itself.
 func TestCarriesRelease(t *testing.T) {
-	at := &ResolvedEnv{Name: "qa", Component: "web", Files: []string{"config/qa.json", "config/prod.json"}, Roots: []string{"envs/qa"}, Shared: []string{"shared"}}
+	at := &branch.ResolvedEnv{Name: "qa", Component: "web", Files: []string{"config/qa.json", "config/prod.json"}, Roots: []string{"envs/qa"}, Shared: []string{"shared"}}
 	for name, c := range map[string]struct {
 		target appset.Target
 		file   string
@@ -214,7 +194,7 @@ func TestCarriesRelease(t *testing.T) {
 		"another set":                   {appset.Target{ApplicationSetFile: "envs/prod/set.yaml"}, "set.yaml", false},
 		"a file that only sources read": {appset.Target{GeneratorFiles: []string{"envs/qa/config.json"}, ApplicationSetFile: "envs/qa/set.yaml"}, "values.yaml", false},
 	} {
-		if got := carriesRelease(at, &c.target, fieldedit.Release{Fields: []fieldedit.Field{{File: c.file}}}); got != c.want {
+		if got := live.CarriesRelease(at, &c.target, fieldedit.Release{Fields: []fieldedit.Field{{File: c.file}}}); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -239,11 +219,11 @@ func TestIncidentsThatGoOn(t *testing.T) {
 		"unsettled still":           {[]promotion.ClusterIncident{incident(-1, 0, true)}, []promotion.ClusterIncident{incident(-4, 0, true)}, []promotion.ClusterIncident{incident(-4, 0, true)}},
 		"over by now":               {[]promotion.ClusterIncident{incident(-1, -1, false)}, []promotion.ClusterIncident{incident(-4, 0, false)}, []promotion.ClusterIncident{incident(-1, -1, false)}},
 		"another that was over":     {[]promotion.ClusterIncident{incident(-1, 0, false)}, []promotion.ClusterIncident{incident(-9, -4, false)}, []promotion.ClusterIncident{incident(-1, 0, false)}},
-		"over just not too long":    {nil, []promotion.ClusterIncident{incident(-40, int(-recoveredFor/time.Minute), false)}, []promotion.ClusterIncident{incident(-40, int(-recoveredFor/time.Minute), false)}},
-		"over for too long":         {nil, []promotion.ClusterIncident{incident(-40, int(-recoveredFor/time.Minute)-1, false)}, nil},
+		"over just not too long":    {nil, []promotion.ClusterIncident{incident(-40, int(-live.RecoveredFor/time.Minute), false)}, []promotion.ClusterIncident{incident(-40, int(-live.RecoveredFor/time.Minute), false)}},
+		"over for too long":         {nil, []promotion.ClusterIncident{incident(-40, int(-live.RecoveredFor/time.Minute)-1, false)}, nil},
 		"it went on until just now": {nil, []promotion.ClusterIncident{incident(-4, 0, false)}, []promotion.ClusterIncident{{ID: "hub/argocd/db", Cluster: "one", Target: "db", Since: at(-4), Until: now}}},
 	} {
-		if diff := cmp.Diff(c.want, withEarlier(c.now, c.before, now)); diff != "" {
+		if diff := cmp.Diff(c.want, live.WithEarlier(c.now, c.before, now)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -256,8 +236,8 @@ func TestPullsHaveAKeyOfTheirOwn(t *testing.T) {
 	for _, repo := range []string{"hub:acme/fleet", "hub:acme/other"} {
 		keys := map[string]store.RecordKey{"turn": updateTurns.Key(record.OfBranch(repo, "main")), "turn on another branch": updateTurns.Key(record.OfBranch(repo, "qa")), "rules": branchRules.Key(record.OfBranch(repo, "main")), "queue": MergesByQueue.Key(record.Repository(repo))}
 		for _, n := range []int{1, 11} {
-			for name, key := range map[string]store.RecordKey{"hold": PullHolds.Key(record.OfPull(repo, n)), "shown": Shown.Key(record.OfPull(repo, n)), "comments": commentsRead.Key(record.OfPull(repo, n)), "unread": UnreadComments.Key(record.OfPull(repo, n)), "requesters": requesters.Key(record.OfPull(repo, n)),
-				"skips": Skips.Key(record.OfPull(repo, n)), "reviewers": reviewRequests.Key(record.OfPull(repo, n)), "joined": joinedQueues.Key(record.OfPull(repo, n)), "ungated": UngatedMerges.Key(record.OfPull(repo, n)), "merging": Merging.Key(OfMerge(promotion.Unit{Repo: repo}, n))} {
+			for name, key := range map[string]store.RecordKey{"hold": PullHolds.Key(record.OfPull(repo, n)), "shown": Shown.Key(record.OfPull(repo, n)), "comments": commentsRead.Key(record.OfPull(repo, n)), "unread": UnreadComments.Key(record.OfPull(repo, n)), "requesters": people.RequesterRecords.Key(record.OfPull(repo, n)),
+				"skips": people.Skips.Key(record.OfPull(repo, n)), "reviewers": people.ReviewRequestRecords.Key(record.OfPull(repo, n)), "joined": joinedQueues.Key(record.OfPull(repo, n)), "ungated": UngatedMerges.Key(record.OfPull(repo, n)), "merging": Merging.Key(OfMerge(promotion.Unit{Repo: repo}, n))} {
 				keys[fmt.Sprint(name, n)] = key
 			}
 		}
@@ -304,23 +284,5 @@ func TestWhichGatesTakeARelease(t *testing.T) {
 		if r := got.Release; r != nil && (r.Name != "1.0.0" || len(r.Images) != 1 || r.Images[0].Tag != "1.0.0" || len(r.Fields) != 1 || r.Fields[0].New != "1.0.0" || r.Fields[0].Old != "1.0.0") {
 			t.Errorf("%s: %+v", name, r)
 		}
-	}
-}
-
-// TestCommitAuthors names everybody once, and not too many.
-func TestCommitAuthors(t *testing.T) {
-	message := "Subject\n"
-	for i := range maxCommitAuthors + 2 {
-		message += fmt.Sprintf("\nCo-authored-by: author %d <a%d@example.com>", i/2, i)
-	}
-	got := newReleaseCommit("abc", strings.Repeat("x", 2*maxSubjectBytes), "  author 0 ", message, time.Time{})
-	if want := []string{"author 0", "author 1", "author 2", "author 3"}; !slices.Equal(got.Authors, want) || len(got.Subject) > maxSubjectBytes+len("…") {
-		t.Errorf("it is %+v", got)
-	}
-	for i := range maxCommitAuthors {
-		message += fmt.Sprintf("\nCo-authored-by: more %d <m%d@example.com>", i, i)
-	}
-	if got = newReleaseCommit("abc", "x", "", message, time.Time{}); len(got.Authors) != maxCommitAuthors || slices.Contains(got.Authors, "") {
-		t.Errorf("they are %q", got.Authors)
 	}
 }

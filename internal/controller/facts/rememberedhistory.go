@@ -8,15 +8,16 @@ import (
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/cache"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 )
 
-// A component's history is long and changes seldom, and every look reads it. What was
-// read is remembered as long as the store says that it is the same: its version is read
-// before it, so that what is remembered is never older than its version.
+// A component's history is long and changes seldom, and every look reads it. A reading is
+// remembered as long as the store says that it is the same. The version is read before it, so that
+// the remembered reading is never older than its version.
 
 // rememberedArrivals are a unit's.
 type rememberedArrivals struct {
@@ -35,8 +36,9 @@ type olderArrivals struct {
 }
 
 func newOlderArrivals(group *cache.Group) *cache.Cache[string, olderArrivals] {
-	return cache.New(group, cache.Options[string, olderArrivals]{Name: "older_arrivals", Entries: maxDecodedRows, Bytes: maxDecodedBytes,
-		Size: func(_ string, r olderArrivals) int64 { return int64(len(r.about)) + r.known.bytes }})
+	return cache.New(group, cache.Options[string, olderArrivals]{Name: "older_arrivals", Entries: branch.MaxDecodedRows,
+		Bytes: branch.MaxDecodedBytes,
+		Size:  func(_ string, r olderArrivals) int64 { return int64(len(r.about)) + r.known.bytes }})
 }
 
 // completeHistory adds to a component's history where the releases that a decision may be about arrived
@@ -87,13 +89,14 @@ func (ga *Gatherer) readOlderArrivals(ctx context.Context, c *ComponentEvaluatio
 		}
 		ga.older.Put(unit, last)
 	}
-	maps.Copy(c.contents, last.known.contents)
+	maps.Copy(c.Contents, last.known.contents)
 	return last.known, nil
 }
 
 func newRememberedArrivals(group *cache.Group) *cache.Cache[string, *rememberedArrivals] {
-	return cache.New(group, cache.Options[string, *rememberedArrivals]{Name: "arrivals", Entries: maxDecodedRows, Bytes: maxDecodedBytes,
-		Size: func(_ string, r *rememberedArrivals) int64 { return r.bytes }})
+	return cache.New(group, cache.Options[string, *rememberedArrivals]{Name: "arrivals", Entries: branch.MaxDecodedRows,
+		Bytes: branch.MaxDecodedBytes,
+		Size:  func(_ string, r *rememberedArrivals) int64 { return r.bytes }})
 }
 
 // readArrivals reads a unit's history by environment, newest first.
@@ -115,7 +118,7 @@ func (ga *Gatherer) readArrivals(ctx context.Context, c *ComponentEvaluation) (m
 		ga.arrivals.Put(unit, known)
 	}
 	c.arrivalsVersion, c.olderArrivals = known.version, known.older
-	maps.Copy(c.contents, known.contents)
+	maps.Copy(c.Contents, known.contents)
 	own := make(map[string][]promotion.Arrival, len(known.byEnv)) // what is decided is written into it
 	for env, arrivals := range known.byEnv {
 		own[env] = slices.Clone(arrivals)
@@ -126,7 +129,7 @@ func (ga *Gatherer) readArrivals(ctx context.Context, c *ComponentEvaluation) (m
 func (ga *Gatherer) decodeArrivals(version int64, rows []store.Arrival) (*rememberedArrivals, error) {
 	r := &rememberedArrivals{version: version, byEnv: map[string][]promotion.Arrival{}, contents: map[string]fieldedit.Release{}}
 	for _, row := range rows {
-		d, err := ga.arrivalRows.decode(row.Data)
+		d, err := ga.arrivalRows.Decode(row.Data)
 		if err != nil {
 			return nil, fmt.Errorf("read what arrived in %s of %s from the store: %w", row.Environment, row.Unit, err)
 		}
@@ -163,12 +166,13 @@ type pastAnswer struct {
 }
 
 func newPastAnswers(group *cache.Group) *cache.Cache[string, pastAnswer] {
-	return cache.New(group, cache.Options[string, pastAnswer]{Name: "closed_pull_requests", Entries: maxDecodedRows, Bytes: maxDecodedBytes,
-		Size: func(_ string, a pastAnswer) int64 { return int64(len(a.about) + rowBytes*(1+len(a.rows))) }})
+	return cache.New(group, cache.Options[string, pastAnswer]{Name: "closed_pull_requests", Entries: branch.MaxDecodedRows,
+		Bytes: branch.MaxDecodedBytes,
+		Size:  func(_ string, a pastAnswer) int64 { return int64(len(a.about) + rowBytes*(1+len(a.rows))) }})
 }
 
-// readPast reads the answer to a question about a component's closed pull requests. What it returns is
-// shared: nobody changes it.
+// readPast reads the answer to a question about a component's closed pull requests. Its result is
+// shared: no caller changes it.
 func (pg *pullGatherer) readPast(ctx context.Context, c *ComponentEvaluation, q pastQuestion, names []string) ([]store.PastPull, error) {
 	at := c.pastLocation()
 	key := strings.Join([]string{at.Repo, at.Pipeline, at.Component, q.name}, "|")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/argocd"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 )
@@ -54,7 +55,7 @@ func (f *fakeArgoCD) Each(context.Context, func(json.RawMessage) error) error { 
 // testRepo is a repository in memory with its mirror. A commit goes on top of the one that
 // is checked out, and is checked out then.
 type testRepo struct {
-	*Repository
+	*branch.Repository
 	t      *testing.T
 	remote *git.MemoryRemote
 	at     string
@@ -65,7 +66,7 @@ func newTestRepo(t *testing.T, name string, files map[string]string) *testRepo {
 	t.Helper()
 	c := &testRepo{t: t, remote: git.NewMemoryRemote(), when: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)}
 	m := git.OpenMemory(c.remote, git.MemoryOptions{Author: git.Ident{Name: "a", Email: "a@example.com"}})
-	c.Repository = &Repository{ID: "hub:acme/" + name, Branch: "main", Mirror: m, URLs: []string{"https://git.example/acme/" + name + ".git"}}
+	c.Repository = &branch.Repository{ID: "hub:acme/" + name, Branch: "main", Mirror: m, URLs: []string{"https://git.example/acme/" + name + ".git"}}
 	c.commit("main", files)
 	return c
 }
@@ -114,16 +115,6 @@ func (t *testRepo) amend(branch, message string) string {
 	return t.write(branch, git.CommitSpec{Message: message, Parents: info.Parents, Base: t.at})
 }
 
-// merge merges a commit into the one that is checked out, on a branch.
-func (t *testRepo) merge(branch, message, other string) string {
-	t.t.Helper()
-	tree, conflicts, err := t.remote.Merge(t.t.Context(), t.at, other)
-	if err != nil || len(conflicts) > 0 {
-		t.t.Fatal(conflicts, err)
-	}
-	return t.write(branch, git.CommitSpec{Message: message, Parents: []string{t.at, other}, Base: tree})
-}
-
 const externalPipeline = `apiVersion: liftlock.dev/v1alpha1
 kind: Pipeline
 metadata: {name: shop}
@@ -155,9 +146,9 @@ func externalAppSetYAML(name, revision, server string) string {
 }
 
 // snapshotTargets takes a snapshot and writes down its targets and problems.
-func snapshotTargets(t *testing.T, o *Gatherer, r *Repository) (*Snapshot, string) {
+func snapshotTargets(t *testing.T, o *Gatherer, r *branch.Repository) (*branch.Snapshot, string) {
 	t.Helper()
-	s, err := o.Snapshot(t.Context(), r)
+	s, err := o.Targets.Snapshot(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,8 +166,8 @@ func TestTargetsDependOnMoreThanTheirCommit(t *testing.T) {
 	a := newTestRepo(t, "fleet", map[string]string{".liftlock.yaml": externalPipeline, "argocd/shop.yaml": externalAppSetYAML("list", "HEAD", inCluster)})
 	clusters := filepath.Join(t.TempDir(), "clusters.yaml")
 	hub, now := &fakeArgoCD{}, time.Now()
-	o := New(Options{Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: []*Repository{list.Repository, a.Repository}, Now: func() time.Time { return now },
-		ArgoCDs: map[string]ArgoCD{"hub": {Apps: hub, Live: hub, Namespace: "argocd", ClustersFile: clusters}}})
+	o := New(Options{Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: []*branch.Repository{list.Repository, a.Repository}, Now: func() time.Time { return now },
+		ArgoCDs: map[string]branch.ArgoCD{"hub": {Apps: hub, Live: hub, Namespace: "argocd", ClustersFile: clusters}}})
 	hub.clustersErr = argocd.ErrClustersOff
 
 	first, seen := snapshotTargets(t, o, a.Repository)
@@ -186,20 +177,20 @@ func TestTargetsDependOnMoreThanTheirCommit(t *testing.T) {
 	if again, _ := snapshotTargets(t, o, a.Repository); again != first {
 		t.Error("nothing has changed, and it was built anew")
 	}
-	if got := o.Dependents(list.ID); !slices.Equal(got, []string{a.ID}) || len(o.Dependents(a.ID)) != 0 {
+	if got := o.Targets.Dependents(list.ID); !slices.Equal(got, []string{a.ID}) || len(o.Targets.Dependents(a.ID)) != 0 {
 		t.Errorf("who depends on %s: %v", list.ID, got)
 	}
 
 	expect := func(what string, generation uint64, want string) {
 		t.Helper()
-		if got := o.Outdated(t.Context()); !slices.Equal(got, []string{a.ID}) {
+		if got := o.Targets.Outdated(t.Context()); !slices.Equal(got, []string{a.ID}) {
 			t.Errorf("%s: outdated are %v", what, got)
 		}
 		s, seen := snapshotTargets(t, o, a.Repository)
 		if !strings.Contains(seen, want) || s.Generation != generation || s.Commit != first.Commit {
 			t.Errorf("%s: turn %d at %.7s, %s; want turn %d, %s", what, s.Generation, s.Commit, seen, generation, want)
 		}
-		if got := o.Outdated(t.Context()); len(got) != 0 {
+		if got := o.Targets.Outdated(t.Context()); len(got) != 0 {
 			t.Errorf("%s: still outdated: %v", what, got)
 		}
 	}
@@ -218,7 +209,7 @@ func TestTargetsDependOnMoreThanTheirCommit(t *testing.T) {
 	}
 	expect("a clusters file without clusters knows this one", 3, "web-dev web-qa")
 	hub.version.Applications++
-	if got := o.Outdated(t.Context()); len(got) != 0 {
+	if got := o.Targets.Outdated(t.Context()); len(got) != 0 {
 		t.Errorf("no target is taken from live Applications, and %v is outdated", got)
 	}
 }
@@ -230,8 +221,8 @@ func TestTargetsFromLiveApplications(t *testing.T) {
 	hub, now := &fakeArgoCD{}, time.Now()
 	hub.apps = []json.RawMessage{json.RawMessage(`{"apiVersion":"argoproj.io/v1alpha1","kind":"Application","metadata":{"name":"web-dev","namespace":"argocd","labels":{"app":"web","env":"dev"}},
 		"spec":{"project":"default","source":{"repoURL":"https://git.example/acme/fleet","path":"apps/dev"},"destination":{"server":"https://kubernetes.default.svc"}},"status":{"history":["long"]}}`)}
-	o := New(Options{Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: []*Repository{a.Repository}, Now: func() time.Time { return now },
-		ArgoCDs: map[string]ArgoCD{"hub": {Apps: hub, Live: hub, Namespace: "argocd"}}})
+	o := New(Options{Resolver: appset.New(appset.Options{}), MainArgoCD: "hub", Repos: []*branch.Repository{a.Repository}, Now: func() time.Time { return now },
+		ArgoCDs: map[string]branch.ArgoCD{"hub": {Apps: hub, Live: hub, Namespace: "argocd"}}})
 	s, seen := snapshotTargets(t, o, a.Repository)
 	if seen != "web-dev" || s.Pipeline("shop").Units["web"] == nil {
 		t.Fatalf("targets: %s", seen)
@@ -245,7 +236,7 @@ func TestTargetsFromLiveApplications(t *testing.T) {
 		t.Errorf("asked %d times although nothing was written into any Application", hub.listCalls)
 	}
 	hub.version.Applications++
-	if got := o.Outdated(t.Context()); len(got) != 1 {
+	if got := o.Targets.Outdated(t.Context()); len(got) != 1 {
 		t.Error("a change of an Application is news for targets that are taken from them")
 	}
 	hub.ready = errors.New("the watch is broken")
@@ -261,20 +252,20 @@ func TestTargetsFromLiveApplications(t *testing.T) {
 
 func TestOtherRepositories(t *testing.T) {
 	list := newTestRepo(t, "list", map[string]string{"dev/x": "x"})
-	branch := list.commit("other", map[string]string{"qa/x": "x"})
-	o := New(Options{Repos: []*Repository{list.Repository}})
-	sur := o.newInputCollector(list.Repository)
+	branchName := list.commit("other", map[string]string{"qa/x": "x"})
+	o := New(Options{Repos: []*branch.Repository{list.Repository}})
+	sur := o.Targets.NewInputCollector(list.Repository)
 	for name, c := range map[string]struct{ url, revision, want, wrong string }{
 		"HEAD is the tracked branch":    {"https://git.example/acme/list.git", "HEAD", "", ""},
 		"none is the tracked branch":    {"git@git.example:acme/list", "", "", ""},
-		"a branch":                      {"https://git.example/acme/list", "other", branch, ""},
-		"a commit":                      {"https://git.example/acme/list", branch, branch, ""},
+		"a branch":                      {"https://git.example/acme/list", "other", branchName, ""},
+		"a commit":                      {"https://git.example/acme/list", branchName, branchName, ""},
 		"no such branch":                {"https://git.example/acme/list", "none", "", `has no branch or fetched commit "none"`},
 		"a name that looks like option": {"https://git.example/acme/list", "--all", "", "invalid"},
 		"another repository":            {"https://git.example/acme/secrets", "HEAD", "", "none of the repositories in the server's file that have been reached"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := sur.resolveRepository(t.Context(), c.url, c.revision)
+			got, err := sur.ResolveRepository(t.Context(), c.url, c.revision)
 			switch {
 			case c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong)):
 				t.Errorf("%v", err)
@@ -285,7 +276,7 @@ func TestOtherRepositories(t *testing.T) {
 	}
 }
 
-func TestClustersOfAFileAndOfWhatRuns(t *testing.T) {
+func TestClustersOfAFileAndOfArgoCD(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "clusters.yaml")
 	secret := "apiVersion: v1\nkind: Secret\nmetadata: {name: file, labels: {argocd.argoproj.io/secret-type: cluster}}\nstringData: {name: of-file, server: https://one}\n---\n" +
 		"apiVersion: v1\nkind: Secret\nmetadata: {name: both, labels: {argocd.argoproj.io/secret-type: cluster}}\nstringData: {name: both-in-file, server: https://both}\n"
@@ -309,12 +300,12 @@ func TestClustersOfAFileAndOfWhatRuns(t *testing.T) {
 		"no connection":                 {file, nil, "both-in-file of-file"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := ArgoCD{ClustersFile: c.file}
+			a := branch.ArgoCD{ClustersFile: c.file}
 			if c.hub != nil {
 				a.Live = c.hub
 			}
-			o := New(Options{ArgoCDs: map[string]ArgoCD{"hub": a}})
-			got, _, err := o.mergeClusters(t.Context(), &a)
+			o := New(Options{ArgoCDs: map[string]branch.ArgoCD{"hub": a}})
+			got, _, err := o.Targets.MergeClusters(t.Context(), &a)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -329,15 +320,15 @@ func TestClustersOfAFileAndOfWhatRuns(t *testing.T) {
 			if text != c.want {
 				t.Errorf("got %s, want %s", text, c.want)
 			}
-			if wrong := len(o.ClusterFileProblems()) > 0; wrong != (name == "the file is gone") {
-				t.Errorf("troubles: %v", o.ClusterFileProblems())
+			if wrong := len(o.Targets.ClusterFileProblems()) > 0; wrong != (name == "the file is gone") {
+				t.Errorf("troubles: %v", o.Targets.ClusterFileProblems())
 			}
 		})
 	}
 }
 
-// What an Argo CD's kinds show decides how its sets are resolved, unless the server's
-// file says it.
+// TestVersionReachesResolution holds that the version that an Argo CD's kinds show decides how its
+// sets are resolved, unless the server's file names one.
 func TestVersionReachesResolution(t *testing.T) {
 	for _, c := range []struct {
 		file  appset.Version
@@ -349,10 +340,10 @@ func TestVersionReachesResolution(t *testing.T) {
 		{file: appset.Version{Major: 2, Minor: 14, Patch: 21}, found: "3.5", want: appset.Version{Major: 2, Minor: 14, Patch: 21}},
 	} {
 		live := &fakeArgoCD{version: argocd.Version{Line: c.found}}
-		targets := &targetGatherer{argocds: &argoCDs{byName: map[string]ArgoCD{"hub": {Live: live, Version: c.file}}, main: "hub"}}
-		s := &inputCollector{targets: targets, resolveInputs: resolveInputs{argocds: map[string]argocdInputs{}}}
+		targets := &branch.TargetGatherer{Argocds: &branch.ArgoCDs{ByName: map[string]branch.ArgoCD{"hub": {Live: live, Version: c.file}}, Main: "hub"}}
+		s := &branch.InputCollector{Targets: targets, ResolveInputs: branch.ResolveInputs{Argocds: map[string]branch.ArgocdInputs{}}}
 		in := appset.Input{ArgoCDs: map[string]appset.ArgoCD{}, Live: &appset.Live{Unknown: map[string]string{}}}
-		if err := s.addArgoCD(t.Context(), "hub", &in); err != nil || in.ArgoCDs["hub"].Version != c.want {
+		if err := s.AddArgoCD(t.Context(), "hub", &in); err != nil || in.ArgoCDs["hub"].Version != c.want {
 			t.Errorf("%v and %q: %v, %v", c.file, c.found, in.ArgoCDs["hub"].Version, err)
 		}
 	}
@@ -367,10 +358,10 @@ func TestControllerPolicyReachesResolution(t *testing.T) {
 		{file: appset.ControllerPolicy{Sync: "sync"}, found: appset.ControllerPolicy{Sync: "create-only", Override: true}, want: appset.ControllerPolicy{Sync: "sync"}},
 	} {
 		live := &fakeArgoCD{version: argocd.Version{SetPolicy: argocd.SetPolicy(c.found)}}
-		targets := &targetGatherer{argocds: &argoCDs{byName: map[string]ArgoCD{"hub": {Live: live, Policy: c.file}}, main: "hub"}}
-		s := &inputCollector{targets: targets, resolveInputs: resolveInputs{argocds: map[string]argocdInputs{}}}
+		targets := &branch.TargetGatherer{Argocds: &branch.ArgoCDs{ByName: map[string]branch.ArgoCD{"hub": {Live: live, Policy: c.file}}, Main: "hub"}}
+		s := &branch.InputCollector{Targets: targets, ResolveInputs: branch.ResolveInputs{Argocds: map[string]branch.ArgocdInputs{}}}
 		in := appset.Input{ArgoCDs: map[string]appset.ArgoCD{}, Live: &appset.Live{Unknown: map[string]string{}}}
-		if err := s.addArgoCD(t.Context(), "hub", &in); err != nil || in.ArgoCDs["hub"].Policy != c.want {
+		if err := s.AddArgoCD(t.Context(), "hub", &in); err != nil || in.ArgoCDs["hub"].Policy != c.want {
 			t.Errorf("%+v and %+v: %+v, %v", c.file, c.found, in.ArgoCDs["hub"].Policy, err)
 		}
 	}

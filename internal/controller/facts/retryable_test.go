@@ -6,9 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/forge/memory"
 	"github.com/liftlock/liftlock/internal/store/record"
+	"github.com/liftlock/liftlock/internal/world/memoryforge"
 )
 
 // TestRetryableError tells what is worth another try from what is an answer.
@@ -29,7 +30,7 @@ func TestRetryableError(t *testing.T) {
 		if c.over {
 			cancel()
 		}
-		if got := retryableError(ctx, c.err); !errors.Is(got, c.want) {
+		if got := branch.RetryableError(ctx, c.err); !errors.Is(got, c.want) {
 			t.Errorf("%s: %v", name, got)
 		}
 		cancel()
@@ -41,7 +42,7 @@ func TestEarliest(t *testing.T) {
 	first, second := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), time.Date(2026, 5, 1, 13, 0, 0, 0, time.UTC)
 	for want, pairs := range map[time.Time][][2]time.Time{first: {{first, second}, {second, first}, {first, {}}, {{}, first}, {first, first}}, {}: {{{}, {}}}} {
 		for _, p := range pairs {
-			if got := Earliest(p[0], p[1]); !got.Equal(want) {
+			if got := branch.Earliest(p[0], p[1]); !got.Equal(want) {
 				t.Errorf("of %s it is %s", p, got)
 			}
 		}
@@ -52,7 +53,7 @@ func TestEarliest(t *testing.T) {
 // where something else is looked for again later than that.
 func TestUnreadRulesAreReadAgain(t *testing.T) {
 	w := newStory(t, threeEnvs, []string{"dev", "qa", "prod"}, "web")
-	w.must(w.forge.Protect(storyRepo, "main", memory.Protection{Approvals: 1}))
+	w.must(w.forge.Protect(storyRepo, "main", memoryforge.Protection{Approvals: 1}))
 	n, _, _ := openToQA(w)
 	look := func() *Evaluation {
 		t.Helper()

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/policies"
@@ -83,7 +84,7 @@ func TestWhenAMetricIsRead(t *testing.T) {
 			if c.none {
 				o.opts.Metrics = nil
 			}
-			ev := &ComponentEvaluation{Evaluation: &Evaluation{fresh: c.fresh, Components: make([]*ComponentEvaluation, c.members), metricCalls: c.sent}, Facts: promotion.ComponentFacts{Now: now}}
+			ev := componentOf(&Evaluation{Basis: branch.Basis{Fresh: c.fresh}, Components: make([]*ComponentEvaluation, c.members), metricCalls: c.sent}, branch.ComponentBasis{Facts: promotion.ComponentFacts{Now: now}})
 			r := policies.MetricReading{Samples: c.samples}
 			if err := o.readMetric(t.Context(), ev, record.InPull{}, &policies.Metric{Every: every}, &r); err != nil {
 				t.Fatal(err)
@@ -99,7 +100,7 @@ func TestWhenAMetricIsRead(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &answeringServers{sample: policies.MetricSample{At: now}, end: cancel}
-	ev := &ComponentEvaluation{Evaluation: &Evaluation{}, Facts: promotion.ComponentFacts{Now: now}}
+	ev := componentOf(&Evaluation{}, branch.ComponentBasis{Facts: promotion.ComponentFacts{Now: now}})
 	if err := (&Gatherer{opts: Options{Metrics: s}}).readMetric(ctx, ev, record.InPull{}, &policies.Metric{Every: every}, &policies.MetricReading{}); !errors.Is(err, context.Canceled) || len(ev.Metrics) > 0 {
 		t.Errorf("a run that is over: %v, %+v", err, ev.Metrics)
 	}
@@ -157,7 +158,7 @@ func TestWhenAnEndpointIsCalled(t *testing.T) {
 			if c.none {
 				o.opts.Endpoints = nil
 			}
-			ev := &ComponentEvaluation{Evaluation: &Evaluation{fresh: c.fresh, endpointCalls: c.sent}, Unit: &ResolvedUnit{}, Facts: promotion.ComponentFacts{Now: now}}
+			ev := componentOf(&Evaluation{Basis: branch.Basis{Fresh: c.fresh}, endpointCalls: c.sent}, branch.ComponentBasis{Unit: &branch.ResolvedUnit{}, Facts: promotion.ComponentFacts{Now: now}})
 			p := &promotion.Pull{}
 			switch c.unknown {
 			case "":
@@ -180,7 +181,7 @@ func TestWhenAnEndpointIsCalled(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	servers := &answeringServers{answer: passed, end: cancel}
-	ev := &ComponentEvaluation{Evaluation: &Evaluation{}, Unit: &ResolvedUnit{}, Facts: promotion.ComponentFacts{Now: now}}
+	ev := componentOf(&Evaluation{}, branch.ComponentBasis{Unit: &branch.ResolvedUnit{}, Facts: promotion.ComponentFacts{Now: now}})
 	p := &promotion.Pull{Review: policies.Facts{Promotion: &policies.Promotion{Release: &policies.Release{}}}}
 	err := (&Gatherer{opts: Options{Endpoints: servers}}).callEndpoint(ctx, ev, &promotion.Env{}, p, &policies.HTTP{Every: every}, &endpointState{}, &policies.EndpointReading{})
 	if !errors.Is(err, context.Canceled) || len(ev.Endpoints) > 0 {

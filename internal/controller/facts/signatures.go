@@ -17,7 +17,7 @@ func (ga *Gatherer) addMissingSignatures(ctx context.Context, ev *Evaluation, i 
 	if r.Unsigned == "" || env.Tip == "" || env.Source() || ev.Pipeline.Spec.Mode == pipeline.ModeDryRun {
 		return nil
 	}
-	known, err := ga.branchRules(ctx, r, env.Branch)
+	known, err := ga.Rules.branchRules(ctx, r, env.Branch)
 	if err != nil {
 		return fmt.Errorf("read what the forge demands of merges into %s: %w", env.Branch, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/manifest/render"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -37,12 +38,12 @@ func TestSourceReaders(t *testing.T) {
 		target("other", appset.Source{RepoURL: "https://git.example/acme/charts-of-others", Path: "web"}),
 		target("nobody's", appset.Source{RepoURL: "https://git.example/acme/charts", Path: "web"}),
 	}
-	p := &ResolvedPipeline{TargetSet: &appset.TargetSet{Targets: targets}, Units: map[string]*ResolvedUnit{},
-		readerIndexes: map[string]*lazyIndex{"main": newLazyIndex(c.Repository, "main", commit, targets, nil)}}
+	p := &branch.ResolvedPipeline{TargetSet: &appset.TargetSet{Targets: targets}, Units: map[string]*branch.ResolvedUnit{},
+		ReaderIndexes: map[string]*branch.LazyIndex{"main": branch.NewLazyIndex(c.Repository, "main", commit, targets, nil)}}
 	for _, name := range []string{"chart", "based", "plain", "other"} {
-		p.Units[name] = &ResolvedUnit{Unit: promotion.Unit{Repo: c.ID, Pipeline: "shop", Component: name}}
+		p.Units[name] = &branch.ResolvedUnit{Unit: promotion.Unit{Repo: c.ID, Pipeline: "shop", Component: name}}
 	}
-	o, s := &targetGatherer{}, &Snapshot{Repo: c.Repository, Pipelines: []*ResolvedPipeline{p}}
+	o, s := &branch.TargetGatherer{}, &branch.Snapshot{Repo: c.Repository, Pipelines: []*branch.ResolvedPipeline{p}}
 	expect := func(onlyKnown bool, want ...string) {
 		t.Helper()
 		var got []string
@@ -64,9 +65,9 @@ func TestPushedSource(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	mirror := git.OpenMemory(charts.remote, git.MemoryOptions{Now: func() time.Time { return now }})
 	const address = "https://git.example/acme/charts"
-	x := NewExternalFiles([]ReadOnlySource{{URL: address, Mirror: mirror}}, nil, func() time.Time { return now })
+	x := branch.NewExternalFiles([]branch.ReadOnlySource{{URL: address, Mirror: mirror}}, nil, func() time.Time { return now })
 	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
-	x.pushed = w.store
+	x.Pushed = w.store
 	at := func(revision string) string {
 		t.Helper()
 		tree, err := x.Open(t.Context(), render.External{RepoURL: address, Revision: revision})
@@ -85,7 +86,7 @@ func TestPushedSource(t *testing.T) {
 	if got := at("main"); got != first {
 		t.Errorf("before anybody tells it is at %s, want %s", got, first)
 	}
-	if err := PushedSources.Put(t.Context(), w.store, record.Named(address), "delivery 1"); err != nil {
+	if err := branch.PushedSources.Put(t.Context(), w.store, record.Named(address), "delivery 1"); err != nil {
 		t.Fatal(err)
 	}
 	if at("main") != second || at("v1") != second {

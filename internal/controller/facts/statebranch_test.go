@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/appset/history"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
 )
@@ -15,7 +16,7 @@ func TestFindHolds(t *testing.T) {
 	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
 	expect := func(what, head, commit string) {
 		t.Helper()
-		gotHead, gotCommit, err := w.o.FindHolds(w.ctx(), w.repo)
+		gotHead, gotCommit, err := w.o.History.FindHolds(w.ctx(), w.repo)
 		if err != nil || gotHead != head || gotCommit != commit {
 			t.Errorf("%s: the head %q, the holds at %q, %v; want %q and %q", what, gotHead, gotCommit, err, head, commit)
 		}
@@ -23,14 +24,14 @@ func TestFindHolds(t *testing.T) {
 	expect("there never was a branch", "", "")
 	sha := w.commitTo(storyBot, history.StateBranch, "", "Hold", map[string]string{"README.md": "x"})
 	expect("there is one", sha, sha)
-	w.putRecord(SeenHeads.Key(record.Repository(w.repo.ID)), map[string]string{"main": w.head("main"), history.StateBranch: sha})
+	w.putRecord(branch.SeenHeads.Key(record.Repository(w.repo.ID)), map[string]string{"main": w.head("main"), history.StateBranch: sha})
 	w.must(w.forge.Push(storyRepo, "mallory", history.StateBranch, "", true))
 	w.fetch()
 	expect("it was deleted", "", sha)
-	if seen, err := w.o.SeenHeads(w.ctx(), w.repo); err != nil || len(seen) != 2 || seen["main"] != w.head("main") {
+	if seen, err := w.o.History.SeenHeads(w.ctx(), w.repo); err != nil || len(seen) != 2 || seen["main"] != w.head("main") {
 		t.Errorf("seen were %v, %v", seen, err)
 	}
-	w.putRecord(SeenHeads.Key(record.Repository(w.repo.ID)), map[string]string{"main": w.head("main")})
+	w.putRecord(branch.SeenHeads.Key(record.Repository(w.repo.ID)), map[string]string{"main": w.head("main")})
 	expect("it was deleted before anybody looked", "", "")
 }
 
@@ -38,7 +39,7 @@ func TestFindHolds(t *testing.T) {
 // the branch back to, or signed with another secret lifts nothing.
 func TestOwnState(t *testing.T) {
 	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
-	sign := func(parent string, signer MarkSigner, files map[string]string) string {
+	sign := func(parent string, signer branch.MarkSigner, files map[string]string) string {
 		t.Helper()
 		unsigned, err := w.repo.Mirror.Commit(w.ctx(), w.commitTo(storyBot, history.StateBranch, parent, "Hold", files))
 		w.must(err)
@@ -52,13 +53,13 @@ func TestOwnState(t *testing.T) {
 	expect := func(what, own string, holders ...string) {
 		t.Helper()
 		w.must(w.store.Tx(w.ctx(), "known", func(tx *store.Tx) error {
-			return StateCommits.Put(w.ctx(), tx, record.Repository(w.repo.ID), known)
+			return branch.StateCommits.Put(w.ctx(), tx, record.Repository(w.repo.ID), known)
 		}))
-		head, got, err := w.o.FindHolds(w.ctx(), w.repo)
+		head, got, err := w.o.History.FindHolds(w.ctx(), w.repo)
 		if err != nil || got != own {
 			t.Errorf("%s: %s is Liftlock's, %v; want %s", what, got, err, own)
 		}
-		facts := w.o.holdsOf(w.repo, w.unit("web"), head, got)
+		facts := w.o.History.HoldsOf(w.repo, w.unit("web"), head, got)
 		var by []string
 		for _, h := range facts.Value {
 			by = append(by, h.By)
@@ -66,7 +67,7 @@ func TestOwnState(t *testing.T) {
 		if !facts.OK || strings.Join(by, " ") != strings.Join(holders, " ") {
 			t.Errorf("%s: it is held by %q: %s", what, by, facts.Err)
 		}
-		all, err := w.o.ReadHoldFile(w.ctx(), w.repo, file)
+		all, err := w.o.History.ReadHoldFile(w.ctx(), w.repo, file)
 		if err != nil || len(all) != len(holders) {
 			t.Errorf("%s: its file has %+v, %v", what, all, err)
 		}
@@ -84,7 +85,7 @@ func TestOwnState(t *testing.T) {
 	forged := sign(first, newTestSigner(t, "another"), map[string]string{file: ""})
 	expect("a push with another secret's signature", first, "grace")
 	known = ""
-	for above, n := removed, 0; n <= maxStateCommits; n++ {
+	for above, n := removed, 0; n <= branch.MaxStateCommits; n++ {
 		above = w.commitTo("mallory", history.StateBranch, above, "Tidy up more", map[string]string{"README.md": strings.Repeat("x", n)})
 	}
 	expect("many pushes that bury ours, when nobody has looked", first, "grace")
@@ -99,12 +100,12 @@ func TestOwnState(t *testing.T) {
 	w.fetch()
 	expect("it was taken elsewhere", second, "linus")
 	known = landedHash
-	head, own, err := w.o.FindHolds(w.ctx(), w.repo)
+	head, own, err := w.o.History.FindHolds(w.ctx(), w.repo)
 	w.must(err)
 	if own != second {
 		t.Errorf("%s is Liftlock's", own)
 	}
-	if h := w.o.holdsOf(w.repo, w.unit("web"), head, landedHash); h.OK || !strings.Contains(h.Err, landedHash) {
+	if h := w.o.History.HoldsOf(w.repo, w.unit("web"), head, landedHash); h.OK || !strings.Contains(h.Err, landedHash) {
 		t.Errorf("what nobody has any more holds as %+v", h)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/people"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 )
@@ -20,16 +21,16 @@ func (awayStore) Record(context.Context, store.RecordKey) ([]byte, bool, error) 
 	return nil, false, errAway
 }
 
-// TestStoreThatIsAway holds that what can't be read of the store is an error and never nothing:
-// nothing would mean that nobody holds, asked for or reviewed it.
+// TestStoreThatIsAway holds that a record that can't be read is an error and never nothing: nothing
+// would mean that there is no hold, request or review.
 func TestStoreThatIsAway(t *testing.T) {
 	const repo = "hub:acme/fleet"
 	ctx := t.Context()
 	for name, read := range map[string]func() error{
 		"holds":       func() error { _, err := ReadPullHolds(ctx, awayStore{}, repo, 7); return err },
-		"requesters":  func() error { _, err := ReadRequesters(ctx, awayStore{}, repo, 7); return err },
+		"requesters":  func() error { _, err := people.ReadRequesters(ctx, awayStore{}, repo, 7); return err },
 		"comments":    func() error { _, err := ReadCommentsRead(ctx, awayStore{}, repo, 7); return err },
-		"requests":    func() error { _, err := ReadReviewRequests(ctx, awayStore{}, repo, 7); return err },
+		"requests":    func() error { _, err := people.ReadReviewRequests(ctx, awayStore{}, repo, 7); return err },
 		"the queue":   func() error { _, err := readJoinedQueue(ctx, awayStore{}, repo, 7, "h"); return err },
 		"deployments": func() error { _, err := ReadDeployments(ctx, awayStore{}, promotion.Unit{Repo: repo}); return err },
 	} {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
+	"github.com/liftlock/liftlock/internal/controller/facts/people"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
@@ -19,7 +21,6 @@ import (
 // then holds which keys the store has.
 func TestStoreWritesComeToTheirEnd(t *testing.T) {
 	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
-	w.useSQLite()
 	const repo = "hub:acme/fleet"
 	const event = "event 2"
 	later := w.now.Add(time.Minute)
@@ -29,7 +30,7 @@ func TestStoreWritesComeToTheirEnd(t *testing.T) {
 	sample := metricSamples.Key(metric.about)
 	answer, request := endpointStates.Key("e"), endpointRequests.Key(record.InPull{Pull: answered.pull, Name: "e"})
 	requested := func(ctx context.Context, tx *store.Tx) error {
-		return PutReviewRequests(ctx, tx, repo, promotion.RequestReviewers{Pull: 7, Release: "r", Reviewers: policies.Reviewers{Users: []string{"ada", "zed"}}}, []forge.RefusedReviewer{{Name: "zed", Reason: "who?"}})
+		return people.PutReviewRequests(ctx, tx, repo, promotion.RequestReviewers{Pull: 7, Release: "r", Reviewers: policies.Reviewers{Users: []string{"ada", "zed"}}}, []forge.RefusedReviewer{{Name: "zed", Reason: "who?"}})
 	}
 	count := 3
 	read := CommentsRead{Count: &count, Until: w.now, UpdatedAt: w.now}
@@ -40,15 +41,15 @@ func TestStoreWritesComeToTheirEnd(t *testing.T) {
 	}{
 		{"a sample", metric.Store, []store.RecordKey{sample}},
 		{"an answer", answered.Store, []store.RecordKey{answer, request, sample}},
-		{"a request", requested, []store.RecordKey{answer, request, sample, reviewRequests.Key(record.OfPull(repo, 7))}},
+		{"a request", requested, []store.RecordKey{answer, request, sample, people.ReviewRequestRecords.Key(record.OfPull(repo, 7))}},
 		{"the queue", func(ctx context.Context, tx *store.Tx) error {
 			return PutJoinedQueue(ctx, tx, promotion.Unit{Repo: repo, Pipeline: "shop"}, 7, "h", false, w.now)
 		},
-			[]store.RecordKey{answer, request, joinedQueues.Key(record.OfPull(repo, 7)), MergesByQueue.Key(record.Repository(repo)), sample, reviewRequests.Key(record.OfPull(repo, 7))}},
-		{"who was refused", func(ctx context.Context, tx *store.Tx) error { return ForgetRefusedReviewers(ctx, tx, repo, 7) },
-			[]store.RecordKey{answer, request, joinedQueues.Key(record.OfPull(repo, 7)), MergesByQueue.Key(record.Repository(repo)), sample, reviewRequests.Key(record.OfPull(repo, 7))}},
+			[]store.RecordKey{answer, request, joinedQueues.Key(record.OfPull(repo, 7)), MergesByQueue.Key(record.Repository(repo)), sample, people.ReviewRequestRecords.Key(record.OfPull(repo, 7))}},
+		{"who was refused", func(ctx context.Context, tx *store.Tx) error { return people.ForgetRefusedReviewers(ctx, tx, repo, 7) },
+			[]store.RecordKey{answer, request, joinedQueues.Key(record.OfPull(repo, 7)), MergesByQueue.Key(record.Repository(repo)), sample, people.ReviewRequestRecords.Key(record.OfPull(repo, 7))}},
 		{"another's gates", func(ctx context.Context, tx *store.Tx) error { return ForgetSettled(ctx, tx, repo, 70) },
-			[]store.RecordKey{answer, request, joinedQueues.Key(record.OfPull(repo, 7)), MergesByQueue.Key(record.Repository(repo)), sample, reviewRequests.Key(record.OfPull(repo, 7))}},
+			[]store.RecordKey{answer, request, joinedQueues.Key(record.OfPull(repo, 7)), MergesByQueue.Key(record.Repository(repo)), sample, people.ReviewRequestRecords.Key(record.OfPull(repo, 7))}},
 		{"its gates", func(ctx context.Context, tx *store.Tx) error { return ForgetSettled(ctx, tx, repo, 7) }, []store.RecordKey{MergesByQueue.Key(record.Repository(repo))}},
 		{"comments", func(ctx context.Context, tx *store.Tx) error { return read.Store(ctx, tx, repo, 7) }, []store.RecordKey{commentsRead.Key(record.OfPull(repo, 7)), MergesByQueue.Key(record.Repository(repo))}},
 		{"a comment of ours", func(ctx context.Context, tx *store.Tx) error { return CountOwnComment(ctx, tx, repo, 7, later, false) }, []store.RecordKey{commentsRead.Key(record.OfPull(repo, 7)), MergesByQueue.Key(record.Repository(repo))}},
@@ -92,7 +93,7 @@ func TestStoreWritesComeToTheirEnd(t *testing.T) {
 				t.Errorf("the answer is kept as %+v", s)
 			}
 		case "who was refused":
-			if r, err := ReadReviewRequests(w.ctx(), w.store, repo, 7); err != nil || !slices.Equal(r.Names, []string{"ada"}) || len(r.Refused) > 0 {
+			if r, err := people.ReadReviewRequests(w.ctx(), w.store, repo, 7); err != nil || !slices.Equal(r.Names, []string{"ada"}) || len(r.Refused) > 0 {
 				t.Errorf("requested is %+v, %v", r, err)
 			}
 		case "a comment of ours":
@@ -123,7 +124,7 @@ func TestQueuedIsRecorded(t *testing.T) {
 			s := newTestStore(t)
 			g := &recordGatherer{store: s}
 			u := promotion.Unit{Repo: "hub:acme/fleet", Pipeline: "shop", Component: "web"}
-			evaluation := &ComponentEvaluation{Facts: promotion.ComponentFacts{Unit: u}}
+			evaluation := &ComponentEvaluation{ComponentBasis: branch.ComponentBasis{Facts: promotion.ComponentFacts{Unit: u}}}
 			e := waits
 			c.change(&e)
 			for _, d := range []*promotion.ComponentDecision{{Envs: []promotion.EnvState{waits}}, {Envs: []promotion.EnvState{{Environment: "dev"}, e}}} {

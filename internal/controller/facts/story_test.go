@@ -17,17 +17,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/liftlock/liftlock/internal/appset"
-	"github.com/liftlock/liftlock/internal/controller/faulttest"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
+	"github.com/liftlock/liftlock/internal/controller/facts/effects"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/forge/memory"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
+	"github.com/liftlock/liftlock/internal/world/faulttest"
+	"github.com/liftlock/liftlock/internal/world/memoryforge"
 )
 
 var update = flag.Bool("update", false, "write the goldens of the stories anew")
@@ -46,10 +48,9 @@ type story struct {
 	t          *testing.T
 	now        time.Time
 	remote     *git.MemoryRemote
-	forge      *memory.Forge
-	repo       *Repository
+	forge      *memoryforge.Forge
+	repo       *branch.Repository
 	store      *store.Store
-	sqlite     bool // the store is one of SQLite, of which each statement may fail
 	options    Options
 	o          *Gatherer
 	components []string
@@ -64,7 +65,7 @@ type story struct {
 	running    *Gatherer
 	// failedDirectly is the same of what failUntilDone does.
 	failedDirectly map[string]bool
-	seen           *Snapshot // of the look before
+	seen           *branch.Snapshot // of the look before
 
 	rules *forge.BranchRules // what the forge demands of its branches; nil: as it says
 	bases map[int]string     // to what people changed the base of pull requests
@@ -82,16 +83,16 @@ func newStory(t *testing.T, spec string, envs []string, components ...string) *s
 	t.Helper()
 	w := &story{t: t, now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), remote: git.NewMemoryRemote(), components: components,
 		apps: map[string]func(*verification.App){}, unhealthy: map[string][]verification.Resource{}, bases: map[int]string{}, fails: map[string]error{}, failed: map[string]bool{}, failedNext: map[string]bool{}, failedDirectly: map[string]bool{}, names: map[string]string{}}
-	w.forge = memory.New(memory.Options{Now: func() time.Time { return w.now }, Bot: storyBot, BeforeCall: w.beforeForge})
+	w.forge = memoryforge.New(memoryforge.Options{Now: func() time.Time { return w.now }, Bot: storyBot, BeforeCall: w.beforeForge})
 	w.forge.AddRepo(storyRepo, w.remote, "main")
 	for i, login := range []string{"ada", "linus", "grace", "mallory"} {
 		w.forge.AddUser(login, int64(10+i), false)
 		w.must(w.forge.SetPermission(storyRepo, login, forge.PermissionWrite))
 	}
 	w.must(w.forge.SetPermission(storyRepo, storyBot, forge.PermissionWrite))
-	marks, err := NewMarkSigner([]byte("a secret of the server's"))
+	marks, err := branch.NewMarkSigner([]byte("a secret of the server's"))
 	w.must(err)
-	w.repo = &Repository{ID: "hub:acme/fleet", Name: storyRepo, Forge: storyForge{w.forge.As(storyBot), w}, ForgeRef: "hub", Branch: "main", Mirror: w.openMirror(), URLs: []string{repoURL}, BotLogin: storyBot, BotID: 1, Marks: marks}
+	w.repo = &branch.Repository{ID: "hub:acme/fleet", Name: storyRepo, Forge: storyForge{w.forge.As(storyBot), w}, ForgeRef: "hub", Branch: "main", Mirror: w.openMirror(), URLs: []string{repoURL}, BotLogin: storyBot, BotID: 1, Marks: marks}
 	files := map[string]string{
 		".liftlock.yaml": storyPipeline(spec),
 		"argocd/shop.yaml": strings.ReplaceAll(`apiVersion: argoproj.io/v1alpha1
@@ -150,28 +151,16 @@ func (sto *story) restart() {
 	sto.t.Helper()
 	now := func() time.Time { return sto.now }
 	o := store.Options{Now: now, Intercept: sto.faults.Intercept, InterceptStatement: sto.faults.InterceptStatement}
-	if sto.sqlite {
-		var err error
-		sto.store, err = store.Open(sto.ctx(), "sqlite://"+filepath.Join(sto.t.TempDir(), "liftlock.db"), o)
-		sto.must(err)
-	} else {
-		sto.store = store.OpenMemory(o)
-	}
-	sto.t.Cleanup(func() { _ = sto.store.Close() })
+	lost := store.OpenMemory(o)
+	sto.store = lost
+	sto.t.Cleanup(func() { _ = lost.Close() })
 	sto.startProcess()
-}
-
-// useSQLite begins the life of another process over a store of SQLite.
-func (sto *story) useSQLite() {
-	sto.t.Helper()
-	sto.sqlite = true
-	sto.restart()
 }
 
 // startProcess begins the life of another process over the same store.
 func (sto *story) startProcess() {
-	sto.options.Store, sto.options.Resolver, sto.options.MainArgoCD, sto.options.Repos = sto.store, appset.New(appset.Options{}), "hub", []*Repository{sto.repo}
-	sto.options.ArgoCDs = map[string]ArgoCD{"hub": {Apps: storyArgoCD{sto}, Trees: storyArgoCD{sto}, Namespace: "argocd", NoRefresh: true}}
+	sto.options.Store, sto.options.Resolver, sto.options.MainArgoCD, sto.options.Repos = sto.store, appset.New(appset.Options{}), "hub", []*branch.Repository{sto.repo}
+	sto.options.ArgoCDs = map[string]branch.ArgoCD{"hub": {Apps: storyArgoCD{sto}, Trees: storyArgoCD{sto}, Namespace: "argocd", NoRefresh: true}}
 	sto.options.Now, sto.options.MaxAge = func() time.Time { return sto.now }, time.Hour
 	sto.o, sto.running = New(sto.options), nil
 }
@@ -242,7 +231,7 @@ func (sto *story) fetch() {
 // refreshPull reads a pull request as a webhook would have it read.
 func (sto *story) refreshPull(number int) *forge.PullRequest {
 	sto.t.Helper()
-	pr, err := sto.o.RefreshPullRequest(sto.ctx(), sto.repo, number)
+	pr, err := sto.o.PullCache.RefreshPullRequest(sto.ctx(), sto.repo, number)
 	sto.must(err)
 	return pr
 }
@@ -254,7 +243,7 @@ func (sto *story) unit(component string) promotion.Unit {
 // evaluate looks at the unit that a component is in, and decides.
 func (sto *story) evaluate(component string, fresh bool) (*Evaluation, *promotion.Decision) {
 	sto.t.Helper()
-	s, err := sto.o.Snapshot(sto.ctx(), sto.repo)
+	s, err := sto.o.Targets.Snapshot(sto.ctx(), sto.repo)
 	sto.must(err)
 	ev, d, err := sto.o.Evaluate(sto.ctx(), s, sto.unit(component), fresh)
 	if err != nil {
@@ -286,7 +275,7 @@ func (sto *story) soak(component string) {
 	for range 4 {
 		ev, d := sto.evaluate(component, false)
 		for i, c := range ev.Components {
-			records, events, err := sto.o.Records(sto.ctx(), c)
+			records, events, err := sto.o.Records.ListChanged(sto.ctx(), c)
 			sto.must(err)
 			sto.storeComponent(c, &d.Components[i], records, events)
 		}
@@ -323,7 +312,7 @@ func (sto *story) addStep(step string, ev *Evaluation, d *promotion.Decision) {
 		if p.Reverts != nil {
 			reverts = p.Reverts.Number
 		}
-		add(at, map[string]any{"environment": p.Environment, "revert": p.Revert, "base": p.Base, "reverts": reverts, "headSince": p.HeadSince, "proven": p.Proven, "edits": editedFiles(p.Edits)})
+		add(at, map[string]any{"environment": p.Environment, "revert": p.Revert, "base": p.Base, "reverts": reverts, "headSince": p.HeadSince, "proven": p.Proven, "edits": effects.EditedFiles(p.Edits)})
 	}
 	for i, c := range ev.Components {
 		name := c.Facts.Unit.Component
@@ -333,7 +322,7 @@ func (sto *story) addStep(step string, ev *Evaluation, d *promotion.Decision) {
 			facts.Envs[k].Spec, facts.Envs[k].Gates = pipeline.Environment{}, nil // as the file says
 		}
 		add(name, facts)
-		records, events, err := sto.o.Records(sto.ctx(), c)
+		records, events, err := sto.o.Records.ListChanged(sto.ctx(), c)
 		sto.must(err)
 		add(name+"/records", records)
 		add(name+"/events", events)
@@ -408,10 +397,10 @@ func flatten(at string, v any, out map[string]string) {
 
 // nameReleases gives names to the releases that an evaluation knows.
 func (sto *story) nameReleases(ev *Evaluation) {
-	for _, id := range slices.Sorted(maps.Keys(ev.contents)) {
-		if sto.names[id] == "" && len(ev.contents[id].Fields) > 0 {
-			image := ev.contents[id].Images()
-			name := ev.contents[id].String()
+	for _, id := range slices.Sorted(maps.Keys(ev.Contents)) {
+		if sto.names[id] == "" && len(ev.Contents[id].Fields) > 0 {
+			image := ev.Contents[id].Images()
+			name := ev.Contents[id].String()
 			if len(image) > 0 {
 				name = strings.TrimPrefix(image[0].Name, "registry.example/") + " " + name
 			}
@@ -454,7 +443,7 @@ func (sto *story) storeComponent(c *ComponentEvaluation, d *promotion.ComponentD
 			err = cmpError(err, tx.UpdateArrivalData(sto.ctx(), a))
 		}
 		err = cmpError(err, tx.PutUnit(sto.ctx(), row))
-		err = cmpError(err, sto.o.RecordQueued(sto.ctx(), tx, c, d))
+		err = cmpError(err, sto.o.Records.RecordQueued(sto.ctx(), tx, c, d))
 		err = cmpError(err, sto.o.SettlePulls(sto.ctx(), tx, c))
 		for _, p := range records {
 			_, failed := tx.PutPromotion(sto.ctx(), p)
@@ -535,7 +524,7 @@ func storyAction[A promotion.Action](w *story, d *promotion.Decision) A {
 func (sto *story) openPromotion(ev *Evaluation, d *promotion.Decision) int {
 	sto.t.Helper()
 	x := storyAction[promotion.Open](sto, d)
-	k := Marker{Kind: promotion.KindPromotion, Release: x.Release}
+	k := branch.Marker{Kind: promotion.KindPromotion, Release: x.Release}
 	releases := map[string]string{}
 	for _, m := range x.Members {
 		releases[m.Component] = m.Release
@@ -545,17 +534,17 @@ func (sto *story) openPromotion(ev *Evaluation, d *promotion.Decision) int {
 	} else {
 		releases[ev.Unit.Component] = x.Release
 	}
-	branch := promotion.Branch(ev.Unit.Pipeline, x.Environment, ev.Unit.Component)
-	head := sto.pushEdits(branch, x.Tip, fmt.Sprintf("Promote %s to %s\n\n%s", x.Name, x.Environment, sto.trailers(ev, x.Environment, k)), ev.ComposedEdits(x.Environment, x.Release))
-	sto.must(PushedHeads.Put(sto.ctx(), sto.store, record.OfBranch(sto.repo.ID, branch), Pushed{{Head: head, Releases: releases}}))
-	return sto.openPull(branch, "Promote "+x.Name+" to "+x.Environment, head, k)
+	branchName := promotion.Branch(ev.Unit.Pipeline, x.Environment, ev.Unit.Component)
+	head := sto.pushEdits(branchName, x.Tip, fmt.Sprintf("Promote %s to %s\n\n%s", x.Name, x.Environment, sto.trailers(ev, x.Environment, k)), ev.ComposedEdits(x.Environment, x.Release))
+	sto.must(branch.PushedHeads.Put(sto.ctx(), sto.store, record.OfBranch(sto.repo.ID, branchName), branch.Pushed{{Head: head, Releases: releases}}))
+	return sto.openPull(branchName, "Promote "+x.Name+" to "+x.Environment, head, k)
 }
 
 // openRevert opens the revert that a decision wants.
 func (sto *story) openRevert(ev *Evaluation, d *promotion.Decision) int {
 	sto.t.Helper()
 	x := storyAction[promotion.OpenRevert](sto, d)
-	k := Marker{Kind: promotion.KindRevert, Release: x.Release, Of: x.Pull}
+	k := branch.Marker{Kind: promotion.KindRevert, Release: x.Release, Of: x.Pull}
 	members := x.Members
 	if x.Batch {
 		k.Members = x.Members
@@ -568,7 +557,7 @@ func (sto *story) openRevert(ev *Evaluation, d *promotion.Decision) int {
 	return sto.openPull(branch, fmt.Sprintf("Revert #%d", x.Pull), head, k)
 }
 
-func (sto *story) trailers(ev *Evaluation, env string, k Marker) string {
+func (sto *story) trailers(ev *Evaluation, env string, k branch.Marker) string {
 	out := fmt.Sprintf("Liftlock-Pipeline: shop\nLiftlock-Environment: %s\nLiftlock-Component: %s\nLiftlock-Release: %s\nLiftlock-Kind: %s\n", env, ev.Unit.Component, k.Release, k.Kind)
 	if len(k.Members) > 0 {
 		out += promotion.TrailerMembers + ": " + promotion.MembersTrailer(k.Members) + "\n"
@@ -581,7 +570,7 @@ func (sto *story) pushEdits(branch, tip, message string, edits []fieldedit.Edit)
 	if len(edits) == 0 {
 		sto.t.Fatalf("there is nothing to push to %s", branch)
 	}
-	head, err := CommitEdits(sto.ctx(), sto.repo.Mirror, tip, edits, message)
+	head, err := effects.CommitEdits(sto.ctx(), sto.repo.Mirror, tip, edits, message)
 	sto.must(err)
 	old, _, err := sto.repo.Mirror.Head(sto.ctx(), branch)
 	sto.must(err)
@@ -592,7 +581,7 @@ func (sto *story) pushEdits(branch, tip, message string, edits []fieldedit.Edit)
 	return head
 }
 
-func (sto *story) openPull(branch, title, head string, k Marker) int {
+func (sto *story) openPull(branch, title, head string, k branch.Marker) int {
 	sto.t.Helper()
 	sto.wait(time.Second)
 	pr, _, err := sto.repo.Forge.CreatePullRequest(sto.ctx(), storyRepo, forge.NewPullRequest{Title: title, Branch: branch, Base: "main", Labels: []string{promotion.LabelOurs},
@@ -677,7 +666,7 @@ func (sto *story) becomes(app string, change func(*verification.App)) {
 	if !ok {
 		sto.t.Fatalf("there is no %s", app)
 	}
-	sto.o.RecordApp(*a, false)
+	sto.o.Health.RecordApp(*a, false)
 }
 
 // storyForge is the forge as we see it, with what happens to single pull requests and calls.

@@ -8,9 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/store"
 )
@@ -19,7 +21,6 @@ import (
 // refused, taken back, with their commits and without them.
 func TestClosedPulls(t *testing.T) {
 	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
-	w.useSQLite()
 	w.promote("1.1.0")
 	w.soak("web")
 	openNext := func(tag string) int {
@@ -41,14 +42,14 @@ func TestClosedPulls(t *testing.T) {
 			w.fetch()
 		}
 	}
-	branch := promotion.Branch("shop", "qa", "web")
+	branchName := promotion.Branch("shop", "qa", "web")
 	replaced := openNext("1.2.0")
 	w.must(w.forge.SetLabels(storyRepo, replaced, "ada", promotion.LabelOurs, promotion.LabelSuperseded))
 	w.markClosed(replaced)
-	closed(replaced, storyBot, branch)
+	closed(replaced, storyBot, branchName)
 	refused := openNext("1.3.0")
 	w.lookAtUnit("the third is open")
-	closed(refused, "grace", branch)
+	closed(refused, "grace", branchName)
 	w.lookAtUnit("one was replaced, and one refused")
 	w.unhealthy["web-qa"] = []verification.Resource{{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", Health: "Degraded"}}
 	w.becomes("web-qa", func(app *verification.App) { app.Health = "Degraded" })
@@ -74,7 +75,7 @@ func TestClosedPulls(t *testing.T) {
 
 	w.repo.Mirror = git.OpenMemory(w.remote, git.MemoryOptions{Author: w.forge.Ident(storyBot), Now: func() time.Time { return w.now }})
 	w.fetch()
-	w.must(w.forge.EditBody(storyRepo, refused, storyBot, "Somebody's words. "+Marker{Kind: promotion.KindPromotion, Release: ev.Components[0].Env("dev").Release.Value.ID}.String()))
+	w.must(w.forge.EditBody(storyRepo, refused, storyBot, "Somebody's words. "+branch.Marker{Kind: promotion.KindPromotion, Release: ev.Components[0].Env("dev").Release.Value.ID}.String()))
 	w.restart()
 	w.lookAtUnit("the store is lost, and the closed heads with the mirror")
 	w.end()
@@ -109,7 +110,7 @@ func TestStaleMergeability(t *testing.T) {
 	w.must(err)
 	w.wait(time.Second)
 	w.must(w.forge.Push(storyRepo, "linus", "main", sha, false))
-	w.repo.Mirror = behind // and nobody fetches
+	w.repo.Mirror = behind // and no process fetches
 	w.refreshPull(n)
 	ev, _ = w.evaluate("web", false)
 	p := ev.OpenPulls[n]
@@ -153,21 +154,21 @@ func TestHeadIsFetched(t *testing.T) {
 	}
 }
 
-// TestDetailOfNobody has a run start again where what it takes for an open pull request of
+// TestDetailOfAnothersPull has a run start again where what it takes for an open pull request of
 // ours is somebody else's by now.
-func TestDetailOfNobody(t *testing.T) {
+func TestDetailOfAnothersPull(t *testing.T) {
 	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
 	head := w.commitTo("ada", "topic", w.head("main"), "Topic", map[string]string{"x": "x"})
 	n, err := w.forge.OpenPull(storyRepo, "ada", "topic", "main", "Topic", "")
 	w.must(err)
-	known := &cachedPull{PR: forge.PullRequest{Number: n, State: forge.Open, Head: head}}
-	if d, _, err := w.o.readDetail(w.ctx(), w.repo, known, false); !errors.Is(err, forge.ErrConflict) || d != nil {
+	known := &stored.Pull{PR: forge.PullRequest{Number: n, State: forge.Open, Head: head}}
+	if d, _, err := w.o.PullCache.readDetail(w.ctx(), w.repo, known, false); !errors.Is(err, forge.ErrConflict) || d != nil {
 		t.Errorf("it is %+v, %v", d, err)
 	}
 }
 
-// TestSquashedIsSettled settles at once what was squashed, whose head is gone with its branch: what
-// landed says which release it was, and nobody has to work that out with every look.
+// TestSquashedIsSettled settles at once a squashed pull request, whose head is gone with its
+// branch. The landed commit says which release it was, so that no look has to work that out again.
 func TestSquashedIsSettled(t *testing.T) {
 	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
 	w.evaluate("web", false)
@@ -198,9 +199,9 @@ func TestSquashedIsSettled(t *testing.T) {
 // TestPipelinesAreKept keeps the pipelines of the snapshot before until their files change.
 func TestPipelinesAreKept(t *testing.T) {
 	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
-	pipelines := func() *Snapshot {
+	pipelines := func() *branch.Snapshot {
 		t.Helper()
-		s, err := w.o.Snapshot(w.ctx(), w.repo)
+		s, err := w.o.Targets.Snapshot(w.ctx(), w.repo)
 		w.must(err)
 		return s
 	}
@@ -222,8 +223,8 @@ func TestPipelinesAreKept(t *testing.T) {
 	}
 }
 
-// TestClosedHeadIsFetched fetches what somebody pushed over a pull request of ours that was closed since,
-// for a process with a new mirror; where it can't be had, not with every look.
+// TestClosedHeadIsFetched fetches another account's push over a pull request of ours that was
+// closed since, for a process with a new mirror. Where it can't be had, not every look tries.
 func TestClosedHeadIsFetched(t *testing.T) {
 	for name, components := range map[string][]string{"a component": {"web"}, "a batch": {"api", "web"}} {
 		t.Run(name, func(t *testing.T) {
@@ -234,7 +235,7 @@ func TestClosedHeadIsFetched(t *testing.T) {
 			w.must(w.forge.Push(storyRepo, "mallory", "elsewhere", "", true))
 			w.pushOver(n, branch, pushed)
 			there, _ := w.evaluate("web", false)
-			want := w.o.releaseIDAt(w.repo, pushed, there.Pipeline, there.Components[len(components)-1].Unit.Envs["qa"])
+			want := w.o.Releases.ReleaseIDAt(w.repo, pushed, there.Pipeline, there.Components[len(components)-1].Unit.Envs["qa"])
 			w.must(w.forge.EditBody(storyRepo, n, "mallory", "Somebody's words"))
 			w.wait(time.Minute)
 			w.must(w.forge.Close(storyRepo, n, "grace"))

@@ -5,16 +5,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/live"
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/forge/memory"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
-	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/world/memoryforge"
 )
 
-// TestMergeabilityComesLater reads whether the forge would merge a pull request once that matters,
+// TestLateMergeability reads whether the forge would merge a pull request once that matters,
 // with what explains it where it wouldn't.
-func TestMergeabilityComesLater(t *testing.T) {
+func TestLateMergeability(t *testing.T) {
 	w := newStory(t, `  environments:
     - {name: dev}
     - {name: qa, after: [dev], merge: auto}
@@ -32,7 +32,7 @@ func TestMergeabilityComesLater(t *testing.T) {
 		t.Errorf("it is %+v", p.Pull)
 	}
 	w.computing = false
-	w.must(w.forge.Protect(storyRepo, "main", memory.Protection{Approvals: 1, Contexts: []string{"ci/lint"}}))
+	w.must(w.forge.Protect(storyRepo, "main", memoryforge.Protection{Approvals: 1, Contexts: []string{"ci/lint"}}))
 	w.wait(time.Minute)
 	ev, d = w.lookAtUnit("the forge has computed")
 	if p := ev.OpenPulls[n]; p.Mergeable != promotion.MergeBlocked || p.MergeUnread || !p.UncomputedSince.IsZero() || len(p.Rules.Unmet) != 1 {
@@ -40,7 +40,7 @@ func TestMergeabilityComesLater(t *testing.T) {
 	}
 	w.record(ev, d)
 	w.must(w.forge.As("ada").SetStatus(w.ctx(), storyRepo, head, forge.Status{Context: "ci/lint", State: forge.StatusSuccess}))
-	w.must(w.forge.Review(storyRepo, n, "linus", memory.Approve, ""))
+	w.must(w.forge.Review(storyRepo, n, "linus", memoryforge.Approve, ""))
 	w.wait(time.Second)
 	w.refreshPull(n)
 	w.lookAtUnit("it may be merged")
@@ -104,10 +104,10 @@ func TestChildDegrades(t *testing.T) {
 		t.Fatalf("the targets are %+v", targets)
 	}
 	at := ev.Components[0].Unit.Envs["qa"]
-	if child := ev.Components[0].targetAt(ev.Components[0].Env("qa"), at, 1); child == nil || child.Name != "api-db" || !child.Live {
+	if child := live.TargetAt(ev.Components[0].Env("qa"), at, ev.Components[0].children["qa"], 1); child == nil || child.Name != "api-db" || !child.Live {
 		t.Errorf("it is judged by %+v", child)
 	}
-	if none := ev.Components[0].targetAt(&promotion.Env{Name: "qa", Targets: []promotion.Target{{}, {Name: "gone"}}}, at, 1); none != nil {
+	if none := live.TargetAt(&promotion.Env{Name: "qa", Targets: []promotion.Target{{}, {Name: "gone"}}}, at, ev.Components[0].children["qa"], 1); none != nil {
 		t.Errorf("one that isn't there is judged by %+v", none)
 	}
 	w.record(ev, d)
@@ -122,55 +122,19 @@ func TestRepositoriesAreAdded(t *testing.T) {
 	c := newBranchRepo(t, nil)
 	o := newTestGatherer(c)
 	s := takeSnapshot(t, o, c)
-	o.AddRepository(c.Repository)
+	o.Targets.AddRepository(c.Repository)
 	if again := takeSnapshot(t, o, c); again != s {
 		t.Error("a repository that is known is another")
 	}
-	o.AddRepository(newBranchRepo(t, nil).Repository)
-	if len(o.targetGatherer.repos.all()) != 2 {
-		t.Errorf("there are %d", len(o.targetGatherer.repos.all()))
+	o.Targets.AddRepository(newBranchRepo(t, nil).Repository)
+	if len(o.Targets.Repos.All()) != 2 {
+		t.Errorf("there are %d", len(o.Targets.Repos.All()))
 	}
-	if s.inputs.repositories != 1 || o.isCurrent(t.Context(), s) {
+	if s.Inputs.Repositories != 1 || o.Targets.IsCurrent(t.Context(), s) {
 		t.Error("what may read the other repository isn't resolved again")
 	}
 	units := s.AllUnits()
 	if len(units) != 2 || units[0].Repo != c.ID || units[0].Pipeline != "shop" {
 		t.Errorf("its units are %+v", units)
-	}
-}
-
-// TestUnreadableReleaseIsDoneNowhere holds that below a target of which nobody knows what should be
-// there nothing is judged.
-func TestUnreadableReleaseIsDoneNowhere(t *testing.T) {
-	for name, change := range map[string]func(env *promotion.Env){
-		"the release": func(env *promotion.Env) { env.Release = promotion.Unsure[promotion.Release]("no YAML") },
-		"what landed": func(env *promotion.Env) { env.Landed = promotion.Unsure[promotion.Landed]("no history") },
-	} {
-		f := newParentFixture()
-		change(f.env)
-		got := f.judgeAll(&[]store.Observation{})
-		if got["web-qa"] != verification.Unclear || got["app-a"] != verification.Arriving {
-			t.Errorf("%s can't be read: %v", name, got)
-		}
-	}
-}
-
-// TestSameDiffOfMerges keeps no approval of a merge: what it changes depends on which parent it is
-// compared with.
-func TestSameDiffOfMerges(t *testing.T) {
-	c := newTestRepo(t, "fleet", map[string]string{"a": "1\n", "b": "1\n"})
-	base := c.at
-	head := c.commit("promote", map[string]string{"a": "2\n"})
-	c.at = base
-	c.commit("main", map[string]string{"b": "2\n"})
-	merged := c.merge("merged", "Merge", head)
-	g := newReviewGatherer(time.Now, nil)
-	for reviewed, want := range map[string]bool{head: true, merged: false, base: false, "": false} {
-		if got := g.showsSameDiff(t.Context(), c.Repository, reviewed, head, base); got != want {
-			t.Errorf("of %q: %t", reviewed, got)
-		}
-	}
-	if g.showsSameDiff(t.Context(), c.Repository, base, head, "") || g.showsSameDiff(t.Context(), c.Repository, base, base+"0", base) {
-		t.Error("where what the head is made on isn't known, another commit shows the same")
 	}
 }

@@ -10,10 +10,12 @@ import (
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/appset"
-	"github.com/liftlock/liftlock/internal/controller/faulttest"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
+	"github.com/liftlock/liftlock/internal/controller/facts/effects"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/world/faulttest"
 )
 
 // beforeForge has a call of ours of the forge fail when it is its turn.
@@ -27,11 +29,11 @@ func (sto *story) beforeForge(login, op string) error {
 	return nil
 }
 
-// failEach looks at a unit as a process that has just begun does, and has one call after the
-// other fail, once for each line of the code that makes it in this story. What fails is an
-// error, or a fact that isn't known and says why, or else a call that is tolerated; and
-// whatever isn't known has nothing done that would not be done if it were. The looks after it,
-// which the golden holds, don't know of any of this.
+// failEach evaluates a unit as a process that has just begun does, and has one call after the other
+// fail, once for each line of the code that makes it in this story. A failing call gives an error,
+// or an unknown fact that says why, or else it is tolerated. An unknown fact makes nothing happen
+// that wouldn't happen if it were known. The looks after it, which the golden holds, don't know of
+// any of this.
 func (sto *story) failEach(component, step string) {
 	sto.t.Helper()
 	if testing.Short() { // what one run comes to is nothing that goroutines share
@@ -45,7 +47,7 @@ func (sto *story) failEach(component, step string) {
 	sto.faults = faulttest.Faults{}
 	sto.repo = warm
 	if err != nil {
-		return // whoever looks next says why
+		return // the next look says why
 	}
 	for _, caller := range callers {
 		if sto.failed[caller] {
@@ -82,9 +84,9 @@ func (sto *story) failEach(component, step string) {
 	}
 }
 
-// failNext looks at a unit as a process does that has looked at it before, in this story, as
-// often as a call fails that hasn't failed yet: what it remembers of a look that failed must
-// have it decide nothing else once none fails.
+// failNext evaluates a unit as a process that has evaluated it before, in this story, as often as a
+// call fails that hasn't failed yet. Its memory of a failed look must change no decision once none
+// fails.
 func (sto *story) failNext(component, step string, want map[string]bool) {
 	sto.t.Helper()
 	if testing.Short() { // what one run comes to is nothing that goroutines share
@@ -121,7 +123,7 @@ func (sto *story) failNext(component, step string, want map[string]bool) {
 
 // cloneRepository is the repository as a process has it that has just cloned it: nothing of its mirror is
 // remembered, so that reading it may fail.
-func (sto *story) cloneRepository() *Repository {
+func (sto *story) cloneRepository() *branch.Repository {
 	sto.t.Helper()
 	r := *sto.repo
 	r.Mirror = sto.openMirror()
@@ -153,7 +155,7 @@ func (sto *story) lookAnew(component string) (steps map[string]bool, known strin
 func (sto *story) lookWith(g *Gatherer, component string) (steps map[string]bool, known string, err error) {
 	sto.t.Helper()
 	ctx := sto.faults.Context(sto.ctx())
-	s, err := g.Snapshot(ctx, sto.repo)
+	s, err := g.Targets.Snapshot(ctx, sto.repo)
 	if err != nil {
 		return nil, "", err
 	}
@@ -176,9 +178,10 @@ func (sto *story) lookWith(g *Gatherer, component string) (steps map[string]bool
 	return steps, string(raw) + string(pulls), nil
 }
 
-// failUntilDone does something as often as a call fails that hasn't failed yet in this story, before
-// its effect or after it, until none is left: each failure must be its error, and what it did before
-// must not keep it from coming to its end. Before each time something may be made as it was.
+// failUntilDone does something as often as a call fails that hasn't failed yet in this story,
+// before its effect or after it, until none is left. Each failure must be its error, and its
+// earlier effects must not keep it from coming to its end. Before each time the state before may be
+// restored.
 func (sto *story) failUntilDone(what string, before func(), do func(ctx context.Context) error) {
 	sto.t.Helper()
 	for {
@@ -201,8 +204,8 @@ func (sto *story) failUntilDone(what string, before func(), do func(ctx context.
 	}
 }
 
-// failReads has what is read about a unit beside its look fail, call by call, and what is
-// written down after one: with the last time as if nothing had failed.
+// failReads has the readings about a unit beside its look fail, call by call, and the records after
+// one. The last time is as if nothing had failed.
 func (sto *story) failReads(step string, ev *Evaluation, d *promotion.Decision) {
 	sto.t.Helper()
 	if testing.Short() { // what one run comes to is nothing that goroutines share
@@ -222,25 +225,25 @@ func (sto *story) failReads(step string, ev *Evaluation, d *promotion.Decision) 
 	last := sto.seen
 	sto.seen = ev.Snapshot
 	read("changed units", func(ctx context.Context) error {
-		s, err := g.Snapshot(ctx, sto.repo)
+		s, err := g.Targets.Snapshot(ctx, sto.repo)
 		if err != nil {
 			return err
 		}
 		if last == nil {
 			return nil
 		}
-		_, all, err := g.ChangedUnits(ctx, last, s)
+		_, all, err := g.Targets.ChangedUnits(ctx, last, s)
 		if all && sto.faults.Hit != "" { // what can't be told concerns all
 			return faulttest.ErrInjected
 		}
 		return err
 	})
-	read("origins", func(ctx context.Context) error { _, err := g.FindOrigins(ctx, ev.Snapshot); return err })
+	read("origins", func(ctx context.Context) error { _, err := g.History.FindOrigins(ctx, ev.Snapshot); return err })
 	read("leftovers", func(ctx context.Context) error { _, err := g.Leftovers(ctx, ev); return err })
-	read("what is next", func(ctx context.Context) error { _, err := g.NextQueued(ctx, ev.Snapshot); return err })
-	read("what is open", func(ctx context.Context) error { _, err := g.OpenPulls(ctx, sto.repo); return err })
-	read("seen heads", func(ctx context.Context) error { _, err := g.SeenHeads(ctx, sto.repo); return err })
-	read("holds", func(ctx context.Context) error { _, _, err := g.FindHolds(ctx, sto.repo); return err })
+	read("what is next", func(ctx context.Context) error { _, err := g.Records.NextQueued(ctx, ev.Snapshot); return err })
+	read("what is open", func(ctx context.Context) error { _, err := g.PullCache.OpenPulls(ctx, sto.repo); return err })
+	read("seen heads", func(ctx context.Context) error { _, err := g.History.SeenHeads(ctx, sto.repo); return err })
+	read("holds", func(ctx context.Context) error { _, _, err := g.History.FindHolds(ctx, sto.repo); return err })
 	for number, p := range ev.OpenPulls {
 		sto.failEffects(read, func() *Gatherer { return g }, ev, p)
 		read("members", func(ctx context.Context) error { _, _, err := g.PullMembers(ctx, ev, number); return err })
@@ -254,7 +257,10 @@ func (sto *story) failReads(step string, ev *Evaluation, d *promotion.Decision) 
 				continue
 			}
 			if at.Landed.OK {
-				read("past", func(ctx context.Context) error { _, err := g.FindPast(ctx, c, at, 5); return err })
+				read("past", func(ctx context.Context) error {
+					_, err := g.History.FindPast(ctx, &c.ComponentBasis, at, 5)
+					return err
+				})
 			}
 			for k := range at.PastPulls {
 				sto.failDifference(step, fresh, func() *Gatherer { return g }, c, at, at.PastPulls[k].Number)
@@ -264,12 +270,12 @@ func (sto *story) failReads(step string, ev *Evaluation, d *promotion.Decision) 
 			}
 			sto.failDifference(step, fresh, func() *Gatherer { return g }, c, at, at.Open.Number)
 			read("commits", func(ctx context.Context) error {
-				_, err := g.ReleaseCommits(ctx, c, env.Name, at.Open.Release)
+				_, err := g.Authors.ReleaseCommits(ctx, &c.ComponentBasis, env.Name, at.Open.Release)
 				return err
 			})
 			read("authors", func(ctx context.Context) error {
-				_, err := g.ReleaseAuthors(ctx, c, env.Name, at.Open.Release)
-				if sto.faults.Hit == "" { // that nobody knows them isn't what is looked for here
+				_, err := g.Authors.ReleaseAuthors(ctx, &c.ComponentBasis, env.Name, at.Open.Release)
+				if sto.faults.Hit == "" { // that they aren't known isn't the subject here
 					return nil
 				}
 				return err
@@ -277,12 +283,12 @@ func (sto *story) failReads(step string, ev *Evaluation, d *promotion.Decision) 
 		}
 	}
 	for i, c := range ev.Components {
-		read("records", func(ctx context.Context) error { _, _, err := g.Records(ctx, c); return err })
-		read("limits", func(ctx context.Context) error { _, err := g.CountUsedLimits(ctx, c); return err })
+		read("records", func(ctx context.Context) error { _, _, err := g.Records.ListChanged(ctx, c); return err })
+		read("limits", func(ctx context.Context) error { _, err := g.Records.CountUsedLimits(ctx, c); return err })
 		read("what is written", sto.inTx(func(ctx context.Context, tx *store.Tx) error {
 			for _, write := range []func() error{
-				func() error { return g.RecordQueued(ctx, tx, c, &d.Components[i]) },
-				func() error { return g.RecordSeenQueued(ctx, tx, c) },
+				func() error { return g.Records.RecordQueued(ctx, tx, c, &d.Components[i]) },
+				func() error { return g.Records.RecordSeenQueued(ctx, tx, c) },
 				func() error { return g.SettlePulls(ctx, tx, c) },
 				func() error { return ForgetUngated(ctx, tx, c) },
 				func() error {
@@ -305,17 +311,17 @@ func (sto *story) failEffects(read func(what string, do func(ctx context.Context
 	if env == nil || env.Tip == "" || len(p.Edits) == 0 || p.HeadState == promotion.HeadModified {
 		return
 	}
-	moved := componentNames(p.Members)
+	moved := effects.ComponentNames(p.Members)
 	read("reach", func(ctx context.Context) error {
-		_, _, err := g().Reach(ctx, ev, moved, env.Name, p.Base, p.Edits)
+		_, _, err := g().Effects.Reach(ctx, &ev.Basis, moved, env.Name, p.Base, p.Edits)
 		return err
 	})
 	read("isolation", func(ctx context.Context) error {
-		_, err := g().WhyNotIsolated(ctx, ev, moved, env.Name, env.Tip, p.Edits)
+		_, err := g().Effects.WhyNotIsolated(ctx, &ev.Basis, moved, env.Name, env.Tip, p.Edits)
 		return err
 	})
 	read("effects", func(ctx context.Context) error {
-		_, err := g().Effects(ctx, ev, moved, env.Name, p.Base, p.Edits)
+		_, err := g().Effects.ListEffects(ctx, &ev.Basis, moved, env.Name, p.Base, p.Edits)
 		return err
 	})
 	if p.Revert && p.Reverts != nil {
@@ -330,9 +336,9 @@ func (sto *story) failEffects(read func(what string, do func(ctx context.Context
 // is one to be seen.
 func (sto *story) failDifference(step string, fresh func(), g func() *Gatherer, c *ComponentEvaluation, env *promotion.Env, number int) {
 	sto.t.Helper()
-	var none *NoDifferenceError
+	var none *effects.NoDifferenceError
 	sto.failUntilDone(step+": difference", fresh, func(ctx context.Context) error {
-		_, err := g().Difference(ctx, sto.repo, c.Facts.Unit, env.Name, number)
+		_, err := g().Effects.Difference(ctx, sto.repo, c.Facts.Unit, env.Name, number)
 		if errors.As(err, &none) && sto.faults.Hit == "" {
 			return nil
 		}

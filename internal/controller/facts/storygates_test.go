@@ -9,13 +9,15 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/appset/history"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
+	"github.com/liftlock/liftlock/internal/controller/facts/people"
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/forge/memory"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
+	"github.com/liftlock/liftlock/internal/world/memoryforge"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -80,7 +82,7 @@ func TestGates(t *testing.T) {
 		return append(g[:len(g):len(g)], policies.Gate{Soak: &policies.Soak{For: time.Hour}})
 	}
 	w.startProcess()
-	w.o.argoCDs.byName["hub"] = ArgoCD{Apps: storyArgoCD{w}, Windows: windows, Namespace: "argocd"}
+	w.o.ArgoCDs.ByName["hub"] = branch.ArgoCD{Apps: storyArgoCD{w}, Windows: windows, Namespace: "argocd"}
 	w.forge.SetTeam(forge.Team{Organisation: "acme", Name: "ops"}, "linus")
 	w.commit("ada", "Owners", map[string]string{"CODEOWNERS": "apps/web/ @grace @acme/ops\n"})
 	w.evaluate("web", false)
@@ -107,9 +109,9 @@ func TestGates(t *testing.T) {
 	w.lookAtUnit("too soon to ask again")
 	expectRequests("soon")
 
-	w.must(w.forge.Review(storyRepo, n, "linus", memory.Approve, ""))
+	w.must(w.forge.Review(storyRepo, n, "linus", memoryforge.Approve, ""))
 	w.must(w.forge.As("ada").SetStatus(w.ctx(), storyRepo, commit, forge.Status{Context: "build", State: forge.StatusSuccess}))
-	w.putRecord(Skips.Key(record.OfPull(w.repo.ID, n)), []StoredSkip{
+	w.putRecord(people.Skips.Key(record.OfPull(w.repo.ID, n)), []people.StoredSkip{
 		{Skip: promotion.Skip{Gate: "soak", By: "grace", Until: w.now.Add(time.Hour)}, Head: w.refreshPull(n).Head, Release: ev.OpenPulls[n].Release},
 		{Skip: promotion.Skip{Gate: "metric", By: "linus", Until: w.now.Add(time.Hour)}, Head: w.refreshPull(n).Head, Release: ev.OpenPulls[n].Release},
 		{Skip: promotion.Skip{Gate: "checks", By: "ada", Until: w.now.Add(time.Hour)}, Head: w.refreshPull(n).Head, Release: ev.OpenPulls[n].Release},
@@ -118,7 +120,7 @@ func TestGates(t *testing.T) {
 		{Skip: promotion.Skip{Gate: "approvals", By: "grace", Until: w.now.Add(time.Hour)}, Head: "another", Release: ev.OpenPulls[n].Release},
 		{Skip: promotion.Skip{Gate: "expression", By: "grace", Until: w.now.Add(time.Hour)}, Head: w.refreshPull(n).Head, Release: "another"},
 	})
-	w.must(PutReviewRequests(w.ctx(), w.store, w.repo.ID, promotion.RequestReviewers{Environment: "qa", Pull: n, Release: ev.OpenPulls[n].Release, Reviewers: policies.Reviewers{Users: []string{"grace"}, Teams: []string{"acme/ops"}}}, []forge.RefusedReviewer{{Name: "acme/ops", Reason: "no access"}}))
+	w.must(people.PutReviewRequests(w.ctx(), w.store, w.repo.ID, promotion.RequestReviewers{Environment: "qa", Pull: n, Release: ev.OpenPulls[n].Release, Reviewers: policies.Reviewers{Users: []string{"grace"}, Teams: []string{"acme/ops"}}}, []forge.RefusedReviewer{{Name: "acme/ops", Reason: "no access"}}))
 	windows.closed = map[string]time.Time{"web-qa": w.now.Add(time.Hour)}
 	w.wait(70 * time.Second)
 	servers.value, servers.said = 2, policies.EndpointAnswer{Outcome: policies.Pass, Reason: "well"}
@@ -167,7 +169,7 @@ func TestGates(t *testing.T) {
 	for _, retryable := range []string{"reviews", "checks", "permission", "team"} {
 		w.fails[retryable] = forge.ErrRetryable
 		w.startProcess()
-		s, err := w.o.Snapshot(w.ctx(), w.repo)
+		s, err := w.o.Targets.Snapshot(w.ctx(), w.repo)
 		w.must(err)
 		if _, _, err := w.o.Evaluate(w.ctx(), s, w.unit("web"), false); !errors.Is(err, forge.ErrRetryable) {
 			t.Errorf("%s that may be read another time: %v", retryable, err)
@@ -198,7 +200,7 @@ func TestMaySkip(t *testing.T) {
 		"a team that is gone":  {&pipeline.BreakGlass{Teams: both}, "ada", false, true},
 		"in none of the teams": {&pipeline.BreakGlass{Teams: []string{"acme/ops", "acme/more"}}, "mallory", false, false},
 	} {
-		if got, err := w.o.MaySkip(w.ctx(), w.repo, c.b, c.login, true); got != c.want || (err != nil) != c.err {
+		if got, err := w.o.Teams.MaySkip(w.ctx(), w.repo, c.b, c.login, true); got != c.want || (err != nil) != c.err {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
@@ -219,12 +221,12 @@ func TestMaySkip(t *testing.T) {
 		"owners don't matter":  {&policies.From{Users: []string{"ada"}}, "grace", false, false},
 		"an owner and in none": {&policies.From{Codeowners: true, Teams: []string{"acme/more"}}, "ada", true, false},
 	} {
-		if got, err := w.o.MayApprove(w.ctx(), w.repo, c.from, w.head("main"), c.login); got != c.want || (err != nil) != c.err {
+		if got, err := w.o.Teams.MayApprove(w.ctx(), w.repo, c.from, w.head("main"), c.login); got != c.want || (err != nil) != c.err {
 			t.Errorf("%s may approve: %v, %v", name, got, err)
 		}
 	}
 	w.commit("ada", "Owners' file is gone", map[string]string{"CODEOWNERS": ""})
-	if _, err := w.o.MayApprove(w.ctx(), w.repo, &policies.From{Codeowners: true}, w.head("main"), "grace"); err == nil {
+	if _, err := w.o.Teams.MayApprove(w.ctx(), w.repo, &policies.From{Codeowners: true}, w.head("main"), "grace"); err == nil {
 		t.Error("without a CODEOWNERS it is told who owns what")
 	}
 }
@@ -237,7 +239,7 @@ func TestRememberedTeams(t *testing.T) {
 	w.forge.SetTeam(ops, "linus")
 	isMember := func(fresh bool) bool {
 		t.Helper()
-		is, err := w.o.IsInTeam(w.ctx(), w.repo, "acme/ops", "linus", fresh)
+		is, err := w.o.Teams.IsInTeam(w.ctx(), w.repo, "acme/ops", "linus", fresh)
 		w.must(err)
 		return is
 	}
@@ -245,7 +247,7 @@ func TestRememberedTeams(t *testing.T) {
 		t.Error("at first")
 	}
 	w.forge.SetTeam(ops)
-	w.wait(membershipAge - time.Second)
+	w.wait(people.MembershipAge - time.Second)
 	if !isMember(false) {
 		t.Error("it is asked again at once")
 	}
@@ -257,22 +259,22 @@ func TestRememberedTeams(t *testing.T) {
 	if isMember(false) || !isMember(true) {
 		t.Error("before a merge")
 	}
-	w.wait(membershipAge - time.Minute)
-	_, err := w.o.IsInTeam(w.ctx(), w.repo, "acme/ops", "grace", false)
+	w.wait(people.MembershipAge - time.Minute)
+	_, err := w.o.Teams.IsInTeam(w.ctx(), w.repo, "acme/ops", "grace", false)
 	w.must(err)
 	w.wait(2 * time.Minute)
 	w.fails["team"] = &forge.Error{Op: "read", Kind: forge.ErrRetryable}
-	if _, err := w.o.IsInTeam(w.ctx(), w.repo, "acme/ops", "grace", false); err == nil {
+	if _, err := w.o.Teams.IsInTeam(w.ctx(), w.repo, "acme/ops", "grace", false); err == nil {
 		t.Error("that the team is the same was seen too long ago")
 	}
 	delete(w.fails, "team")
-	if _, err := w.o.IsInTeam(w.ctx(), w.repo, "ops", "linus", true); err == nil {
+	if _, err := w.o.Teams.IsInTeam(w.ctx(), w.repo, "ops", "linus", true); err == nil {
 		t.Error("a team without an organisation")
 	}
 }
 
-// TestDriftGate has a promotion wait while somebody has changed its target in the cluster, and
-// while nobody can tell whether anybody has.
+// TestDriftGate has a promotion wait while its target was changed in the cluster, and while it
+// can't be told whether it was.
 func TestDriftGate(t *testing.T) {
 	w := newStory(t, `  environments:
     - {name: dev}
@@ -321,15 +323,15 @@ type numberless struct{ forge.Forge }
 
 func (numberless) TeamNumber(context.Context, forge.Team) (int64, error) { return 0, nil }
 
-// TestRenamedTeams believes a name only of the team that had it at first: whoever makes another
-// one under it gets none of its rights, until the name is given back.
+// TestRenamedTeams believes a name only of the team that had it at first. A later team of that name
+// gets none of its rights, until the name is given back.
 func TestRenamedTeams(t *testing.T) {
 	w := newStory(t, gatedEnvs, []string{"dev", "qa"}, "web")
 	ops, former := forge.Team{Organisation: "acme", Name: "ops"}, forge.Team{Organisation: "acme", Name: "former"}
 	w.forge.SetTeam(ops, "linus")
 	check := func(when, login string, fresh, want bool, words string) {
 		t.Helper()
-		is, err := w.o.IsInTeam(w.ctx(), w.repo, "acme/ops", login, fresh)
+		is, err := w.o.Teams.IsInTeam(w.ctx(), w.repo, "acme/ops", login, fresh)
 		if is != want || (err == nil) != (words == "") || err != nil && !strings.Contains(err.Error(), words) {
 			t.Errorf("%s, %s is in it: %v, %v; want %v, %q", when, login, is, err, want, words)
 		}
@@ -342,7 +344,7 @@ func TestRenamedTeams(t *testing.T) {
 	check("where somebody else took the name", "mallory", true, false, "the number of acme/ops was 1, and is 2")
 	check("right after that, for another decision", "mallory", false, false, "another team has this name by now")
 	check("right after that, who was remembered", "linus", false, false, "another team has this name by now")
-	w.wait(membershipAge)
+	w.wait(people.MembershipAge)
 	check("after a while", "mallory", false, false, "another team has this name by now")
 	check("after a while", "linus", false, false, "another team has this name by now")
 	w.forge.RenameTeam(ops, forge.Team{Organisation: "acme", Name: "theirs"})
@@ -352,11 +354,11 @@ func TestRenamedTeams(t *testing.T) {
 
 	web := forge.Team{Organisation: "acme", Name: "web"}
 	w.forge.SetTeam(web, "linus")
-	odd := &Repository{ForgeRef: w.repo.ForgeRef, Forge: numberless{w.repo.Forge}}
-	if is, err := w.o.IsInTeam(w.ctx(), odd, web.String(), "linus", true); is || err == nil {
+	odd := &branch.Repository{ForgeRef: w.repo.ForgeRef, Forge: numberless{w.repo.Forge}}
+	if is, err := w.o.Teams.IsInTeam(w.ctx(), odd, web.String(), "linus", true); is || err == nil {
 		t.Errorf("of a team without a number: %v, %v", is, err)
 	}
-	if is, err := w.o.IsInTeam(w.ctx(), w.repo, web.String(), "linus", true); !is || err != nil {
+	if is, err := w.o.Teams.IsInTeam(w.ctx(), w.repo, web.String(), "linus", true); !is || err != nil {
 		t.Errorf("once it has one: %v, %v", is, err)
 	}
 }

@@ -11,11 +11,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
+	"github.com/liftlock/liftlock/internal/controller/facts/people"
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/forge/memory"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/world/memoryforge"
 	"github.com/liftlock/liftlock/policies"
 )
 
@@ -61,23 +64,23 @@ func TestMakersFail(t *testing.T) {
 		"in the middle of it":          {info.Parents[0], []string{"grace", "linus"}},
 		"merged elsewhere, and pushed": {into, []string{"ada", "grace", "linus"}},
 	} {
-		var made makers
+		var made people.Makers
 		w.failUntilDone(name, func() { w.repo.Mirror = w.cloneRepository().Mirror }, func(ctx context.Context) (err error) {
-			made, err = readMakers(ctx, w.repo, "main", c.commit)
+			made, err = people.ReadMakers(ctx, w.repo, "main", c.commit)
 			return err
 		})
 		var got []string
-		for _, a := range made.accounts {
+		for _, a := range made.Accounts {
 			got = append(got, a.Login)
 		}
 		slices.Sort(got)
-		if got = slices.Compact(got); !slices.Equal(got, c.want) || len(made.unlinked) > 0 {
-			t.Errorf("%s was made by %q and %q, want %q", name, got, made.unlinked, c.want)
+		if got = slices.Compact(got); !slices.Equal(got, c.want) || len(made.Unlinked) > 0 {
+			t.Errorf("%s was made by %q and %q, want %q", name, got, made.Unlinked, c.want)
 		}
 	}
 	for name, c := range map[string]struct{ branch, commit string }{"not on the branch": {"side", pushed + "0"}, "on no such branch": {"gone", pushed}} {
-		if m, err := readMakers(w.ctx(), w.repo, c.branch, c.commit); err == nil {
-			t.Errorf("%s: it was made by %+v", name, m.accounts)
+		if m, err := people.ReadMakers(w.ctx(), w.repo, c.branch, c.commit); err == nil {
+			t.Errorf("%s: it was made by %+v", name, m.Accounts)
 		}
 	}
 }
@@ -86,12 +89,11 @@ func TestMakersFail(t *testing.T) {
 // and then holds that it is written down once.
 func TestArrivalsComeToTheirEnd(t *testing.T) {
 	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
-	w.useSQLite()
 	arrivals := func(step string, want ...string) {
 		t.Helper()
 		w.failUntilDone(step, func() { w.repo.Mirror = w.cloneRepository().Mirror }, func(ctx context.Context) error {
 			g := w.newProcess()
-			s, err := g.Snapshot(ctx, w.repo)
+			s, err := g.Targets.Snapshot(ctx, w.repo)
 			if err != nil {
 				return err
 			}
@@ -142,13 +144,13 @@ func TestArrivalsComeToTheirEnd(t *testing.T) {
 // reviews are known then.
 func TestRevertUnderRules(t *testing.T) {
 	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
-	w.must(w.forge.Protect(storyRepo, "main", memory.Protection{Approvals: 1, DismissStale: true}))
+	w.must(w.forge.Protect(storyRepo, "main", memoryforge.Protection{Approvals: 1, DismissStale: true}))
 	w.evaluate("web", false)
 	w.release("ada", "dev", "1.1.0", "web")
 	w.soak("web")
 	ev, d := w.evaluate("web", false)
 	n := w.openPromotion(ev, d)
-	w.must(w.forge.Review(storyRepo, n, "linus", memory.Approve, ""))
+	w.must(w.forge.Review(storyRepo, n, "linus", memoryforge.Approve, ""))
 	w.merge(n, "linus")
 	w.soak("web")
 	w.unhealthy["web-qa"] = []verification.Resource{{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web", Health: "Degraded"}}
@@ -156,7 +158,7 @@ func TestRevertUnderRules(t *testing.T) {
 	w.command("web", store.PendingCommand{Environment: "qa", Verb: "revert", By: "grace", Source: "comment"})
 	ev, d = w.evaluate("web", false)
 	revert := w.openRevert(ev, d)
-	w.must(w.forge.Review(storyRepo, revert, "mallory", memory.RequestChanges, ""))
+	w.must(w.forge.Review(storyRepo, revert, "mallory", memoryforge.RequestChanges, ""))
 	w.wait(time.Minute)
 	w.refreshPull(revert)
 	ev, _ = w.lookAtUnit("its revert is refused")
@@ -239,16 +241,16 @@ func TestBranchesLeftBySomebody(t *testing.T) {
 // TestReadingsThatMayPass remembers what a commit's files say, and not that they couldn't be read.
 func TestReadingsThatMayPass(t *testing.T) {
 	w := newStory(t, twoEnvs, []string{"dev", "qa"}, "web")
-	s, err := w.o.Snapshot(w.ctx(), w.repo)
+	s, err := w.o.Targets.Snapshot(w.ctx(), w.repo)
 	w.must(err)
 	p, u := s.Unit(w.unit("web"))
-	o := w.o.gitGatherer.releases
+	o := w.o.History.Releases
 	for key, commit := range map[string]string{"known": w.head("main"), "unknown": strings.Repeat("0", 40), "": w.head("main")} {
-		g := o.readCached(w.repo.Mirror.Tree(commit), key, p, u.Envs["qa"])
-		if known := commit == w.head("main"); (g.err == nil) != known || (g.id != "") != known {
+		g := o.ReadCached(w.repo.Mirror.Tree(commit), key, p, u.Envs["qa"])
+		if known := commit == w.head("main"); (g.Err == nil) != known || (g.Id != "") != known {
 			t.Errorf("%q: %+v", key, g)
 		}
-		if _, kept := o.readings.Get(key); kept != (key == "known") {
+		if _, kept := o.Readings.Get(key); kept != (key == "known") {
 			t.Errorf("%q is remembered: %v", key, kept)
 		}
 	}
@@ -262,10 +264,9 @@ func TestChecksAreOfTheirHead(t *testing.T) {
 		head string
 		want int
 	}{"its own": {true, "h", 1}, "another's": {true, "g", 0}, "unread": {false, "h", 0}} {
-		d := &pullDetail{hasChecks: c.has, checksErr: "e", checks: []forge.Check{{Name: "ci"}}}
-		d.pr.Head = c.head
+		d := &people.Checks{Read: c.has, Err: "e", All: []forge.Check{{Name: "ci"}}, Commit: c.head}
 		var f policies.Facts
-		addChecks(&f, "h", d)
+		people.AddChecks(&f, "h", d)
 		if len(f.Checks) != c.want || f.ChecksRead != (c.want > 0) || f.ChecksErr != "e" {
 			t.Errorf("%s: %+v", name, f)
 		}
@@ -277,7 +278,7 @@ func TestKnownLandings(t *testing.T) {
 	t.Parallel()
 	for by, want := range map[string]bool{promotion.ByPromotion: true, promotion.ByRevert: true} {
 		env := &promotion.Env{Release: promotion.Sure(promotion.Release{ID: "r"}), History: []promotion.Arrival{{Commit: "other", Release: "r", By: by}, {Commit: "m", Release: "r", By: by}}}
-		own := &pullRecord{cachedPull: cachedPull{PR: forge.PullRequest{MergeCommit: "m"}}}
+		own := &pullRecord{Pull: stored.Pull{PR: forge.PullRequest{MergeCommit: "m"}}}
 		if got, err := (&Gatherer{}).isComposedLanding(t.Context(), nil, env, own); got != want || err != nil {
 			t.Errorf("by %s: %v, %v", by, got, err)
 		}
@@ -294,7 +295,7 @@ func TestSettledIsNotified(t *testing.T) {
 		t.Fatal(err)
 	}
 	record := func(number int, rules string) *pullRecord {
-		return &pullRecord{cachedPull: cachedPull{PR: forge.PullRequest{Number: number}}, row: store.Pull{Rules: rules}}
+		return &pullRecord{Pull: stored.Pull{PR: forge.PullRequest{Number: number}}, row: store.Pull{Rules: rules}}
 	}
 	all := func(store.Pull) bool { return true }
 	for name, c := range map[string]struct {
@@ -310,8 +311,8 @@ func TestSettledIsNotified(t *testing.T) {
 		"none":                            {"qa", nil, all, true},
 		"it doesn't matter":               {"qa", nil, func(store.Pull) bool { return false }, false},
 	} {
-		ev := &Evaluation{Unit: promotion.Unit{Repo: r.ID, Pipeline: "shop", Component: "web"}, rules: map[string]string{"web": "now"}, pulls: pullIndex{"web": {c.env: c.records}}}
-		err := (&Gatherer{pullGatherer: o}).checkPullsCurrent(t.Context(), ev, c.matters)
+		ev := &Evaluation{Basis: branch.Basis{Unit: promotion.Unit{Repo: r.ID, Pipeline: "shop", Component: "web"}}, rules: map[string]string{"web": "now"}, pulls: pullIndex{"web": {c.env: c.records}}}
+		err := (&Gatherer{PullCache: o}).checkPullsCurrent(t.Context(), ev, c.matters)
 		if errors.Is(err, forge.ErrConflict) != c.stale || (err != nil) != c.stale {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -5,15 +5,15 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/forge/memory"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
+	"github.com/liftlock/liftlock/internal/world/memoryforge"
 )
 
-// TestOnePromotion follows a release of one component: into QA, where it is merged past
-// its gates and taken back, and what of it is found again when the store is lost.
+// TestOnePromotion follows a release of one component into QA, where it is merged past its gates
+// and reverted. It then finds again all that it can when the store is lost.
 func TestOnePromotion(t *testing.T) {
 	w := newStory(t, `  environments:
     - {name: dev}
@@ -24,7 +24,6 @@ func TestOnePromotion(t *testing.T) {
         - checks: {require: ["ci/*"]}
     - {name: prod, after: [qa]}
 `, []string{"dev", "qa", "prod"}, "web", "api")
-	w.useSQLite()
 	w.forge.SetTeam(forge.Team{Organisation: "acme", Name: "ops"}, "linus")
 	w.lookAtUnit("what was there before")
 
@@ -38,8 +37,8 @@ func TestOnePromotion(t *testing.T) {
 
 	head := w.refreshPull(n).Head
 	w.must(w.forge.As("ada").SetStatus(w.ctx(), storyRepo, head, forge.Status{Context: "ci/lint", State: forge.StatusSuccess}))
-	w.must(w.forge.Review(storyRepo, n, "linus", memory.Approve, ""))
-	w.must(w.forge.Review(storyRepo, n, "mallory", memory.RequestChanges, ""))
+	w.must(w.forge.Review(storyRepo, n, "linus", memoryforge.Approve, ""))
+	w.must(w.forge.Review(storyRepo, n, "mallory", memoryforge.RequestChanges, ""))
 	w.must(w.forge.SetLabels(storyRepo, n, "linus", promotion.LabelOurs, promotion.LabelHold))
 	w.putRecord(PullHolds.Key(record.OfPull(w.repo.ID, n)), []promotion.Holding{{Hold: promotion.Hold{By: "linus", Until: w.now.Add(time.Hour)}}})
 	w.command("web", store.PendingCommand{Environment: "qa", Verb: "promote", By: "linus", Reason: "it hurries", Source: "comment 1"})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/effects"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/verification"
@@ -36,7 +37,7 @@ func TestBatch(t *testing.T) {
 		env, members, err := w.o.PullMembers(w.ctx(), ev, number)
 		w.must(err)
 		want := map[int][]string{n: {"api", "web"}}[number]
-		if got := componentNames(members); !cmp.Equal(got, want) && len(got)+len(want) > 0 || env != map[int]string{n: "qa"}[number] {
+		if got := effects.ComponentNames(members); !cmp.Equal(got, want) && len(got)+len(want) > 0 || env != map[int]string{n: "qa"}[number] {
 			t.Errorf("#%d is about %q in %q", number, got, env)
 		}
 	}
@@ -150,7 +151,7 @@ func TestHeads(t *testing.T) {
 	w.commit("linus", "Another replica in QA", map[string]string{overlayFile("web", "qa"): overlayText("web", "1.0.0") + "replicas: [{name: web, count: 2}]\n"})
 	w.refreshPull(n)
 	w.lookAtUnit("its file has moved on")
-	w.must(w.o.RecordRefusedMerge(w.ctx(), w.repo, n, w.head(branch), &forge.Error{Op: "merge", Kind: forge.ErrNotMergeable, Message: "the queue is closed"}))
+	w.must(w.o.PullCache.RecordRefusedMerge(w.ctx(), w.repo, n, w.head(branch), &forge.Error{Op: "merge", Kind: forge.ErrNotMergeable, Message: "the queue is closed"}))
 	w.lookAtUnit("the forge has refused to merge it")
 	w.commit("linus", "QA by hand", map[string]string{overlayFile("web", "qa"): overlayText("web", "1.0.9")})
 	w.refreshPull(n)

@@ -10,10 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/forge/memory"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
 	"github.com/liftlock/liftlock/internal/store/record"
+	"github.com/liftlock/liftlock/internal/world/memoryforge"
 )
 
 // inTx does something in a transaction, as failUntilDone wants it.
@@ -27,8 +27,7 @@ func (sto *story) inTx(do func(ctx context.Context, tx *store.Tx) error) func(ct
 // and what becomes of that.
 func TestUpdateTurn(t *testing.T) {
 	w := newStory(t, threeEnvs, []string{"dev", "qa", "prod"}, "web", "api")
-	w.useSQLite()
-	w.must(w.forge.Protect(storyRepo, "main", memory.Protection{Strict: true, Approvals: 1, DismissStale: true, Contexts: []string{"ci/lint"}}))
+	w.must(w.forge.Protect(storyRepo, "main", memoryforge.Protection{Strict: true, Approvals: 1, DismissStale: true, Contexts: []string{"ci/lint"}}))
 	n, branch, head := openToQA(w)
 	w.soak("api")
 	ev, d := w.evaluate("api", false)
@@ -45,23 +44,23 @@ func TestUpdateTurn(t *testing.T) {
 		t.Errorf("it is %+v", p)
 	}
 	w.failUntilDone("take the turn", nil, func(ctx context.Context) error {
-		return w.o.TakeUpdateTurn(ctx, w.store, w.repo, "main", n)
+		return w.o.PullCache.TakeUpdateTurn(ctx, w.store, w.repo, "main", n)
 	})
 	if p := look("its turn"); !p.HasTurn || p.SentUpdate != nil || p.UpdatedFirst != 0 {
 		t.Errorf("with its turn it is %+v", p)
 	}
 	sent := w.now
-	w.must(w.o.RecordUpdateSent(w.ctx(), w.store, w.repo, "main", n, head))
+	w.must(w.o.PullCache.RecordUpdateSent(w.ctx(), w.store, w.repo, "main", n, head))
 	want := promotion.SentUpdate{At: sent, Tries: 1}
 	if p := look("the forge was sent"); !p.HasTurn || p.SentUpdate == nil || *p.SentUpdate != want || p.UpdatedFrom != "" {
 		t.Errorf("when the forge was sent it is %+v", p)
 	}
-	w.must(w.o.TakeUpdateTurn(w.ctx(), w.store, w.repo, "main", n))
+	w.must(w.o.PullCache.TakeUpdateTurn(w.ctx(), w.store, w.repo, "main", n))
 	if p := look("it keeps what was sent"); p.SentUpdate == nil || *p.SentUpdate != want {
 		t.Errorf("with its turn again it is %+v", p)
 	}
 	sent = w.now
-	w.must(w.o.RecordUpdateSent(w.ctx(), w.store, w.repo, "main", n, head))
+	w.must(w.o.PullCache.RecordUpdateSent(w.ctx(), w.store, w.repo, "main", n, head))
 	want = promotion.SentUpdate{At: sent, Tries: 2}
 	if p := look("the forge was sent again"); p.SentUpdate == nil || *p.SentUpdate != want {
 		t.Errorf("when the forge was sent again it is %+v", p)
@@ -70,7 +69,7 @@ func TestUpdateTurn(t *testing.T) {
 	if p := look("it is up to date"); p.Head != up || !p.HasTurn || p.SentUpdate != nil || p.UpdatedFrom != head {
 		t.Errorf("brought up to date it is %+v", p)
 	}
-	w.must(w.o.RecordUpdateSent(w.ctx(), w.store, w.repo, "main", n, up))
+	w.must(w.o.PullCache.RecordUpdateSent(w.ctx(), w.store, w.repo, "main", n, up))
 	if p := look("its new head"); p.SentUpdate == nil || p.SentUpdate.Tries != 1 || p.UpdatedFrom != "" {
 		t.Errorf("when the forge was sent with another head it is %+v", p)
 	}
@@ -85,12 +84,12 @@ func TestUpdateTurn(t *testing.T) {
 	if p := look("another has no turn to give back"); !p.HasTurn {
 		t.Errorf("another gave its turn back: %+v", p)
 	}
-	w.must(w.o.TakeUpdateTurn(w.ctx(), w.store, w.repo, "main", other))
+	w.must(w.o.PullCache.TakeUpdateTurn(w.ctx(), w.store, w.repo, "main", other))
 	began := w.now
 	if p := look("another's turn"); p.HasTurn || p.SentUpdate != nil || p.UpdatedFirst != other {
 		t.Errorf("while it is another's turn it is %+v", p)
 	}
-	w.must(w.o.TakeUpdateTurn(w.ctx(), w.store, w.repo, "other", n))
+	w.must(w.o.PullCache.TakeUpdateTurn(w.ctx(), w.store, w.repo, "other", n))
 	if p := look("a turn on another branch"); p.HasTurn || p.UpdatedFirst != other {
 		t.Errorf("with a turn on another branch it is %+v", p)
 	}
@@ -101,7 +100,7 @@ func TestUpdateTurn(t *testing.T) {
 	if p := look("and no longer"); p.UpdatedFirst != 0 {
 		t.Errorf("more than an hour later it is %+v", p)
 	}
-	w.must(w.o.TakeUpdateTurn(w.ctx(), w.store, w.repo, "main", other))
+	w.must(w.o.PullCache.TakeUpdateTurn(w.ctx(), w.store, w.repo, "main", other))
 	w.must(w.forge.Close(storyRepo, other, "grace"))
 	w.refreshPull(other)
 	if p := look("another's turn that was closed"); p.UpdatedFirst != 0 {
@@ -177,13 +176,13 @@ func TestBranchRulesAreRemembered(t *testing.T) {
 	one, two := &forge.BranchRules{Sets: []forge.RuleSet{{Name: "one"}}}, &forge.BranchRules{Sets: []forge.RuleSet{{Name: "two"}}}
 	read := func() *readRules {
 		t.Helper()
-		known, err := w.o.branchRules(w.ctx(), w.repo, "main")
+		known, err := w.o.Rules.branchRules(w.ctx(), w.repo, "main")
 		w.must(err)
 		return known
 	}
 	w.rules = one
 	w.failUntilDone("read", nil, func(ctx context.Context) error {
-		known, err := w.o.branchRules(ctx, w.repo, "main")
+		known, err := w.o.Rules.branchRules(ctx, w.repo, "main")
 		if err == nil && known.cause != nil { // which is tried again, and is no error
 			return known.cause
 		}
@@ -240,7 +239,7 @@ func TestBranchRulesAreRemembered(t *testing.T) {
 	w.rules = &forge.BranchRules{Sets: []forge.RuleSet{{Name: "one"}, {Name: "queue", Queue: &forge.QueueRule{}}}}
 	p := &OpenPull{PR: &forge.PullRequest{Base: "main"}, judgedBy: &readRules{Rules: two}}
 	w.failUntilDone("changed", nil, func(ctx context.Context) error {
-		changed, err := w.o.RulesChanged(ctx, w.repo, p)
+		changed, err := w.o.Rules.RulesChanged(ctx, w.repo, p)
 		if changed == (err != nil) {
 			t.Errorf("other rules are a change: %t, %v", changed, err)
 		}
@@ -250,14 +249,14 @@ func TestBranchRulesAreRemembered(t *testing.T) {
 		t.Errorf("merges don't go through a queue: %v", err)
 	}
 	p.judgedBy = read()
-	if changed, err := w.o.RulesChanged(w.ctx(), w.repo, p); changed || err != nil {
+	if changed, err := w.o.Rules.RulesChanged(w.ctx(), w.repo, p); changed || err != nil {
 		t.Errorf("the same rules are a change: %v", err)
 	}
 	if diff := cmp.Diff(w.rules, p.judgedBy.Rules); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	p.judgedBy = nil
-	if changed, err := w.o.RulesChanged(w.ctx(), w.repo, p); !changed || err != nil {
+	if changed, err := w.o.Rules.RulesChanged(w.ctx(), w.repo, p); !changed || err != nil {
 		t.Errorf("rules that nothing was judged by are no change: %v", err)
 	}
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
+	"github.com/liftlock/liftlock/internal/controller/facts/live"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -97,12 +99,12 @@ func TestTargetsUnderVerificationAreFollowed(t *testing.T) {
 	follower := followed{}
 	argo := w.options.ArgoCDs["hub"]
 	argo.Follower = follower
-	w.o.argoCDs.byName["hub"] = argo
+	w.o.ArgoCDs.ByName["hub"] = argo
 	w.promote("1.1.0")
 	clear(follower)
 	ev, _ := w.evaluate("web", false)
 	v := ev.Components[0].Env("qa").Targets[0].Verdict
-	if until := follower["argocd/web-qa"]; !isBeingVerified(v.State) || until.Before(v.Next.Add(followedAfter)) || until.Before(w.now) {
+	if until := follower["argocd/web-qa"]; !live.IsBeingVerified(v.State) || until.Before(v.Next.Add(live.FollowedAfter)) || until.Before(w.now) {
 		t.Errorf("it is %s, looked at again at %s and followed until %s", v.State, v.Next, until)
 	}
 	w.soak("web")
@@ -136,9 +138,9 @@ func TestUnreadable(t *testing.T) {
 	w.startProcess()
 	w.lookAtUnit("another process finds the last targets")
 	w.commit("ada", "No sets", map[string]string{"argocd/shop.yaml": ""})
-	s, err := w.o.Snapshot(w.ctx(), w.repo)
+	s, err := w.o.Targets.Snapshot(w.ctx(), w.repo)
 	w.must(err)
-	if _, _, err := w.o.Evaluate(w.ctx(), s, w.unit("nobody"), false); !errors.Is(err, ErrNoUnit) {
+	if _, _, err := w.o.Evaluate(w.ctx(), s, w.unit("nobody"), false); !errors.Is(err, branch.ErrNoUnit) {
 		t.Errorf("a component that isn't there: %v", err)
 	}
 	w.end()
@@ -204,7 +206,7 @@ func TestSharedFiles(t *testing.T) {
 	if !slices.Equal(names, []string{"dev", "qa"}) || ev.Environment("prod") != nil {
 		t.Errorf("the environments are %q", names)
 	}
-	reached, unaffected, err := w.o.Reach(w.ctx(), ev, []string{"web"}, "qa", "", []fieldedit.Edit{{File: overlayFile("web", "qa")}, {File: "base/api/deployment.yaml"}})
+	reached, unaffected, err := w.o.Effects.Reach(w.ctx(), &ev.Basis, []string{"web"}, "qa", "", []fieldedit.Edit{{File: overlayFile("web", "qa")}, {File: "base/api/deployment.yaml"}})
 	w.must(err)
 	list := func(targets []string, name string) []string { return append(targets, name) }
 	var got [2][]string
@@ -225,7 +227,6 @@ func TestSharedFiles(t *testing.T) {
 // TestQueue has more components ready than there are places.
 func TestQueue(t *testing.T) {
 	w := newStory(t, "  limits: {openPerEnvironment: 1}\n"+twoEnvs, []string{"dev", "qa"}, "api", "job", "web")
-	w.useSQLite()
 	for _, c := range w.components {
 		w.evaluate(c, false)
 	}
@@ -246,9 +247,9 @@ func TestQueue(t *testing.T) {
 	}
 	queued := func(what string, want ...string) {
 		t.Helper()
-		s, err := w.o.Snapshot(w.ctx(), w.repo)
+		s, err := w.o.Targets.Snapshot(w.ctx(), w.repo)
 		w.must(err)
-		next, err := w.o.NextQueued(w.ctx(), s)
+		next, err := w.o.Records.NextQueued(w.ctx(), s)
 		w.must(err)
 		var got []string
 		for _, u := range next {
@@ -259,19 +260,19 @@ func TestQueue(t *testing.T) {
 		}
 	}
 	queued("while it is taken", "job")
-	w.must(w.store.Tx(w.ctx(), "drop", func(tx *store.Tx) error { return w.o.DropQueued(w.ctx(), tx, w.unit("job")) }))
+	w.must(w.store.Tx(w.ctx(), "drop", func(tx *store.Tx) error { return w.o.Records.DropQueued(w.ctx(), tx, w.unit("job")) }))
 	queued("without job", "api")
-	pulls, err := w.o.OpenPulls(w.ctx(), w.repo)
+	pulls, err := w.o.PullCache.OpenPulls(w.ctx(), w.repo)
 	w.must(err)
 	if len(pulls) != 1 || pulls[0].Number != n {
 		t.Errorf("open are %+v", pulls)
 	}
-	known, err := w.o.KnownPull(w.ctx(), w.repo.ID, n)
+	known, err := w.o.PullCache.KnownPull(w.ctx(), w.repo.ID, n)
 	w.must(err)
 	if known == nil || known.Number != n {
 		t.Errorf("#%d is known as %+v", n, known)
 	}
-	if known, err = w.o.KnownPull(w.ctx(), w.repo.ID, 99); known != nil || err != nil {
+	if known, err = w.o.PullCache.KnownPull(w.ctx(), w.repo.ID, 99); known != nil || err != nil {
 		t.Errorf("#99 is known as %+v, %v", known, err)
 	}
 	ev, _ = w.evaluate("web", false)
@@ -281,7 +282,7 @@ func TestQueue(t *testing.T) {
 	w.must(w.o.CheckClosedPulls(w.ctx(), ev)) // it is known
 	ev, _ = w.evaluate("api", false)
 	w.commitTo(storyBot, promotion.Branch("shop", "qa", "api"), w.head("main"), "Interrupted", map[string]string{overlayFile("api", "qa"): overlayText("api", "1.1.0")})
-	another := w.openPull(promotion.Branch("shop", "qa", "api"), "Promote api", w.head(promotion.Branch("shop", "qa", "api")), Marker{Kind: promotion.KindPromotion})
+	another := w.openPull(promotion.Branch("shop", "qa", "api"), "Promote api", w.head(promotion.Branch("shop", "qa", "api")), branch.Marker{Kind: promotion.KindPromotion})
 	w.must(w.o.CheckClosedPulls(w.ctx(), ev)) // it is open
 	w.wait(time.Minute)
 	w.must(w.forge.Close(storyRepo, another, "grace"))

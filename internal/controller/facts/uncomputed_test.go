@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/forge"
 )
 
@@ -13,7 +14,7 @@ func TestUncomputedSince(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	g := newPullGatherer(nil, func() time.Time { return now }, time.Hour, nil)
-	r := &Repository{ID: "hub:acme/fleet"}
+	r := &branch.Repository{ID: "hub:acme/fleet"}
 	began := now
 	for _, c := range []struct {
 		name, head, tip string

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
@@ -20,8 +21,7 @@ import (
 	"github.com/liftlock/liftlock/policies"
 )
 
-// UngatedMerge is a promotion that a person merged although it waited when it was last
-// looked at.
+// UngatedMerge is a promotion that a person merged although it waited at its last evaluation.
 type UngatedMerge struct {
 	Pull  int      `json:"pull"`
 	By    string   `json:"by"`
@@ -39,9 +39,9 @@ var UngatedMerges = record.Declare[record.Pull, UngatedMerge](record.Declaration
 	Doc: "A person merged the promotion although it waited: who, and past what. It goes when the release has left its environment.",
 })
 
-// findUngated says what a promotion of ours that was just seen to be merged waited for
-// when the component was last looked at; nil where it was we who merged it, where nothing
-// waited, and where nobody looked.
+// findUngated says which gates a merged promotion of ours that was just seen waited for at the
+// component's last evaluation. It is nil where we merged it, where nothing waited, and where no
+// process evaluated it.
 func (rg *recordGatherer) findUngated(ctx context.Context, c *ComponentEvaluation, env string,
 	pr *forge.PullRequest) (*UngatedMerge, error) {
 	row, ok, err := rg.store.Unit(ctx, wake.UnitName(c.Facts.Unit))
@@ -50,7 +50,7 @@ func (rg *recordGatherer) findUngated(ctx context.Context, c *ComponentEvaluatio
 		return nil, err
 	}
 	i := slices.IndexFunc(v.Decision.Envs, func(st promotion.EnvState) bool { return st.Environment == env && st.Pull == pr.Number })
-	if i < 0 || pr.MergedBy == "" || c.Snapshot.Repo.hasMerged(pr) {
+	if i < 0 || pr.MergedBy == "" || c.Snapshot.Repo.HasMerged(pr) {
 		return nil, nil
 	}
 	ours, err := rg.isLandedOurs(ctx, c, pr)
@@ -72,19 +72,19 @@ func (rg *recordGatherer) findUngated(ctx context.Context, c *ComponentEvaluatio
 	return &UngatedMerge{Pull: pr.Number, By: pr.MergedBy, Gates: gates}, nil
 }
 
-// isLandedOurs says that what was merged is a head that we put there, or that one brought up to date by
-// the forge's button, which merges or rebases, and that it landed as what we put there does, as far as
-// the store knows; also where it knows nothing. A merge may hold anything whatever its parents are: so
-// it is what landed that is compared.
+// isLandedOurs says that the merged head is one that we put there, or one brought up to date from
+// that by the forge's button, which merges or rebases. It must have landed as our heads do, as far
+// as the store knows; also where it knows nothing. A merge may hold anything whatever its parents
+// are: so the landed content is compared.
 func (rg *recordGatherer) isLandedOurs(ctx context.Context, c *ComponentEvaluation, pr *forge.PullRequest) (bool, error) {
-	pushed, known, err := PushedHeads.Get(ctx, rg.store, record.OfBranch(c.Snapshot.Repo.ID, pr.Branch))
+	pushed, known, err := branch.PushedHeads.Get(ctx, rg.store, record.OfBranch(c.Snapshot.Repo.ID, pr.Branch))
 	if err != nil || !known {
 		return err == nil, err
 	}
 	m, head := c.Snapshot.Repo.Mirror, pr.Head
-	for range maxBroughtCommits {
+	for range branch.MaxBroughtCommits {
 		info, err := m.Commit(ctx, head)
-		isOurs := pushed.find([]string{head}) != nil
+		isOurs := pushed.Find([]string{head}) != nil
 		switch {
 		case errors.Is(err, git.ErrUnknownCommit):
 			return isOurs, nil
@@ -106,7 +106,7 @@ func (rg *recordGatherer) isLandedOurs(ctx context.Context, c *ComponentEvaluati
 }
 
 // isRebased says that a commit changes on another parent what one that we pushed changes on its own.
-func isRebased(ctx context.Context, m *git.Mirror, pushed Pushed, head *git.CommitInfo) (bool, error) {
+func isRebased(ctx context.Context, m *git.Mirror, pushed branch.Pushed, head *git.CommitInfo) (bool, error) {
 	for i := range pushed {
 		info, err := m.Commit(ctx, pushed[i].Head)
 		if errors.Is(err, git.ErrUnknownCommit) || err == nil && len(info.Parents) != 1 {
@@ -170,9 +170,9 @@ func listUngated(ctx context.Context, tx *store.Tx, repo string) (map[int]bool, 
 	return known, err
 }
 
-// ForgetUngated forgets of what was merged past its gates what isn't in its environment any
-// more, as nobody is told of it there again. What landed too little ago to be known as landed
-// stays.
+// ForgetUngated forgets merges past the gates whose releases aren't in their environments any more,
+// as people aren't told of them there again. A release that landed too little ago to be known as
+// landed stays.
 func ForgetUngated(ctx context.Context, tx *store.Tx, c *ComponentEvaluation) error {
 	repo := c.Facts.Unit.Repo
 	known, err := listUngated(ctx, tx, repo)
@@ -193,7 +193,7 @@ func ForgetUngated(ctx context.Context, tx *store.Tx, c *ComponentEvaluation) er
 		slices.Sort(pulls)
 		for _, pull := range slices.Compact(pulls) {
 			inPlace := func(l *promotion.Landed) bool { return l.Pull == pull || l.ModifiedPull == pull }
-			if !known[pull] || c.MayHaveLanded(env.Name, inPlace) {
+			if !known[pull] || c.Evaluation.MayHaveLanded(env.Name, inPlace) {
 				continue
 			}
 			if err := UngatedMerges.Drop(ctx, tx, record.OfPull(repo, pull)); err != nil {

@@ -5,13 +5,14 @@ import (
 	"maps"
 	"testing"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store/record"
 )
 
-// TestMergeWithMoreIsUngated holds that a merge of our head and the base is on record as merged past
-// its gates when it was made of more than these, whatever it was that was added, and the forge's own is not.
+// TestMergeWithMoreIsUngated holds that a merge of our head and the base with any other content is
+// on record as merged past its gates. The forge's own merge is not.
 func TestMergeWithMoreIsUngated(t *testing.T) {
 	for name, tc := range map[string]struct {
 		files map[string]string
@@ -31,7 +32,7 @@ func TestMergeWithMoreIsUngated(t *testing.T) {
 				w.mergeBy(n, "mallory", method)
 				ev, _ := w.evaluate("web", false)
 				c := ev.Components[0]
-				_, _, err := w.o.Records(w.ctx(), c)
+				_, _, err := w.o.Records.ListChanged(w.ctx(), c)
 				w.must(err)
 				got := ""
 				for _, u := range c.Ungated {
@@ -46,7 +47,7 @@ func TestMergeWithMoreIsUngated(t *testing.T) {
 }
 
 // rebased pushes a commit onto the newest of main to a branch of ours, as the forge's button that
-// rebases does: with what our commit changes, and more where files say so.
+// rebases does. It has our commit's changes, and more where files say so.
 func (sto *story) rebased(number int, branch, head string, files map[string]string) string {
 	sto.t.Helper()
 	onto := sto.commit("linus", "Docs", map[string]string{"docs": head})
@@ -71,7 +72,7 @@ func (sto *story) ungated() (said string) {
 	ev, _ := sto.evaluate("web", false)
 	c := ev.Components[0]
 	sto.failUntilDone("records", func() { c.Merges, c.Ungated = nil, nil }, func(ctx context.Context) error {
-		_, _, err := sto.o.Records(ctx, c)
+		_, _, err := sto.o.Records.ListChanged(ctx, c)
 		return err
 	})
 	for _, u := range c.Ungated {
@@ -97,9 +98,9 @@ func TestRebaseIsGated(t *testing.T) {
 		for _, method := range []string{"merge", "squash", "rebase"} {
 			t.Run(name+", "+method, func(t *testing.T) {
 				w := newStory(t, threeEnvs, []string{"dev", "qa", "prod"}, "web")
-				n, branch, head := openToQA(w)
+				n, branchName, head := openToQA(w)
 				w.soak("web")
-				w.rebased(n, branch, head, tc.files)
+				w.rebased(n, branchName, head, tc.files)
 				if tc.root {
 					first := w.head("main")
 					for {
@@ -110,7 +111,7 @@ func TestRebaseIsGated(t *testing.T) {
 						}
 						first = info.Parents[0]
 					}
-					w.putRecord(PushedHeads.Key(record.OfBranch(w.repo.ID, branch)), Pushed{{Head: "1111111111111111111111111111111111111111"}, {Head: first}})
+					w.putRecord(branch.PushedHeads.Key(record.OfBranch(w.repo.ID, branchName)), branch.Pushed{{Head: "1111111111111111111111111111111111111111"}, {Head: first}})
 				}
 				w.mergeBy(n, "mallory", method)
 				if got := w.ungated(); got != tc.want {
@@ -121,8 +122,8 @@ func TestRebaseIsGated(t *testing.T) {
 	}
 }
 
-// TestMergeThatIsGated holds whose merges are on record as past the gates: a person's of what waited
-// when it was last looked at.
+// TestMergeThatIsGated holds whose merges are on record as past the gates: a person's, of a pull
+// request that waited at its last evaluation.
 func TestMergeThatIsGated(t *testing.T) {
 	const gated = "  environments:\n    - {name: dev}\n    - {name: qa, after: [dev], gates: [{approvals: {count: 1}}]}\n"
 	hold := func(w *story, n int, _ string) {
@@ -130,8 +131,8 @@ func TestMergeThatIsGated(t *testing.T) {
 		w.refreshPull(n)
 		w.soak("web")
 	}
-	forget := func(w *story, _ int, branch string) {
-		w.must(w.store.DeleteRecord(w.ctx(), PushedHeads.Key(record.OfBranch(w.repo.ID, branch))))
+	forget := func(w *story, _ int, branchName string) {
+		w.must(w.store.DeleteRecord(w.ctx(), branch.PushedHeads.Key(record.OfBranch(w.repo.ID, branchName))))
 	}
 	for name, tc := range map[string]struct {
 		spec   string

@@ -39,17 +39,6 @@ func describeEnvironments(c *ComponentEvaluation) []stored.Environment {
 	return out
 }
 
-// rememberLabels notes the labels of a target's Application.
-func (c *ComponentEvaluation) rememberLabels(id string, labels map[string]string) {
-	if len(labels) == 0 {
-		return
-	}
-	if c.TargetLabels == nil {
-		c.TargetLabels = map[string]map[string]string{}
-	}
-	c.TargetLabels[id] = labels
-}
-
 // PackView makes the store's row of a judged unit. Its digest leaves out when it
 // was judged, so that judging again without news writes nothing.
 func PackView(c *ComponentEvaluation, d *promotion.ComponentDecision) (store.Unit, error) {

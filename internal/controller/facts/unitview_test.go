@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/stored"
@@ -19,16 +20,12 @@ import (
 func TestViewHasThePipelinesShape(t *testing.T) {
 	now := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
 	lasting := promotion.Hold{Scope: "component", By: "ada", At: now.Add(-time.Hour)}
-	c := &ComponentEvaluation{
-		Facts: promotion.ComponentFacts{Now: now, Unit: promotion.Unit{Repo: "hub:acme/fleet", Pipeline: "shop", Component: "web"},
-			Holds: promotion.Sure([]promotion.Hold{{Scope: "component", By: "grace", Until: now}, lasting}),
-			Envs: []promotion.Env{
-				{Name: "dev", Spec: pipeline.Environment{Name: "dev", Branch: "env/dev"}},
-				{Name: "qa", Spec: pipeline.Environment{Name: "qa", After: []string{"dev"}}, Targets: []promotion.Target{{Name: "web-qa", ID: "hub/argocd/web-qa", Cluster: "eu-1"}, {Name: "plain", ID: "hub/argocd/plain"}}},
-			}},
-		TargetLabels: map[string]map[string]string{"hub/argocd/web-qa": {"team": "shop"}},
-		Unit:         &ResolvedUnit{Envs: map[string]*ResolvedEnv{"qa": {Targets: []appset.Target{{Name: "web-qa", Namespace: "argocd", ApplicationSet: "shop"}}}}},
-	}
+	c := &ComponentEvaluation{ComponentBasis: branch.ComponentBasis{Facts: promotion.ComponentFacts{Now: now, Unit: promotion.Unit{Repo: "hub:acme/fleet", Pipeline: "shop", Component: "web"},
+		Holds: promotion.Sure([]promotion.Hold{{Scope: "component", By: "grace", Until: now}, lasting}),
+		Envs: []promotion.Env{
+			{Name: "dev", Spec: pipeline.Environment{Name: "dev", Branch: "env/dev"}},
+			{Name: "qa", Spec: pipeline.Environment{Name: "qa", After: []string{"dev"}}, Targets: []promotion.Target{{Name: "web-qa", ID: "hub/argocd/web-qa", Cluster: "eu-1"}, {Name: "plain", ID: "hub/argocd/plain"}}},
+		}}, Unit: &branch.ResolvedUnit{Envs: map[string]*branch.ResolvedEnv{"qa": {Targets: []appset.Target{{Name: "web-qa", Namespace: "argocd", ApplicationSet: "shop"}}}}}}, TargetLabels: map[string]map[string]string{"hub/argocd/web-qa": {"team": "shop"}}}
 	row, err := PackView(c, &promotion.ComponentDecision{})
 	if err != nil {
 		t.Fatal(err)

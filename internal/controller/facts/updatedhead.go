@@ -4,31 +4,29 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// maxBroughtCommits bounds the commits of a head that was brought up to date again and again.
-const maxBroughtCommits = 100
-
 // inspectMerges says why a head that merges its branch with the environment's isn't ours brought up
-// to date, whatever it differs in from its base; "" when it is, or is no merge. A merge can be made
-// of anything: of a commit of the environment's branch that is newer than its base, which it takes
-// back without showing it there, or, where the forge rebases, of commits that land without what the
-// merge made of them.
+// to date, whatever it differs in from its base. It is "" when it is, or is no merge. A merge can
+// be made of anything. It may have a commit of the environment's branch that is newer than its
+// base, which it undoes without showing it there. Or, where the forge rebases, it may have commits
+// that land without the merge's own changes.
 func inspectMerges(ctx context.Context, ev *Evaluation, env *promotion.Env, base, head string) (why string, err error) {
 	m := ev.Snapshot.Repo.Mirror
 	if landed, err := m.IsAncestor(ctx, head, env.Tip); err != nil || landed {
 		return "", err // the forge is about to say that it is merged
 	}
-	brought, err := m.Log(ctx, git.LogQuery{From: head, Until: base, Limit: maxBroughtCommits + 1})
+	brought, err := m.Log(ctx, git.LogQuery{From: head, Until: base, Limit: branch.MaxBroughtCommits + 1})
 	if err != nil || len(brought) == 1 {
 		return "", err
 	}
-	if len(brought) > maxBroughtCommits {
-		return fmt.Sprintf("its head %s is more than %d commits on top of %s", wording.Short(head), maxBroughtCommits, env.Branch), nil
+	if len(brought) > branch.MaxBroughtCommits {
+		return fmt.Sprintf("its head %s is more than %d commits on top of %s", wording.Short(head), branch.MaxBroughtCommits, env.Branch), nil
 	}
 	for i := range brought {
 		c := &brought[i]

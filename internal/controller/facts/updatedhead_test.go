@@ -7,9 +7,9 @@ import (
 	"github.com/liftlock/liftlock/internal/promotion"
 )
 
-// TestMergesOnOurBranch has somebody push merges to a promotion's branch that differ from their base
-// in nothing but what the promotion changes: the one that the forge's own button makes is ours
-// still, and none that would land something else.
+// TestMergesOnOurBranch has another account push merges to a promotion's branch that differ from
+// their base only in the promotion's own changes. The one that the forge's own button makes is
+// still ours, and none that would land something else.
 func TestMergesOnOurBranch(t *testing.T) {
 	for _, method := range []string{"merge", "rebase"} {
 		t.Run(method, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
@@ -45,19 +46,19 @@ func readUpdateTurn(ctx context.Context, s record.Reader, repo, branch string) (
 }
 
 // TakeUpdateTurn gives a pull request its turn. It is for the one that merges in a repository.
-func (pg *pullGatherer) TakeUpdateTurn(ctx context.Context, s record.ReadWriter, r *Repository, branch string, number int) error {
+func (pg *pullGatherer) TakeUpdateTurn(ctx context.Context, s record.ReadWriter, r *branch.Repository, branch string, number int) error {
 	return pg.putUpdateTurn(ctx, s, r, branch, number, "")
 }
 
 // RecordUpdateSent writes down that the forge was sent to bring a pull request's head up to date.
-func (pg *pullGatherer) RecordUpdateSent(ctx context.Context, s record.ReadWriter, r *Repository, branch string, number int,
+func (pg *pullGatherer) RecordUpdateSent(ctx context.Context, s record.ReadWriter, r *branch.Repository, branch string, number int,
 	head string) error {
 	return pg.putUpdateTurn(ctx, s, r, branch, number, head)
 }
 
 // putUpdateTurn writes down whose turn it is. sent is the head that the forge was sent to bring up
 // to date; empty: none was.
-func (pg *pullGatherer) putUpdateTurn(ctx context.Context, s record.ReadWriter, r *Repository, branch string, number int,
+func (pg *pullGatherer) putUpdateTurn(ctx context.Context, s record.ReadWriter, r *branch.Repository, branch string, number int,
 	sent string) error {
 	was, err := readUpdateTurn(ctx, s, r.ID, branch)
 	if err != nil {
@@ -77,7 +78,7 @@ func (pg *pullGatherer) putUpdateTurn(ctx context.Context, s record.ReadWriter, 
 	return updateTurns.Put(ctx, s, record.OfBranch(r.ID, branch), turn)
 }
 
-// ReleaseUpdateTurn takes a pull request's turn from it, and nobody else's.
+// ReleaseUpdateTurn takes a pull request's turn from it, and no other's.
 func ReleaseUpdateTurn(ctx context.Context, tx *store.Tx, repo, branch string, number int) error {
 	turn, err := readUpdateTurn(ctx, tx, repo, branch)
 	if err != nil || turn == nil || turn.Pull != number {
@@ -87,15 +88,15 @@ func ReleaseUpdateTurn(ctx context.Context, tx *store.Tx, repo, branch string, n
 }
 
 // addUpdateTurn fills in which other pull request is to be brought up to date and merged before
-// this one, or that it is this one's turn, and what became of that. Without the database it is
-// whoever's comes first.
-func (ga *Gatherer) addUpdateTurn(ctx context.Context, r *Repository, p *OpenPull) error {
+// this one, or that it is this one's turn, and the outcome of that. Without the database the turn
+// goes to whichever comes first.
+func (ga *Gatherer) addUpdateTurn(ctx context.Context, r *branch.Repository, p *OpenPull) error {
 	turn, err := readUpdateTurn(ctx, ga.opts.Store, r.ID, p.PR.Base)
 	if err != nil || turn == nil || ga.opts.Now().Sub(turn.At) > maxUpdateTurn {
 		return err
 	}
 	if turn.Pull != p.Number {
-		known, err := ga.KnownPull(ctx, r.ID, turn.Pull)
+		known, err := ga.PullCache.KnownPull(ctx, r.ID, turn.Pull)
 		if err == nil && known != nil && known.State == forge.Open {
 			p.UpdatedFirst = turn.Pull
 		}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
@@ -17,8 +18,9 @@ import (
 // seqRange are arrivals in an environment, between two numbers.
 type seqRange struct{ above, below int64 }
 
-// listWithdrawnAndUnseen lists what the newest arrival of an environment's history, and what came before it while
-// nobody looked, take back. unseen, oldest first, is what of it is on no record.
+// listWithdrawnAndUnseen lists the releases that the newest arrival of an environment's history
+// withdraws, and those that unseen arrivals before it withdraw. unseen, oldest first, are those of
+// them on no record.
 func (ga *Gatherer) listWithdrawnAndUnseen(ctx context.Context, c *ComponentEvaluation, env *promotion.Env,
 	history []promotion.Arrival) (back []seqRange, unseen []promotion.Arrival, err error) {
 	back, lost, err := ga.listWithdrawn(ctx, c, env, history)
@@ -50,9 +52,10 @@ func holdsRelease(arrivals []promotion.Arrival, release string) bool {
 	return slices.ContainsFunc(arrivals, func(a promotion.Arrival) bool { return a.Release == release })
 }
 
-// listWithdrawnLongAgo lists what came to an environment since it had the release of an arrival, of which
-// none of the arrivals before it that every look reads is; nothing where it never had that. lost, oldest
-// first, is what of it is on no record any more.
+// listWithdrawnLongAgo lists the releases that came to an environment after an arrival's release
+// was there before, where that is older than the arrivals that every look reads. It lists nothing
+// where the release was never there. lost, oldest first, are those of them that are on no record
+// any more.
 func (ga *Gatherer) listWithdrawnLongAgo(ctx context.Context, c *ComponentEvaluation, env *promotion.Env,
 	by *promotion.Arrival) (out []seqRange, lost []promotion.Arrival, err error) {
 	if len(env.History) < store.RecentArrivals {
@@ -77,15 +80,17 @@ func (ga *Gatherer) listWithdrawnLongAgo(ctx context.Context, c *ComponentEvalua
 	return out, nil, nil
 }
 
-// wasThereBefore says that the release of an arrival was in an environment before what is on record, where
-// that doesn't begin with what was there when the pipeline came in: the database was lost since. since,
-// oldest first, is what was there between the two and is on no record.
+// wasThereBefore says that the release of an arrival was in an environment before the record
+// begins. It looks where that doesn't begin with the release of the time when the pipeline came in:
+// the database was lost since. since, oldest first, are the releases between the two that are on no
+// record.
 func (ga *Gatherer) wasThereBefore(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, by *promotion.Arrival) (there bool,
 	since []promotion.Arrival, err error) {
 	if env.History[len(env.History)-1].By == promotion.ByBaseline {
 		return false, nil, nil
 	}
-	earlier, err := ga.readEarlier(ctx, c, env, earlierQuery{from: by.Commit, release: by.Release, since: c.Pipeline.Baseline})
+	earlier, err := ga.History.ReadEarlier(ctx, &c.ComponentBasis, env, branch.EarlierQuery{From: by.Commit, Release: by.Release,
+		Since: c.Pipeline.Baseline})
 	if errors.Is(err, git.ErrUnknownCommit) {
 		return false, nil, nil // a reset took it away
 	}
@@ -102,10 +107,11 @@ func (ga *Gatherer) wasThereBefore(ctx context.Context, c *ComponentEvaluation, 
 	return true, since, nil
 }
 
-// inspectReset finds out whether what was in an environment before is gone from its branch without a
-// commit: somebody reset the branch, or pushed another history over it. What is gone is taken back.
-// Where the branch is back at what it had, that is as much a person's word as a commit would be.
-// Only when something came, or something newer than what is there is on record, Git has to be asked.
+// inspectReset finds out whether releases that were in an environment before are gone from its
+// branch without a commit: the branch was reset, or another history was pushed over it. Such
+// releases are withdrawn. Where the branch is back at an earlier release, that is as much a
+// person's word as a commit would be. Only when something came, or something newer than what is
+// there is on record, Git has to be asked.
 func (ga *Gatherer) inspectReset(ctx context.Context, c *ComponentEvaluation, env *promotion.Env, l *promotion.Landed) error {
 	at := len(env.History)
 	for i := range env.History {
@@ -154,8 +160,9 @@ func (ga *Gatherer) inspectReset(ctx context.Context, c *ComponentEvaluation, en
 	return nil
 }
 
-// keepPersonsWord has what a person put into an environment stay theirs where a reset of the branch left
-// the same release there by an older commit: what they took back with it isn't wanted again.
+// keepPersonsWord keeps a person's own change of an environment theirs where a reset of the branch
+// left the same release there by an older commit. The release that they withdrew with it isn't
+// wanted again.
 func keepPersonsWord(env *promotion.Env, at int, l *promotion.Landed) {
 	newest := &env.History[0]
 	if newest.Release != env.Release.Value.ID || newest.By != promotion.ByPerson {
@@ -167,9 +174,9 @@ func keepPersonsWord(env *promotion.Env, at int, l *promotion.Landed) {
 	}
 }
 
-// countGone counts the newest arrivals in an environment that aren't on its branch any more, as far as
-// that isn't on record; before is the place of what is there now.
-func (ga *Gatherer) countGone(ctx context.Context, r *Repository, env *promotion.Env, before int) (int, error) {
+// countGone counts the newest arrivals in an environment that aren't on its branch any more, as far
+// as that isn't on record. before is the place of the present release.
+func (ga *Gatherer) countGone(ctx context.Context, r *branch.Repository, env *promotion.Env, before int) (int, error) {
 	gone, found := 0, false
 	for ; gone < before; gone++ {
 		a := &env.History[gone]
@@ -188,7 +195,7 @@ func (ga *Gatherer) countGone(ctx context.Context, r *Repository, env *promotion
 	if !found {
 		return 0, nil
 	}
-	// What another replica saw come after this one last fetched isn't gone.
+	// A release that another replica saw come after this one last fetched isn't gone.
 	key := r.ID + "|" + env.Branch + "|" + env.Tip + "|" + env.History[0].Commit
 	if seen, _ := ga.resetTips.Get(key); seen {
 		return gone, nil
@@ -198,8 +205,8 @@ func (ga *Gatherer) countGone(ctx context.Context, r *Repository, env *promotion
 		return 0, fmt.Errorf("ask whether %s was reset: %w", env.Branch, err)
 	}
 	if now[env.Branch] != env.Tip {
-		// What this process has isn't what is there: judged on it, what the other replica wrote down
-		// would be undone.
+		// This process's mirror isn't up to date: a judgement on it would undo the other replica's
+		// records.
 		if _, err := r.Mirror.Fetch(ctx); err != nil {
 			return 0, err
 		}
@@ -209,10 +216,11 @@ func (ga *Gatherer) countGone(ctx context.Context, r *Repository, env *promotion
 	return gone, nil
 }
 
-// findWithdrawn finds in Git what was taken back from an environment while nobody looked: between what was
-// seen there last and what is there now, or, where the database was lost with its record, ever, as what
-// restrains must not be lost with it. It finds what something that was there before took the place of,
-// whoever did that, and that didn't come again. unseen, oldest first, is on no record yet.
+// findWithdrawn finds in Git the releases that were withdrawn from an environment while no process
+// looked, between the last seen release and the present one. Where the database was lost with its
+// record, it searches all history, as restraints must not be lost with it. It finds releases whose
+// place an earlier one took, by anybody, and that didn't come again. unseen, oldest first, are on
+// no record yet.
 func (ga *Gatherer) findWithdrawn(ctx context.Context, c *ComponentEvaluation, env *promotion.Env,
 	newest *promotion.Arrival) (unseen []promotion.Arrival, seen []seqRange, err error) {
 	earlier, err := ga.readUnseen(ctx, c, env, newest)
@@ -262,20 +270,21 @@ func (ga *Gatherer) findWithdrawn(ctx context.Context, c *ComponentEvaluation, e
 	return unseen, seen, nil
 }
 
-// readUnseen reads what was in an environment, newest first, between what was seen there last and what is
-// there now. What a reset took away is another matter.
+// readUnseen reads the releases that were in an environment, newest first, between the last seen
+// one and the present one. Releases that a reset removed aren't among them.
 func (ga *Gatherer) readUnseen(ctx context.Context, c *ComponentEvaluation, env *promotion.Env,
 	newest *promotion.Arrival) ([]promotion.Arrival, error) {
 	if newest.By == promotion.ByBaseline {
 		return nil, nil
 	}
 	if len(env.History) == 0 {
-		return ga.readEarlier(ctx, c, env, earlierQuery{from: env.Tip, release: env.Release.Value.ID, since: c.Pipeline.Baseline})
+		return ga.History.ReadEarlier(ctx, &c.ComponentBasis, env, branch.EarlierQuery{From: env.Tip, Release: env.Release.Value.ID,
+			Since: c.Pipeline.Baseline})
 	}
 	r, last := c.Snapshot.Repo, &env.History[0]
 	if parent := env.Landed.Value.Parent; parent == "" {
 		return nil, nil
-	} else if was, err := ga.gitGatherer.releases.readRelease(r, parent, c.Pipeline, c.Unit.Envs[env.Name]); err == nil &&
+	} else if was, err := ga.History.Releases.ReadRelease(r, parent, c.Pipeline, c.Unit.Envs[env.Name]); err == nil &&
 		was.ID() == last.Release {
 		return nil, nil // it came right after
 	}
@@ -284,52 +293,12 @@ func (ga *Gatherer) readUnseen(ctx context.Context, c *ComponentEvaluation, env 
 	} else if err != nil {
 		return nil, err
 	}
-	earlier, err := ga.readEarlier(ctx, c, env, earlierQuery{from: env.Tip, release: env.Release.Value.ID, since: last.Commit})
+	earlier, err := ga.History.ReadEarlier(ctx, &c.ComponentBasis, env, branch.EarlierQuery{From: env.Tip, Release: env.Release.Value.ID,
+		Since: last.Commit})
 	if n := len(earlier); n > 0 && earlier[n-1].Release == last.Release {
 		earlier = earlier[:n-1]
 	}
 	return earlier, err
-}
-
-// earlierQuery asks what was in an environment before it had a release at a commit, back to another one.
-type earlierQuery struct{ from, release, since string }
-
-// readEarlier reads what was in an environment before a release, newest first, from the last
-// changes of its files. Who brought it isn't asked: it counts as promoted.
-func (g *gitGatherer) readEarlier(ctx context.Context, c *ComponentEvaluation, env *promotion.Env,
-	q earlierQuery) ([]promotion.Arrival, error) {
-	r, at := c.Snapshot.Repo, c.Unit.Envs[env.Name]
-	loc := c.Pipeline.locationOf(at)
-	if loc.err != nil {
-		return nil, loc.err
-	}
-	log, err := r.Mirror.Log(ctx, git.LogQuery{From: q.from, Until: q.since, FirstParent: true, Paths: loc.scope.Paths(),
-		Limit: originDepth})
-	if err != nil {
-		return nil, err
-	}
-	var out []promotion.Arrival
-	last := q.release
-	for _, commit := range log {
-		if len(commit.Parents) == 0 {
-			break
-		}
-		was := g.releases.readOverlay(r, commit.Parents[0], c.Pipeline, at)
-		if !was.isStable() {
-			return nil, was.err
-		}
-		if was.err != nil || was.release.Empty() || was.id == last {
-			continue
-		}
-		if len(out) > 0 {
-			out[len(out)-1].Commit, out[len(out)-1].At = commit.SHA, commit.CommitTime
-		}
-		known := c.RememberRelease(was.release)
-		last = known.ID
-		out = append(out, promotion.Arrival{Release: known.ID, Name: known.Name, Commit: commit.Parents[0], By: promotion.ByPromotion,
-			At: commit.CommitTime})
-	}
-	return out, ctx.Err()
 }
 
 // putArrivals writes arrivals down, in their order.

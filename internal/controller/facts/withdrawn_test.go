@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -37,8 +38,9 @@ func (sto *story) checkWithdrawn(what string, env *promotion.Env, want ...string
 	}
 }
 
-// TestResetBranch has what was reset away from a branch taken back, and the reset as a person's word where
-// promotions bring releases, until it is there again; what only another replica has seen yet is not gone.
+// TestResetBranch has releases that were reset away from a branch withdrawn. The reset is a
+// person's word where promotions bring releases, until the release is there again. A release that
+// only another replica has seen yet is not gone.
 func TestResetBranch(t *testing.T) {
 	w := newStory(t, threeEnvs, []string{"dev", "qa", "prod"}, "web")
 	n, _, _ := openToQA(w)
@@ -61,7 +63,7 @@ func TestResetBranch(t *testing.T) {
 	ev, _ = w.evaluate("web", false)
 	w.checkWithdrawn("gone back", ev.Components[0].Env("dev"), "1.2.0", "1.1.0")
 	w.repo.Mirror = stale
-	s, err := w.o.Snapshot(w.ctx(), w.repo)
+	s, err := w.o.Targets.Snapshot(w.ctx(), w.repo)
 	w.must(err)
 	if _, _, err := w.o.Evaluate(w.ctx(), s, w.unit("web"), false); !errors.Is(err, forge.ErrConflict) {
 		t.Errorf("a replica that knows less is judged on: %v", err)
@@ -85,8 +87,8 @@ func TestResetBranch(t *testing.T) {
 		t.Errorf("a reset is undone: %v", d.Actions)
 	}
 	w.startProcess()
-	for range maxMergeTries - 1 { // the merge that is gone is waited for first
-		s, err := w.o.Snapshot(w.ctx(), w.repo)
+	for range branch.MaxMergeTries - 1 { // the merge that is gone is waited for first
+		s, err := w.o.Targets.Snapshot(w.ctx(), w.repo)
 		w.must(err)
 		_, _, _ = w.o.Evaluate(w.ctx(), s, w.unit("web"), false)
 	}
@@ -166,14 +168,14 @@ func TestOlderArrivals(t *testing.T) {
 	w.checkWithdrawn("it is there", &promotion.Env{Name: "dev", History: ev.Components[0].Env("dev").History[:1]})
 }
 
-// TestFindWithdrawn has what was taken back while nobody looked be found in Git, or ever, once the database is
-// lost: what something took the place of that was there before, and didn't come again since.
+// TestFindWithdrawn finds in Git releases that were withdrawn while no process looked, or ever,
+// once the database is lost. An earlier release took their place, and they didn't come again since.
 func TestFindWithdrawn(t *testing.T) {
 	for name, c := range map[string]struct {
 		env      string
 		released []string // after 1.0.0, which is there since before the pipeline
 		want     []string
-		seen     int // how many of them there are when somebody looks, before that happens again; 0: nobody does
+		seen     int // how many of them there are at a look, before that happens again; 0: there is no look
 	}{
 		"nothing":                       {"dev", []string{"1.1.0", "1.2.0"}, nil, 0},
 		"the baseline is back":          {"dev", []string{"1.1.0", "1.0.0"}, []string{"1.1.0"}, 0},
@@ -208,8 +210,9 @@ func TestFindWithdrawn(t *testing.T) {
 	}
 }
 
-// TestBackToBeforeTheDatabase has what somebody goes back from be taken back also where what is there
-// again was there only before the database was lost, however often that has been looked at since.
+// TestBackToBeforeTheDatabase has a person go back to a release that was there only before the
+// database was lost. The release that they leave counts as withdrawn, however often that has been
+// read since.
 func TestBackToBeforeTheDatabase(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, since []string // the database is lost between them

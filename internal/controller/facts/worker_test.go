@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/liftlock/liftlock/internal/appset/evaluate/evaluatetest"
+	"github.com/liftlock/liftlock/internal/world/evaluatetest"
 )
 
 func TestMain(m *testing.M) {

@@ -14,8 +14,8 @@ const (
 	// callsPerSecond and maxAtOnce are a server's budget.
 	callsPerSecond = 5
 	maxAtOnce      = maxConnections
-	// firstDelay is for how long a server that isn't well is left alone, which doubles up
-	// to maxDelay; what is refused by itself is asked again after its own interval.
+	// firstDelay is for how long a failing server is left alone, which doubles up to maxDelay. A
+	// query that is refused by itself is asked again after its own interval.
 	firstDelay = 5 * time.Second
 	maxDelay   = 5 * time.Minute
 	// busyDelay is about when to come again where a budget is used up.
@@ -49,8 +49,7 @@ func (b *budget) isAway(now time.Time) (until time.Time, err error) {
 	return time.Time{}, nil
 }
 
-// begin takes a call out of the budget; nil: it is used up. What it gives is called when
-// the call is over.
+// begin takes a call out of the budget; nil: it is used up. done is called when the call is over.
 func (b *budget) begin(now time.Time) (done func()) {
 	select {
 	case b.places <- struct{}{}:

@@ -1,9 +1,8 @@
-// Package gateclient asks the outside for what gates wait for: the Prometheus servers and
-// the endpoints that the server's file names.
+// Package gateclient asks the outside for what gates wait for: the Prometheus servers and the
+// endpoints that the server's file names.
 //
-// Only those are reached, by the file's own addresses and credentials; a redirect isn't
-// followed. Answers are bounded and are believed no further than their form. Every call has
-// a time, every server a budget of calls, and a server that fails is left alone for a
-// while. What is remembered here is only so that it isn't asked twice at once: what a gate
-// rests on is kept in the store by those who ask.
+// Only those are reached, by the file's own addresses and credentials; a redirect isn't followed.
+// Answers are bounded and are believed no further than their form. Every call has a time, every
+// server a budget of calls, and a server that fails is left alone for a while. Its memory only
+// keeps it from asking twice at once: callers keep in the store what a gate depends on.
 package gateclient

@@ -80,11 +80,11 @@ func (e *Endpoints) Secret(name string) []byte {
 	return nil
 }
 
-// Call sends a request to an endpoint, below its address at path. An answer that has no
-// outcome says that it hasn't decided; one without a time is none, because the endpoint's
-// budget is used up. again is when to ask again, at the earliest after an error or where
-// there was no turn, and else what the endpoint wishes; zero: it has none, or, with an
-// error, not by itself, because the server's file has no such endpoint.
+// Call sends a request to an endpoint, below its address at path. An answer that has no outcome
+// says that it hasn't decided; one without a time is none, because the endpoint's budget is used
+// up. again is when to ask again. After an error or where there was no turn it is the earliest
+// time, and otherwise the endpoint's wish. It is zero where it has none. With an error, zero means
+// never by itself, because the server's file has no such endpoint.
 func (e *Endpoints) Call(ctx context.Context, name, path string, every, timeout time.Duration,
 	r policies.EndpointRequest) (a policies.EndpointAnswer, again time.Time, err error) {
 	p := e.byName[name]

@@ -23,7 +23,7 @@ const (
 // TLS is whose certificates are believed, and what we show.
 type TLS struct {
 	CA       []byte           // authorities besides the system's, in PEM; nil: none
-	Insecure bool             // whoever answers is believed to be it
+	Insecure bool             // any server that answers is believed
 	Client   *tls.Certificate // nil: none
 }
 

@@ -52,11 +52,10 @@ func NewMetrics(servers []Prometheus, now func() time.Time, group *cache.Group) 
 	return m, nil
 }
 
-// Sample gives the value of a query that is asked every so often, not older than maxAge:
-// what another unit was just answered is good for this one too. Where the server's budget
-// is used up the sample has no time and there is no error. Then, and on an error, again is
-// when to try again at the earliest; zero: not by itself, because the server's file has no
-// such server.
+// Sample gives the value of a query that is asked every so often, not older than maxAge. Another
+// unit's recent answer is good for this one too. Where the server's budget is used up the sample
+// has no time and there is no error. Then, and on an error, again is when to try again at the
+// earliest; zero: not by itself, because the server's file has no such server.
 func (m *Metrics) Sample(ctx context.Context, server, query string, every, maxAge time.Duration) (sample policies.MetricSample,
 	again time.Time, err error) {
 	s := m.servers[server]
@@ -77,7 +76,7 @@ func (m *Metrics) Sample(ctx context.Context, server, query string, every, maxAg
 		return sample, until.Add(jitter(key, busyDelay)), err
 	}
 	answered := m.flights.DoChan(key, func() (any, error) {
-		// Whoever came first may give up; the others wait for the same answer.
+		// The first caller may give up; the others wait for the same answer.
 		a, called := s.query(context.WithoutCancel(ctx), query, m.now, every)
 		if called && m.OnCall != nil {
 			m.OnCall(Call{Gate: "metric", Server: server, Outcome: outcomeOf(a.err, OutcomeAnswered), Took: m.now().Sub(a.at)})

@@ -24,10 +24,9 @@ var assumptions = []string{
 	"commits with Liftlock's trailers are Liftlock's",
 }
 
-// assume puts into a component's facts what Git can't tell: that everything that
-// is or was somewhere is healthy there, and who brought it, where a commit says so
-// and the forge isn't asked. What a pipeline would open is asked, also of one that
-// opens nothing.
+// assume puts facts that Git can't tell into a component's facts. Every release is healthy where it
+// is or was. Where the forge isn't asked, a commit says who brought a release, if it does. A plan
+// evaluates a pipeline that opens nothing as one that does.
 func (pl *planner) assume(ctx context.Context, c *facts.ComponentEvaluation) error {
 	acting := *c.Pipeline.Pipeline
 	acting.Spec.Mode = pipeline.ModeAct
@@ -53,9 +52,9 @@ func (pl *planner) assume(ctx context.Context, c *facts.ComponentEvaluation) err
 	return nil
 }
 
-// assumeHistory fills in what an environment carries, and, where that may still
-// move, what it carried before. What was there before the pipeline has no history, but for
-// that it is there, where adopt: converge lets it move.
+// assumeHistory fills in what an environment carries, and, where that may still move, what it
+// carried before. A release from before the pipeline has no history, but for that it is there,
+// where adopt: converge lets it move.
 func (pl *planner) assumeHistory(ctx context.Context, c *facts.ComponentEvaluation, env *promotion.Env, past bool) error {
 	env.History = nil
 	readable, l := env.Release.OK && env.Landed.OK, &env.Landed.Value
@@ -80,12 +79,12 @@ func (pl *planner) assumeHistory(ctx context.Context, c *facts.ComponentEvaluati
 		}
 		env.History = append(env.History, now)
 	}
-	// What a person put between stays where it is, and what can't be read too; what was
-	// promoted before moves.
+	// A person's own release between stays where it is, and so does one that can't be read; one
+	// that was promoted before moves.
 	if readable && !past && (l.By != promotion.ByPerson || env.Source()) {
 		return nil
 	}
-	earlier, err := pl.gatherer.FindPast(ctx, c, env, maxPast)
+	earlier, err := pl.gatherer.History.FindPast(ctx, &c.ComponentBasis, env, maxPast)
 	if err != nil {
 		return err
 	}
@@ -99,8 +98,8 @@ func (pl *planner) assumeHistory(ctx context.Context, c *facts.ComponentEvaluati
 	return nil
 }
 
-// arrival is a release that a commit brought into an environment: a promotion or a
-// revert where its trailers say so, or those of the branch that it merges.
+// arrival is a release that a commit brought into an environment. It is a promotion or a revert
+// where its trailers say so, or those of the branch that it merges.
 func (pl *planner) arrival(ctx context.Context, c *facts.ComponentEvaluation, env *promotion.Env, commit git.CommitInfo,
 	release promotion.Release) (promotion.Arrival, error) {
 	out := promotion.Arrival{Seq: pl.order[commit.SHA], Release: release.ID, Name: release.Name, Commit: commit.SHA, By: promotion.ByPerson,

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/liftlock/liftlock/internal/controller/facts/effects"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/manifest/render"
 	"github.com/liftlock/liftlock/internal/manifest/textdiff"
@@ -58,14 +59,14 @@ func (pl *planner) describePromotion(ctx context.Context, u *unit, open promotio
 	}
 	for _, component := range components {
 		if required {
-			found, err := pl.gatherer.ListIneffective(ctx, u.Evaluation, open.Environment, open.Tip, open.Members, edits, component)
+			found, err := pl.gatherer.Effects.ListIneffective(ctx, &u.Basis, open.Environment, open.Tip, open.Members, edits, component)
 			if err != nil {
 				return out, err
 			}
 			out.Join(found)
 		}
 	}
-	effects, err := pl.gatherer.Effects(ctx, u.Evaluation, components, open.Environment, open.Tip, edits)
+	effects, err := pl.gatherer.Effects.ListEffects(ctx, &u.Basis, components, open.Environment, open.Tip, edits)
 	if err != nil {
 		if pl.input.Rendered {
 			out.Rendered = []Rendered{{Target: strings.Join(targets, ", "), Why: err.Error()}}
@@ -103,8 +104,8 @@ func (pl *planner) addReaders(ctx context.Context, u *unit, open promotion.Open,
 			}
 			if _, moves := promotion.FindMember(open.Members, t.Component); moves && p == of && t.Environment == open.Environment {
 				inside[t.Name] = true
-				maybeOverridden = maybeOverridden || len(t.Ignores.Differences) > 0 || u.MayBeOverridden(open.Environment, open.Tip,
-					open.Members, edits, t, readers[t.ID()])
+				maybeOverridden = maybeOverridden || len(t.Ignores.Differences) > 0 || effects.MayBeOverridden(&u.Basis, open.Environment,
+					open.Tip, open.Members, edits, t, readers[t.ID()])
 				if follows := t.OtherRevision(branch, files); follows != "" {
 					out.Unreached = append(out.Unreached, Unreached{Target: t.Name, Follows: follows})
 				} else if t.IsCreatedOnly(files) {
@@ -125,7 +126,7 @@ func (pl *planner) addReaders(ctx context.Context, u *unit, open promotion.Open,
 // ApplicationSet does: they read none of its files.
 func (pl *planner) addRegenerated(ctx context.Context, u *unit, components []string, open promotion.Open, edits []fieldedit.Edit,
 	files []string, out *Promotion) error {
-	reached, _, err := pl.gatherer.Reach(ctx, u.Evaluation, components, open.Environment, open.Tip, edits)
+	reached, _, err := pl.gatherer.Effects.Reach(ctx, &u.Basis, components, open.Environment, open.Tip, edits)
 	if err != nil {
 		out.ReachErr = err.Error()
 		return ctx.Err()

@@ -20,9 +20,8 @@ func (noPulls) PullRequests(context.Context, forge.Repo, time.Time) ([]forge.Pul
 // HasDeployments is true: nothing is said of what the forge lacks.
 func (noPulls) HasDeployments() bool { return true }
 
-// newStore is a store as a server finds it that has never run. What is written is
-// not kept: nothing is evaluated twice. What is read about our pull requests and
-// commands is never asked for, because there are none.
+// newStore is a store as a server finds it that has never run. Writes are not kept: nothing is
+// evaluated twice. Our pull requests and commands are never read, because there are none.
 type newStore struct{ facts.Store }
 
 func (newStore) OpenPulls(context.Context, string, string) ([]store.Pull, error) { return nil, nil }

@@ -177,13 +177,16 @@ func printableLine(l string) string {
 
 func writeWaiting(b *strings.Builder, w *Waiting) {
 	what := "is " + w.State // mixed or unreadable
-	if w.Release != nil {
+	switch {
+	case w.State == promotion.NotHere:
+		what = "is not there"
+	case w.Release != nil:
 		what = "carries " + w.Release.String()
 	}
-	if w.Candidate != nil {
-		what += ", " + w.Candidate.String() + " waits"
-	}
 	fmt.Fprintf(b, "  %s in %s %s\n", appset.Printable(w.Component), appset.Printable(w.Environment), appset.Printable(what))
+	if w.Candidate != nil {
+		fmt.Fprintf(b, "      waits to come: %s\n", appset.Printable(w.Candidate.String()))
+	}
 	for _, r := range w.Why {
 		fmt.Fprintf(b, "      %s\n", appset.Printable(r.Text))
 	}

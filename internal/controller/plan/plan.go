@@ -13,6 +13,7 @@ import (
 	"github.com/liftlock/liftlock/internal/appset"
 	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/controller/facts"
+	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/manifest/render"
 	"github.com/liftlock/liftlock/internal/pipeline"
@@ -39,33 +40,21 @@ type Input struct {
 type planner struct {
 	input    Input
 	gatherer *facts.Gatherer
-	snapshot *facts.Snapshot
+	snapshot *branch.Snapshot
 	order    map[string]int64 // of commits: newer ones have larger numbers
 }
 
-// New is a plan of nothing; what is looked at is named for people.
+// New is an empty plan; subject names the checkout's commit or tree for people.
 func New(subject, commit string) *Plan {
 	return &Plan{Subject: subject, Commit: commit, Assumptions: assumptions, Pipelines: []Pipeline{}, Problems: []appset.Problem{},
 		Notes: []appset.Problem{}}
 }
 
-// Fill plans the pipelines. What is wrong with the files is in the plan; the error is
-// for a repository that can't be read and a context that ended.
+// Fill plans the pipelines. The plan says what is wrong with the files; the error is for a
+// repository that can't be read and a context that ended.
 func (p *Plan) Fill(ctx context.Context, in Input) (err error) {
-	repo := &facts.Repository{ID: "checkout", Forge: noPulls{}, Branch: in.Branch, Mirror: in.Mirror, URLs: in.URLs}
-	var externals *facts.ExternalFiles
-	if in.External != nil {
-		externals = facts.GivenExternalFiles(in.External)
-	}
-	m := &planner{input: in, gatherer: facts.New(facts.Options{
-		Store: newStore{}, Resolver: appset.New(appset.Options{}), Repos: []*facts.Repository{repo}, KnownInputs: in.KnownInputs,
-		Externals: externals,
-		Now:       func() time.Time { return in.Now }, MaxAge: time.Hour,
-	})}
-	if m.snapshot, err = m.gatherer.Snapshot(ctx, repo); err != nil {
-		return err
-	}
-	if m.order, err = m.gatherer.FindOrigins(ctx, m.snapshot); err != nil {
+	m, err := newPlanner(ctx, in)
+	if err != nil {
 		return err
 	}
 	for _, of := range m.snapshot.Pipelines {
@@ -86,6 +75,33 @@ func (p *Plan) Fill(ctx context.Context, in Input) (err error) {
 	return nil
 }
 
+// newPlanner takes a snapshot of a repository, and finds where its releases came from.
+func newPlanner(ctx context.Context, in Input) (*planner, error) {
+	m, err := openSnapshot(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	m.order, err = m.gatherer.History.FindOrigins(ctx, m.snapshot)
+	return m, err
+}
+
+// openSnapshot makes a planner that has resolved all pipelines, and knows of no release yet where it came from.
+func openSnapshot(ctx context.Context, in Input) (*planner, error) {
+	repo := &branch.Repository{ID: "checkout", Forge: noPulls{}, Branch: in.Branch, Mirror: in.Mirror, URLs: in.URLs}
+	var externals *branch.ExternalFiles
+	if in.External != nil {
+		externals = branch.GivenExternalFiles(in.External)
+	}
+	m := &planner{input: in, gatherer: facts.New(facts.Options{
+		Store: newStore{}, Resolver: appset.New(appset.Options{}), Repos: []*branch.Repository{repo}, KnownInputs: in.KnownInputs,
+		Externals: externals,
+		Now:       func() time.Time { return in.Now }, MaxAge: time.Hour,
+	})}
+	var err error
+	m.snapshot, err = m.gatherer.Targets.Snapshot(ctx, repo)
+	return m, err
+}
+
 // branchFiles are the files at a branch's head; nil where that isn't there.
 func (pl *planner) branchFiles(branch string) fs.FS {
 	commit := pl.snapshot.BranchTips[branch]
@@ -99,7 +115,7 @@ func (pl *planner) branchFiles(branch string) fs.FS {
 }
 
 // unmatchedCarry says which carry entries of a pipeline pick nothing.
-func (pl *planner) unmatchedCarry(of *facts.ResolvedPipeline) []appset.Problem {
+func (pl *planner) unmatchedCarry(of *branch.ResolvedPipeline) []appset.Problem {
 	components := map[string]map[string]*history.Environment{}
 	for name, u := range of.Units {
 		components[name] = u.Envs
@@ -132,7 +148,7 @@ func (u *unit) opens(env string) []promotion.Open {
 
 // planPipeline has the controller evaluate every component of a pipeline, and
 // reads off what it would open and why it leaves the rest.
-func (pl *planner) planPipeline(ctx context.Context, p *facts.ResolvedPipeline) (Pipeline, error) {
+func (pl *planner) planPipeline(ctx context.Context, p *branch.ResolvedPipeline) (Pipeline, error) {
 	out := Pipeline{Name: p.Name(), DryRun: p.Spec.Mode == pipeline.ModeDryRun, Promotions: []Promotion{}, Waiting: []Waiting{}}
 	units, err := pl.decideAll(ctx, p)
 	if err != nil {
@@ -167,7 +183,7 @@ func (pl *planner) planPipeline(ctx context.Context, p *facts.ResolvedPipeline) 
 
 // decideAll gathers the facts about what is evaluated as one, sorted by name, and
 // has the controller decide.
-func (pl *planner) decideAll(ctx context.Context, p *facts.ResolvedPipeline) ([]*unit, error) {
+func (pl *planner) decideAll(ctx context.Context, p *branch.ResolvedPipeline) ([]*unit, error) {
 	names := slices.Sorted(maps.Keys(p.Units))
 	if p.Spec.BatchesByEnvironment() {
 		names = names[:min(len(names), 1)] // any stands for all
@@ -207,7 +223,7 @@ type contender struct {
 
 // queueContenders gives the places in each environment to those that have waited
 // longest, and counts for each component those before it.
-func (pl *planner) queueContenders(ctx context.Context, p *facts.ResolvedPipeline, units []*unit, limit int) (err error) {
+func (pl *planner) queueContenders(ctx context.Context, p *branch.ResolvedPipeline, units []*unit, limit int) (err error) {
 	contenders := map[string][]contender{}
 	for _, u := range units {
 		d := promotion.Decide(u.Facts()).Components[0]
@@ -271,7 +287,7 @@ func explainWaiting(component string, st *promotion.EnvState) Waiting {
 	}
 	switch {
 	case len(w.Why) > 0:
-	case st.State == promotion.Mixed, st.State == promotion.Unreadable:
+	case st.State == promotion.Mixed, st.State == promotion.Unreadable, st.State == promotion.NotHere:
 		w.Why = []promotion.Reason{{Code: cause.Code(st.State), Text: st.Reason}}
 	default:
 		w.Why = []promotion.Reason{{Code: cause.UpToDate, Text: "nothing newer may come: it carries what is before it"}}

@@ -8,7 +8,7 @@ import (
 
 // Plan is what would open, and what wouldn't. Lists are never nil.
 type Plan struct {
-	Subject     string     `json:"looked"` // what was looked at, for people
+	Subject     string     `json:"looked"` // what was planned, for people
 	Commit      string     `json:"commit"`
 	Assumptions []string   `json:"assumed"` // what is taken for granted, because Git can't tell
 	Pipelines   []Pipeline `json:"pipelines"`
@@ -46,7 +46,8 @@ type Promotion struct {
 	// ReachErr says why it can't be told of Applications; empty: it can.
 	ReachErr string     `json:"reachErr,omitempty"`
 	Rendered []Rendered `json:"rendered,omitempty"`
-	// What doesn't show in the rendered manifests of its targets although it must has the pull request wait.
+	// A required change that doesn't show in the rendered manifests of its targets has the pull
+	// request wait.
 	promotion.EffectFacts
 }
 

@@ -65,17 +65,13 @@ func promotionBody(in Input) string {
 		p.writeParagraph("%s", in.BodyMarker)
 	}
 	writeOpening(&p, in)
+	writeMergeRules(&p, in)
+	p.writeParagraph("How far that is: the comment below and the commit status `liftlock`.")
 	writeMoves(&p, in)
 	writeReleaseCommits(&p, in)
 	writeReach(&p, in)
 	writeRendered(&p, in)
 	writeHistory(&p, in)
-	p.writeParagraph("### What it waits for")
-	for _, rule := range mergeRules(in) {
-		p.writeLine("- %s", rule)
-	}
-	p.writeGap()
-	p.writeLine("How far that is: the comment below and the commit status `liftlock`.")
 	writeFooter(&p, in)
 	return p.String()
 }
@@ -289,39 +285,60 @@ const (
 	dryRunMode     = "observe"
 )
 
-// mergeRules are what must be true before the merge, whatever is true now: they
-// change with the pipeline file only, so that the body needn't be edited when
-// somebody approves.
-func mergeRules(in Input) []string {
+// mergeRule is a condition of the merge.
+type mergeRule struct {
+	gate string // its name; mergeRow for who merges
+	text string
+}
+
+// mergeRow names who merges, among the gates.
+const mergeRow = "merge"
+
+// writeMergeRules is the table of what stands between the pull request and its merge. It changes with the
+// pipeline file only, so that the body needn't be edited at an approval: an edit is a call of the forge.
+func writeMergeRules(p *page, in Input) {
+	p.writeLine("| gate | what it asks for |")
+	p.writeLine("|---|---|")
+	for _, r := range mergeRules(in) {
+		p.writeLine("| %s | %s |", escapeText(r.gate, maxName), r.text)
+	}
+	p.writeGap()
+}
+
+// mergeRules are the conditions of the merge, whether they hold now or not.
+func mergeRules(in Input) []mergeRule {
 	e := environmentOf(in)
 	if e == nil {
-		return []string{"the gates of its environment"}
+		return []mergeRule{{mergeRow, "when the gates of its environment pass"}}
 	}
 	onDegraded := escapeText(e.Spec.OnDegraded.String(), maxName)
-	var out []string
+	var out []mergeRule
 	if !in.Revert {
 		for i := range e.Gates {
-			out = append(out, escapeText(e.Gates[i].Describe(), maxReason))
+			out = append(out, mergeRule{string(e.Gates[i].Name()), escapeText(e.Gates[i].Describe(), maxReason)})
 		}
 	}
+	who := ""
 	switch {
 	case isDryRun(in):
-		out = append(out, "a person who merges it (mode: observe)")
+		who = "a person (mode: observe)"
 	case in.Revert && e.Spec.OnDegraded.Action == revertAndMerge && in.By != "":
-		out = append(out, fmt.Sprintf("nothing else: Liftlock merges it (onDegraded: %s); a hold stops that", onDegraded))
+		who = fmt.Sprintf("Liftlock, at once (onDegraded: %s); a hold stops that", onDegraded)
 	case in.Revert && e.Spec.OnDegraded.Action == revertAndMerge:
-		out = append(out, fmt.Sprintf("nothing else: Liftlock merges it while %s is degraded%s (onDegraded: %s); a hold stops that",
-			escapeText(e.Name, maxName), quorumPhrase(in, e), onDegraded))
+		who = fmt.Sprintf("Liftlock, while %s is degraded%s (onDegraded: %s); a hold stops that",
+			escapeText(e.Name, maxName), quorumPhrase(in, e), onDegraded)
 	case in.Revert:
-		out = append(out, "a person who merges it (onDegraded: "+onDegraded+")")
+		who = "a person (onDegraded: " + onDegraded + ")"
 	case e.Spec.Merge == mergeAuto && len(out) == 0:
-		out = append(out, "nothing else: Liftlock merges it (merge: auto); a hold stops that")
+		who = "Liftlock, by itself (merge: auto); a hold stops that"
 	case e.Spec.Merge == mergeAuto:
-		out = append(out, "then Liftlock merges it (merge: auto); a hold stops that")
+		who = "Liftlock, when all of these pass (merge: auto); a hold stops that"
+	case len(out) == 0:
+		who = "a person (merge: manual)"
 	default:
-		out = append(out, "a person who merges it (merge: manual)")
+		who = "a person, when all of these pass (merge: manual)"
 	}
-	return out
+	return append(out, mergeRule{mergeRow, who})
 }
 
 // quorumPhrase says on how many targets, where the pipeline file does.
@@ -356,7 +373,9 @@ func listSome[T any](all []T, most int, write func(T) string) []string {
 // writeFooter tells how to talk to Liftlock.
 func writeFooter(p *page, in Input) {
 	say := commandPrefix(in)
-	p.writeGap()
+	if !strings.HasSuffix(p.String(), "\n\n") {
+		p.writeGap()
+	}
 	p.writeLine("---")
 	s := fmt.Sprintf("Stop it: `%shold`, or close it. What stands in the way: `%swhy`. All commands: `%shelp`.", say, say, say)
 	if in.Release != "" {

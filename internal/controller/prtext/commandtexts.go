@@ -69,18 +69,27 @@ func statusLine(st *promotion.EnvState) string {
 		s += ": " + replyText(st.Reason)
 	}
 	if st.Revert > 0 {
-		s += fmt.Sprintf("; the revert #%d is open", st.Revert)
+		s += fmt.Sprintf("; the revert #%d is open%s", st.Revert, headlinePhrase(st, true))
 	}
 	switch {
 	case st.Pull > 0:
-		s += fmt.Sprintf("; #%d brings %s", st.Pull, quoteName(st.CandidateName))
-		if st.Promotion == promotion.Held {
-			s += ", held"
-		}
+		s += fmt.Sprintf("; #%d brings %s%s", st.Pull, quoteName(st.CandidateName), headlinePhrase(st, false))
 	case st.CandidateName != "" && st.Candidate != st.Release:
 		s += "; " + quoteName(st.CandidateName) + " would come: " + replyText(st.Promotion)
 	}
 	return s
+}
+
+// headlinePhrase is where a pull request stands, behind its name; empty where that isn't known.
+func headlinePhrase(st *promotion.EnvState, revert bool) string {
+	text := st.JudgePull(revert).String()
+	if text == "" && !revert && st.Promotion == promotion.Held {
+		return ", held"
+	}
+	if text == "" {
+		return ""
+	}
+	return ": " + replyText(text)
 }
 
 // WhyText answers /liftlock why about one environment, or, with an empty name,

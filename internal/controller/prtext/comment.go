@@ -5,6 +5,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/cause"
+	"github.com/liftlock/liftlock/internal/wording"
 )
 
 // statusMarker is the hidden mark of the one comment that is kept up to date. It
@@ -49,29 +50,47 @@ func openComment(in Input) string {
 	return p.endComment(in)
 }
 
-// openSummary is the one sentence for who reads nothing else: what happens next.
+// openSummary is the one sentence for who reads nothing else: the headline, and what happens next.
 func openSummary(in Input, s gateSummary) string {
-	fails, waits := s.splitGates()
+	h := promotion.JudgeHeadline(s.gates)
 	switch {
 	case s.headModified != "" && in.Revert:
 		return "**Stopped:** the branch is not as Liftlock made it. Merge it by hand or close it; Liftlock does neither."
 	case s.headModified != "":
 		return "**Stopped:** the branch is not as Liftlock made it. `/liftlock retry` composes it anew and drops what others pushed to " +
 			"it; or close it."
-	case len(fails) > 0:
-		return "**Blocked by " + joinAnd(fails) + ".** The pull request or the rules must change."
-	case s.isHeld():
-		return "**On hold.** It isn't merged until the hold is lifted."
-	case len(waits) > 0:
-		return "**Waiting for " + joinAnd(waits) + ".**"
+	case h.Kind == promotion.HeadlineBlocked:
+		return writeHeadline(in, h) + " The pull request or the rules must change."
+	case h.Kind == promotion.HeadlineHeld:
+		return writeHeadline(in, h) + " It isn't merged until the hold is lifted."
+	case h.Kind == promotion.HeadlineWaiting:
+		return writeHeadline(in, h)
 	case !s.evaluated && isDryRun(in):
 		return "**Only watched:** the pipeline's mode is observe, so Liftlock does nothing here."
-	case !s.evaluated:
+	case h.Kind == promotion.HeadlinePassing, !s.evaluated:
 		return "**Being looked at:** nothing is merged before its gates are known."
+	case h.Kind == promotion.HeadlineForge:
+		return writeHeadline(in, h)
 	case s.byHand:
 		return "**Ready:** nothing stands in the way. A person merges it."
 	}
 	return "**Ready:** nothing stands in the way. Liftlock merges it."
+}
+
+// writeHeadline is a headline as a sentence, with what else it waits for.
+func writeHeadline(in Input, h promotion.Headline) string {
+	// The part up to the reason is in bold: that is ours, and the rest may hold anything.
+	head, reason, hasReason := strings.Cut(h.Text, ": ")
+	s := "**" + escapeText(strings.ToUpper(head[:1])+head[1:], maxReason)
+	if hasReason {
+		s += ":** " + strings.TrimSuffix(linkReason(in, reason), ".")
+	} else {
+		s += "**"
+	}
+	if len(h.Also) > 0 {
+		s += "; also waiting for " + escapeText(wording.JoinFew(h.Also, openRows), maxLine)
+	}
+	return s + "."
 }
 
 // writeReasons lists what else stands in the way.

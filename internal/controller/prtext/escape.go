@@ -17,10 +17,9 @@ const zeroWidthSpace = "&#8203;"
 // ellipsis ends what was cut.
 const ellipsis = "…"
 
-// cleanLine makes one line of visible characters out of s, at most limit of them:
-// white space collapses, and what can't be seen (controls, bidirectional
-// overrides, zero widths, bytes that aren't UTF-8) is spelled out, so that a
-// text can't look like another one.
+// cleanLine makes one line of visible characters out of s, at most limit of them. White space
+// collapses. Invisible characters (controls, bidirectional overrides, zero widths, bytes that
+// aren't UTF-8) are spelled out, so that a text can't look like another one.
 func cleanLine(s string, limit int) string {
 	var b strings.Builder
 	space, n := false, 0
@@ -181,8 +180,8 @@ func codeSpan(s string, limit int) string {
 	if !strings.ContainsAny(v, "`|\\<") {
 		return "`" + v + "`"
 	}
-	// What would end the span, split a table's cell or look like our own hidden
-	// marks is written as entities; those have no meaning but their character.
+	// Text that would end the span, split a table's cell or look like our own hidden marks is
+	// written as entities; those have no meaning but their character.
 	var b strings.Builder
 	b.WriteString("<code>")
 	for _, r := range v {
@@ -221,9 +220,8 @@ func diffFence(text string) string {
 	return strings.Repeat("`", max(3, longest+1))
 }
 
-// renderProse is a text of several lines in the one markup that answers are written
-// in: blank lines, "- " items, `code`, and between lines of proseDiff and proseEnd a
-// difference. All else in it is literal.
+// renderProse is a text of several lines in the one markup of answers: blank lines, "- " items,
+// `code`, and a difference between lines of proseDiff and proseEnd. All else in it is literal.
 func renderProse(s string) string {
 	var out, diff []string
 	blank, inDiff := true, false
@@ -296,9 +294,9 @@ func escapeSpans(line string) string {
 	return strings.Join(parts, "")
 }
 
-// Forges act on what they find in commit messages and titles, which have no
-// escapes: a space is the only thing that keeps a value from being a mention, a
-// closing reference or a word that switches CI off.
+// Forges act on words in commit messages and titles, which have no escapes. A space is the only
+// thing that keeps a value from being a mention, a closing reference or a word that switches CI
+// off.
 var (
 	bareReference = regexp.MustCompile(`([@#!])([\pL\pN_])`)
 	ghReference   = regexp.MustCompile(`(?i)\b(g[hl]-)(\d)`) // and GitLab's

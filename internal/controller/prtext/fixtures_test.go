@@ -55,7 +55,7 @@ func promotionInput() Input {
 			Open:    &promotion.Pull{Number: 14, Release: newRelease, Name: "1.5.0", CreatedAt: at(9, 10)},
 		},
 	}
-	waits := policies.Result{Gate: "approvals", Outcome: policies.Wait, Reason: "1 of 2 approvals (ada); waiting for 1 more from grace", Who: []string{"grace"}}
+	waits := policies.Result{Gate: "approvals", Outcome: policies.Wait, Reason: "1 of 2 approvals (ada); waiting for 1 more from grace", Brief: "grace (1 of 2)", Who: []string{"grace"}}
 	view := func(state, reason string, h, m int) promotion.TargetView {
 		return promotion.TargetView{State: state, Reason: reason, Since: at(h, m)}
 	}
@@ -128,7 +128,8 @@ func revertInput() Input {
 		Component: "web", Environment: "qa", Pull: 12, Commit: commit, Release: newRelease, Name: "1.5.0", AllTargets: 2, Confidence: promotion.Guilty,
 		Targets: []promotion.TargetEvidence{{Target: "web-qa-eu", ArgoCD: "hub", Cluster: "eu-1", Reason: "Deployment web is degraded", Since: at(9, 20),
 			Resources: []promotion.ResourceEvidence{{Group: "apps", Kind: "Deployment", Name: "web", Health: "Degraded", ChangedByPromotion: &changed,
-				Message: "ProgressDeadlineExceeded: ReplicaSet \"web-6d5f\" has timed out <progressing>"}},
+				Message:  "ProgressDeadlineExceeded: ReplicaSet \"web-6d5f\" has timed out <progressing>",
+				Children: []verification.Descendant{{Kind: "Pod", Name: "web-6d5f-x2x9p", Health: "Degraded", Reason: "CrashLoopBackOff", Message: "back-off 40s restarting failed container web"}}}},
 			Timeline: []verification.StateChange{
 				{At: at(9, 5), State: verification.Verified, Note: "healthy"},
 				{At: at(9, 19), State: verification.Progressing, Note: "1 of 3 replicas are available"},

@@ -8,7 +8,7 @@ import (
 	"github.com/liftlock/liftlock/policies"
 )
 
-func TestWhoCanChangeIt(t *testing.T) {
+func TestGatesNameTheirActors(t *testing.T) {
 	in := promotionInput()
 	for _, c := range []struct {
 		gate  policies.Result
@@ -52,6 +52,7 @@ func TestLongListsAreCut(t *testing.T) {
 	in := promotionInput()
 	st, e := stateOf(in), environmentOf(in)
 	g := st.Gates[0]
+	g.Brief = ""
 	for i := range 80 {
 		g.Gate = policies.GateName("gate" + strings.Repeat("i", i))
 		st.Gates = append(st.Gates, g)
@@ -59,7 +60,7 @@ func TestLongListsAreCut(t *testing.T) {
 		e.Gates[0].Approvals.From.Users = append(e.Gates[0].Approvals.From.Users, "ada")
 	}
 	p := Render(in)
-	for _, want := range []string{"and 31 more", "- and 30 more", "**Waiting for approvals, gate, gatei,"} {
+	for _, want := range []string{"and 31 more", "- and 30 more", "**Waiting for grace (1 of 2)**; also waiting for gate, gatei,"} {
 		if !strings.Contains(p.Comment, want) {
 			t.Errorf("the comment doesn't say %q:\n%s", want, p.Comment)
 		}

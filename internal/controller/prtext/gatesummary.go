@@ -18,9 +18,9 @@ type gateSummary struct {
 	headModified string // why its head is not what Liftlock composed
 }
 
-// summarizeGates reads the decision. A decision lists no gates both where none stands in
-// the way and where it didn't get so far (the pull request is composed anew,
-// closed, or can't be judged), so the two are told apart by what it does instead.
+// summarizeGates reads the decision. A decision lists no gates both where none stands in the way
+// and where it didn't get that far (the pull request is composed anew, closed, or can't be judged).
+// Its other actions tell the two apart.
 func summarizeGates(in Input) gateSummary {
 	st := stateOf(in)
 	s := gateSummary{gates: st.Gates, byHand: needsPerson(in)}

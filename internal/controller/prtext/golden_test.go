@@ -68,7 +68,8 @@ func pages() map[string]Input {
 	with("promotion-held", promotionInput(), func(in *Input, _ *promotion.Env, st *promotion.EnvState) {
 		st.Promotion = promotion.Held
 		st.Gates = append([]policies.Result{{Gate: "hold", Outcome: policies.Wait,
-			Reason: "environment prod is on hold by grace since 2026-03-09T09:30:00Z: the database moves; /liftlock unhold environment lifts it"}}, st.Gates...)
+			Reason: "environment prod is on hold by grace since 2026-03-09T09:30:00Z: the database moves; /liftlock unhold environment lifts it",
+			Brief:  "by grace until Mon 16:33 UTC: the database moves"}}, st.Gates...)
 		st.Why = []promotion.Reason{{Code: "newer-waits", Text: "1.6.0 is newer and waits its turn behind this one, which is approved or held"}}
 		in.BareCommands = true
 	})

@@ -9,10 +9,9 @@ import (
 	"github.com/liftlock/liftlock/policies"
 )
 
-// stateOf is what the decision says of the page's environment; never nil. Of several
-// components it is what they say together of their pull request: its gates are all of
-// theirs, and what one of them waits for all wait for. A sentence that isn't true of all
-// begins with the component.
+// stateOf is the decision's state of the page's environment; never nil. Several components together
+// make the state of their pull request: its gates are all of theirs, and all wait for whatever one
+// of them waits for. A sentence that isn't true of all begins with the component.
 func stateOf(in Input) *promotion.EnvState {
 	out := &promotion.EnvState{Environment: in.Environment}
 	if !in.Batch {
@@ -48,9 +47,9 @@ func stateOf(in Input) *promotion.EnvState {
 	return out
 }
 
-// joinGates lists the gates of all: one that says the same of everybody once, of
-// the others those that don't pass, by component; a gate that passes everywhere
-// in different words passes in the first's.
+// joinGates lists the gates of all components. A gate that says the same of all comes once. Among
+// the others those that don't pass come by component. A gate that passes everywhere in different
+// words has the first's.
 func joinGates(names []string, states []*promotion.EnvState, of func(*promotion.EnvState) []policies.Result) []policies.Result {
 	var out []policies.Result
 	has := func(st *promotion.EnvState, r policies.Result) bool {
@@ -70,6 +69,9 @@ func joinGates(names []string, states []*promotion.EnvState, of func(*promotion.
 				continue
 			case !everybody && !passes:
 				r.Reason = names[i] + ": " + r.Reason
+				if r.Brief != "" {
+					r.Brief += " for " + names[i]
+				}
 			}
 			out = append(out, r)
 		}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What is written is bounded, whatever it is made from.
+// All texts are bounded, whatever they are made from.
 const (
 	maxBody   = 65536 // GitHub's limit for bodies and comments, in characters; bytes are never fewer
 	maxTitle  = 200   // GitHub takes 256 characters, Gitea 255 bytes

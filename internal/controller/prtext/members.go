@@ -260,7 +260,7 @@ func landedBatchSummary(in Input) string {
 		if count[s] == 0 {
 			continue
 		}
-		out := fmt.Sprintf("**%s:** %d of %s", strings.ToUpper(s[:1])+s[1:], count[s], what)
+		out := fmt.Sprintf("**%s:** %d of %s", upperFirst(s), count[s], what)
 		if revert > 0 && s == promotion.Degraded {
 			out += fmt.Sprintf(". The revert %s of all of them is open", pullRef(revert))
 		}

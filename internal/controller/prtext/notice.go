@@ -9,8 +9,8 @@ import (
 	"github.com/liftlock/liftlock/policies"
 )
 
-// openNotice is what the comment of an open pull request asks of a person, in words that
-// stay while the same is asked of the same people; "" where nobody is asked.
+// openNotice is the request of an open pull request's comment to a person. Its words stay while the
+// same is asked of the same people; "" where nobody is asked.
 func openNotice(s gateSummary) string {
 	fails, waits := s.splitGates()
 	switch {

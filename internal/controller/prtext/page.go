@@ -70,8 +70,8 @@ func releaseNameOf(in Input) string {
 	return cmp.Or(in.Name, wording.Short(in.Release))
 }
 
-// previousReleaseName is the name of the release that a revert brings back: what its fields
-// are set to, else what was in the environment before; empty when neither tells.
+// previousReleaseName is the name of the release that a revert brings back: by the values of its
+// fields, else by the environment's release before; empty when neither tells.
 func previousReleaseName(in Input) string {
 	if to := restoredValue(in); to != "" {
 		return to
@@ -140,9 +140,9 @@ func pullRef(number int) string {
 	return "#" + strconv.Itoa(number)
 }
 
-// linkReason is an outside reason in which the numbers of this component's own pull
-// requests stay links; no other number becomes one, none of another repository, and none behind
-// a word by which forges close what it names: the reason may quote anybody.
+// linkReason is an outside reason in which the numbers of this component's own pull requests stay
+// links. No other number becomes one, none of another repository. None does behind a word by which
+// forges close pull requests, as the reason may quote anybody.
 func linkReason(in Input, reason string) string {
 	s := escapeText(reason, maxReason)
 	if !strings.Contains(s, "#"+zeroWidthSpace) {

@@ -17,9 +17,9 @@ const (
 	namedReleases = 6
 )
 
-// ReleaseCommits are what made a release in one source environment, beyond what the
-// environment has that it moves into; or, with a Repository, what is new in the
-// application's own one from one revision to another.
+// ReleaseCommits are the commits that made a release in one source environment, beyond those that
+// the target environment has. With a Repository, they are the new ones in the application's own
+// repository from one revision to another.
 type ReleaseCommits struct {
 	Source     string
 	Repository string // owner/name of the application's own repository
@@ -33,7 +33,7 @@ type ReleaseCommits struct {
 	Skipped    []promotion.Release // that were in the source between the two
 }
 
-// ReleaseCommit is a commit, as Git has it: whoever made it wrote its subject and authors.
+// ReleaseCommit is a commit, as Git has it: its maker wrote its subject and authors.
 type ReleaseCommit struct {
 	SHA, Subject, URL string
 	Authors           []string

@@ -1,7 +1,10 @@
 package prtext
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/wording"
@@ -12,8 +15,8 @@ func revertBody(in Input) string {
 	if in.BodyMarker != "" {
 		p.writeParagraph("%s", in.BodyMarker)
 	}
-	if cause := causeOf(in); cause != "" {
-		p.writeParagraph("**%s**", linkReason(in, cause))
+	if call := revertCall(in); call != "" {
+		p.writeParagraph("**%s**", linkReason(in, call))
 	}
 	env, unit := escapeText(in.Environment, maxName), escapeText(subjectOf(in), maxName)
 	s := "Takes **" + unit + "** in **" + env + "** back from " + codeSpan(releaseNameOf(in), maxName)
@@ -27,18 +30,13 @@ func revertBody(in Input) string {
 		s += ", after which " + env + " degraded"
 	}
 	p.writeParagraph("%s.", s)
+	writeMergeRules(&p, in)
+	p.writeParagraph("The gates of %s don't apply: what comes back has passed them before.", env)
 	writeEvidence(&p, in)
-	writeRuledOut(&p, in)
 	writeMoves(&p, in)
 	p.writeParagraph("These are exactly the bytes from before %s.", pullRef(in.RevertedPull))
 	writeReach(&p, in)
 	writeRendered(&p, in)
-	p.writeParagraph("### What it waits for")
-	for _, rule := range mergeRules(in) {
-		p.writeLine("- %s", rule)
-	}
-	p.writeGap()
-	p.writeParagraph("The gates of %s don't apply: what comes back has passed them before.", env)
 	p.writeParagraph("### Afterwards")
 	if in.Batch {
 		p.writeLine("%s are quarantined: none of them comes back to %s nor goes past it until it changes, or somebody who may says %s.",
@@ -54,75 +52,152 @@ func revertBody(in Input) string {
 	return p.String()
 }
 
-// causeOf is what the body of a revert begins with: who asked for it and why, or what
-// broke, as the first line of the evidence says it; empty where the evidence is gone.
-func causeOf(in Input) string {
+// revertCall begins the body of a revert: who asked for it and why, or since when the environment is
+// down and what this brings back. It is empty where neither is known.
+func revertCall(in Input) string {
 	if in.By != "" {
 		if in.Reason != "" {
 			return in.By + " asked for it: " + in.Reason
 		}
 		return in.By + " asked for it"
 	}
-	if lines := promotion.DescribeAll(in.Evidence); len(lines) > 0 {
-		return lines[0]
+	if len(promotion.DescribeAll(in.Evidence)) == 0 {
+		return ""
 	}
-	return ""
+	s := in.Environment + " is down"
+	if first, _ := firstDegraded(in); first != nil && !first.Since.IsZero() {
+		s += " since " + first.Since.UTC().Format("15:04 UTC")
+	}
+	who := "Merge this"
+	if !needsPerson(in) {
+		who = "Liftlock merges this"
+	}
+	back := "to take " + releaseNameOf(in) + " back"
+	if in.Batch {
+		back = "to take it back as a whole"
+	} else if to := previousReleaseName(in); to != "" {
+		back = "to bring " + to + " back"
+	}
+	return s + ". " + who + " " + back + "."
 }
 
-// openEvidence is how many of its lines are shown before the rest is folded.
-const openEvidence = 6
+// firstDegraded is the target that was degraded first, with how many are; nil where the evidence names
+// none.
+func firstDegraded(in Input) (first *promotion.TargetEvidence, all int) {
+	for i := range in.Evidence {
+		e := &in.Evidence[i]
+		all += len(e.Targets) + e.MoreTargets
+		for k := range e.Targets {
+			if t := &e.Targets[k]; first == nil || !t.Since.IsZero() && t.Since.Before(first.Since) {
+				first = t
+			}
+		}
+	}
+	return first, all
+}
 
-// writeEvidence lists what speaks against the release; a long list is folded.
+const (
+	// openEvidence is how many lines of the evidence are shown before the rest is folded.
+	openEvidence = 6
+	// openPods is how many of what the unhealthy resources brought forth are among them.
+	openPods = 2
+)
+
+// writeEvidence shows what speaks against the release in a few lines: the cause, when it began, the
+// pods, and what was ruled out. All else is folded.
 func writeEvidence(p *page, in Input) {
-	lines := promotion.DescribeAll(in.Evidence)
-	if len(lines) == 0 {
+	all := promotion.DescribeAll(in.Evidence)
+	if len(all) == 0 {
 		if in.By == "" {
 			p.writeParagraph("The record of the evidence is gone.")
 		}
 		return // who asked, and why, leads the body
 	}
-	if in.By == "" {
-		lines = lines[1:] // it leads the body
-	}
 	p.writeParagraph("### Evidence")
-	var rows []string
-	for _, s := range lines {
-		rows = append(rows, "- "+linkReason(in, s))
+	lines := []string{"- **Cause:** " + linkReason(in, all[0])}
+	if first, n := firstDegraded(in); first != nil && !first.Since.IsZero() {
+		s := fmt.Sprintf("- **First bad:** %s, %s", formatTime(first.Since), escapeText(first.Target, maxName))
+		if first.Cluster != "" {
+			s += " on " + escapeText(first.Cluster, maxName)
+		}
+		if n > 1 {
+			s += fmt.Sprintf("; %d are degraded", n)
+		}
+		lines = append(lines, s)
 	}
-	p.writeFoldedAfter(openEvidence, "", rows)
+	lines = append(lines, describePods(in)...)
+	lines = append(lines, ruledOut(in)...)
+	shown := lines[:min(len(lines), openEvidence)]
+	p.writeBlock("", shown)
+	rest := lines[len(shown):]
+	for _, s := range all[1:] {
+		rest = append(rest, "- "+linkReason(in, s))
+	}
+	if len(rest) == 0 {
+		return
+	}
+	p.writeParagraph("<details><summary>%s more</summary>", wording.Count(len(rest), "line"))
+	p.writeBlock("", rest[:min(len(rest), maxFolded)])
+	if cut := len(rest) - maxFolded; cut > 0 {
+		p.writeParagraph("And %d that don't fit here.", cut)
+	}
+	p.writeParagraph("</details>")
+}
+
+// describePods says how what the unhealthy resources brought forth fares, the most telling first.
+func describePods(in Input) []string {
+	var out []string
+	for i := range in.Evidence {
+		for k := range in.Evidence[i].Targets {
+			for _, r := range in.Evidence[i].Targets[k].Resources {
+				for _, c := range r.Children {
+					why := cmp.Or(strings.TrimSuffix(c.Reason+": "+c.Message, ": "), c.Health)
+					row := "- **" + escapeText(c.Kind, maxName) + "** " + escapeText(c.Name, maxName) + ": " +
+						linkReason(in, strings.TrimPrefix(why, ": "))
+					if len(out) < openPods && !slices.Contains(out, row) {
+						out = append(out, row)
+					}
+				}
+			}
+		}
+	}
+	return out
 }
 
 // ruledOutPhrase says what a check is about.
 func ruledOutPhrase(check string) string {
 	switch check {
 	case promotion.CheckQuorum:
-		return "That it is a few targets' own matter: "
+		return "a few targets' own matter"
 	case promotion.CheckUnhealthyBefore:
-		return "That it was unwell before: "
+		return "unwell before"
 	case promotion.CheckOtherCommit:
-		return "That another commit did it: "
+		return "another commit"
 	case promotion.CheckSelfRunning:
-		return "That it failed by itself: "
+		return "failed by itself"
 	case promotion.CheckIncident:
-		return "That the cluster is in trouble: "
+		return "the cluster in trouble"
+	case promotion.CheckImagePull:
+		return "the registry away"
 	}
 	return ""
 }
 
-// writeRuledOut lists what else was looked into.
-func writeRuledOut(p *page, in Input) {
+// ruledOut lists what else was looked into.
+func ruledOut(in Input) []string {
 	var rows []string
 	for i := range in.Evidence {
 		for _, r := range in.Evidence[i].RuledOut {
-			if row := "- " + ruledOutPhrase(r.Check) + escapeText(r.Answer, maxReason) + "."; !slices.Contains(rows, row) {
+			row := "- **Ruled out**"
+			if about := ruledOutPhrase(r.Check); about != "" {
+				row += ", " + about
+			}
+			if row += ": " + linkReason(in, r.Answer) + "."; !slices.Contains(rows, row) {
 				rows = append(rows, row)
 			}
 		}
 	}
-	if len(rows) > 0 {
-		p.writeParagraph("### What was ruled out")
-		p.writeFolded("", rows)
-	}
+	return rows
 }
 
 // RevertedComment is the comment of a promotion that was taken back: by the revert

@@ -73,8 +73,8 @@ func batchOfTwelve() Input {
 	return in
 }
 
-// shownLines counts the lines of a body that are there before anything is unfolded; the
-// line that a fold shows is one of them, and so are empty ones.
+// shownLines counts the lines of a body that are there before anything is unfolded. The line that a
+// fold shows is one of them, and so are empty ones.
 func shownLines(body string) int {
 	n, depth := 0, 0
 	for line := range strings.Lines(body) {

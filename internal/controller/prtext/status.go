@@ -5,7 +5,6 @@ import (
 
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/wording"
-	"github.com/liftlock/liftlock/policies"
 )
 
 // The states of a commit status, as every forge spells them.
@@ -15,35 +14,23 @@ const (
 	statusFailure = "failure"
 )
 
-// pullStatus is the commit status of an open pull request of ours: its gates.
+// pullStatus is the commit status of an open pull request of ours: its headline.
 func pullStatus(in Input) Status {
 	s := summarizeGates(in)
 	if s.headModified != "" {
 		return newStatus(statusFailure, "stopped: "+s.headModified)
 	}
-	var wait, fail *policies.Result
-	for i := range s.gates {
-		g := &s.gates[i]
-		switch {
-		case g.Outcome == policies.Pass || g.Gate == promotion.GateMergeable:
-			// The forge's own answer is not part of the status: where a branch protection requires
-			// the status, the forge blocks the merge until it succeeds, and the two would wait for
-			// each other.
-		case g.Outcome == policies.Fail && fail == nil:
-			fail = g
-		case g.Outcome != policies.Fail && wait == nil:
-			wait = g
-		}
+	switch h := promotion.JudgeHeadline(s.gates); h.Kind {
+	case promotion.HeadlineBlocked:
+		return newStatus(statusFailure, h.Text)
+	case promotion.HeadlineHeld, promotion.HeadlineWaiting:
+		return newStatus(statusPending, h.String())
+	case promotion.HeadlinePassing:
+		return newStatus(statusPending, h.Text)
 	}
+	// The forge's own answer is not part of the status. Where a branch protection requires the status, the
+	// forge blocks the merge until it succeeds, and the two would wait for each other.
 	switch {
-	case fail != nil:
-		return newStatus(statusFailure, string(fail.Gate)+": "+fail.Reason)
-	case wait != nil && wait.Gate == policies.GateApprovals:
-		// Whose are missing changes with each, and every change is a call of the forge, which
-		// shows who approved right beside the status.
-		return newStatus(statusPending, "waits for "+waitsFor(wait.Gate)+": Liftlock's comment says whose")
-	case wait != nil:
-		return newStatus(statusPending, "waits for "+waitsFor(wait.Gate)+": "+wait.Reason)
 	case !s.evaluated:
 		return newStatus(statusPending, "its gates are not known yet")
 	case s.byHand:

@@ -61,8 +61,8 @@ type Member struct {
 	promotion.Member
 	Facts    *promotion.ComponentFacts
 	Decision *promotion.ComponentDecision
-	// Commits says what made its release, by source environment; CommitsErr why that could not
-	// be read. Of a revert neither.
+	// Commits says what made its release, by source environment; CommitsErr why that could not be
+	// read. A revert has neither.
 	Commits    []ReleaseCommits
 	CommitsErr string
 }

@@ -10,13 +10,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
 	"github.com/liftlock/liftlock/internal/cache"
+	"github.com/liftlock/liftlock/internal/cache/lock"
 )
 
 const (
@@ -39,19 +39,22 @@ const (
 
 // The failures that are told apart. Their words are the same each time, as they are shown.
 var (
-	ErrAway    = errors.New("the registry can't answer now; it is asked again")
-	ErrRefused = errors.New("the registry refuses to show it; check its credentials in the server's file")
-	ErrMissing = errors.New("the registry has no such image, or doesn't show it")
-	ErrUnread  = errors.New("the registry answers what can't be read as an image")
+	ErrAway    error = awayError{}
+	ErrRefused       = errors.New("the registry refuses to show it; check its credentials in the server's file")
+	ErrMissing       = errors.New("the registry has no such image, or doesn't show it")
+	ErrUnread        = errors.New("the registry answers what can't be read as an image")
+	// ErrUnlisted is of lists of tags.
+	ErrUnlisted  = errors.New("the registry's list of tags can't be read, or repeats itself")
+	ErrPlainHTTP = errors.New("the registry speaks no TLS; plainHTTP: true in the server's file lets it be read all the same")
 )
 
-// Host is a registry that may be read.
-type Host struct {
-	Name      string // as image names have it: ghcr.io, registry.example.com:5000, docker.io
-	Username  string // empty: nobody logs in
-	Password  string
-	Transport http.RoundTripper // nil: the default one
-}
+// awayError is of a registry that is asked again.
+type awayError struct{}
+
+func (awayError) Error() string { return "the registry can't answer now; it is asked again" }
+
+// IsPassing is true: nobody has to see to it.
+func (awayError) IsPassing() bool { return true }
 
 // built is what an image says that it was built from; empty where it doesn't say.
 type built struct {
@@ -61,18 +64,19 @@ type built struct {
 
 func (b built) isWhole() bool { return b.source != "" && b.revision != "" }
 
-// Images looks into images. It may be used concurrently.
+// Images looks into images, and lists their tags. It may be used concurrently.
 type Images struct {
-	now   func() time.Time
-	hosts map[string]*host
-	known *cache.Cache[string, lookResult]
-}
+	now func() time.Time
+	// Open gives the registries that New wasn't given, by their names as the library has them; nil: they aren't read.
+	// It is set before anything is read.
+	Open func(registry string) Host
 
-type host struct {
-	options []remote.Option
-
-	mu    sync.Mutex
-	until time.Time // when it may be asked again
+	hostsMu sync.Mutex
+	hosts   map[string]*host
+	known   *cache.Cache[string, lookResult]
+	lists   *cache.Cache[string, *tagList]
+	details *cache.Cache[string, readDetails]
+	listing lock.Keyed[string] // by repository: one listing at a time
 }
 
 // lookResult is what was found, and until when that is taken for true.
@@ -84,54 +88,37 @@ type lookResult struct {
 
 // New makes it; it doesn't dial.
 func New(hosts []Host, now func() time.Time, group *cache.Group) *Images {
-	i := &Images{now: now, hosts: map[string]*host{}, known: cache.New(group, cache.Options[string, lookResult]{Name: "image_sources",
-		Entries: maxRemembered})}
+	i := &Images{now: now, hosts: map[string]*host{}, lists: newLists(group),
+		known:   cache.New(group, cache.Options[string, lookResult]{Name: "image_sources", Entries: maxRemembered}),
+		details: cache.New(group, cache.Options[string, readDetails]{Name: "image_details", Entries: maxDetails})}
 	for _, h := range hosts {
-		next := h.Transport
-		if next == nil {
-			next = http.DefaultTransport
-		}
-		auth := authn.Anonymous
-		if h.Username != "" {
-			auth = &authn.Basic{Username: h.Username, Password: h.Password}
-		}
-		i.hosts[hostOf(h.Name)] = &host{options: []remote.Option{remote.WithTransport(boundedTransport{next}), remote.WithAuth(auth),
-			remote.WithUserAgent("liftlock"),
-			remote.WithRetryBackoff(remote.Backoff{Steps: 1}), remote.WithRetryStatusCodes()}}
+		i.hosts[hostOf(h.Name)] = newHost(h, now)
 	}
 	return i
-}
-
-// hostOf is a registry's name as the library has it: Docker Hub has several.
-func hostOf(text string) string {
-	switch text = strings.ToLower(text); text {
-	case "docker.io", "registry-1.docker.io":
-		return name.DefaultRegistry
-	}
-	return text
-}
-
-// boundedTransport bounds each answer.
-type boundedTransport struct{ next http.RoundTripper }
-
-func (b boundedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	res, err := b.next.RoundTrip(req)
-	if err == nil {
-		res.Body = http.MaxBytesReader(nil, res.Body, maxAnswer)
-	}
-	return res, err
 }
 
 // CanRead says whether an image is in a registry that may be read.
 func (i *Images) CanRead(image string) bool {
 	ref, err := name.ParseReference(image)
-	return err == nil && i.hosts[ref.Context().RegistryStr()] != nil
+	return err == nil && i.hostNamed(ref.Context().RegistryStr()) != nil
 }
 
-// Source looks into an image, a name with a tag or a digest, for what it says that it was built
-// from: an address and a revision there, each empty where it doesn't say. Of one for several
-// platforms the first speaks, Linux on amd64 before others. The error is one of this package's,
-// or the context's.
+// hostNamed is a registry that may be read, by its name as the library has it; nil: it may not be.
+func (i *Images) hostNamed(registry string) *host {
+	i.hostsMu.Lock()
+	defer i.hostsMu.Unlock()
+	h := i.hosts[registry]
+	if h == nil && i.Open != nil {
+		h = newHost(i.Open(registry), i.now)
+		i.hosts[registry] = h
+	}
+	return h
+}
+
+// Source looks into an image, a name with a tag or a digest, for the source that it names. That is
+// an address and a revision there, each empty where the image doesn't name it. In an image for
+// several platforms the first one speaks, Linux on amd64 before others. The error is one of this
+// package's, or the context's.
 func (i *Images) Source(ctx context.Context, image string) (source, revision string, err error) {
 	b, err := i.lookInto(ctx, image)
 	return b.source, b.revision, err
@@ -142,9 +129,12 @@ func (i *Images) lookInto(ctx context.Context, image string) (built, error) {
 	if err != nil {
 		return built{}, ErrMissing
 	}
-	h, now := i.hosts[ref.Context().RegistryStr()], i.now()
+	h, now := i.hostNamed(ref.Context().RegistryStr()), i.now()
 	if h == nil {
 		return built{}, ErrRefused
+	}
+	if ref, err = name.ParseReference(image, h.names...); err != nil {
+		return built{}, ErrMissing
 	}
 	key := ref.Name()
 	if known, ok := i.known.Get(key); ok && now.Before(known.until) {
@@ -176,18 +166,6 @@ func (i *Images) lookInto(ctx context.Context, image string) (built, error) {
 	return found.built, found.err
 }
 
-func (h *host) isAway(now time.Time) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return now.Before(h.until)
-}
-
-func (h *host) leaveAlone(until time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.until = until
-}
-
 // kindOf is which of this package's failures one is.
 func kindOf(err error) error {
 	var answer *transport.Error
@@ -195,6 +173,8 @@ func kindOf(err error) error {
 	switch {
 	case errors.As(err, &large):
 		return ErrUnread
+	case errors.Is(err, ErrPlainHTTP):
+		return ErrPlainHTTP
 	case !errors.As(err, &answer):
 		if isNetwork(err) {
 			return ErrAway

@@ -61,7 +61,7 @@ func (t *testRegistry) setFault(fault func(w http.ResponseWriter, r *http.Reques
 }
 
 func (t *testRegistry) images(username, password string) *Images {
-	return New([]Host{{Name: t.host, Username: username, Password: password}}, func() time.Time { return t.now }, nil)
+	return New([]Host{{Name: t.host, Username: username, Password: password, PlainHTTP: true}}, func() time.Time { return t.now }, nil)
 }
 
 func (t *testRegistry) must(err error) {

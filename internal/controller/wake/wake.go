@@ -17,16 +17,18 @@ type Kind string
 
 // The kinds.
 const (
-	Repository  Kind = "repo"   // fetch, resolve and wake the units that changed
-	Sweep       Kind = "sweep"  // look at everything that is open
-	Hook        Kind = "hook"   // create or repair the webhook, and find what was missed by it
-	PullRequest Kind = "pr"     // read one pull request again, with the commands in it
-	Unit        Kind = "unit"   // evaluate one component, or all of a pipeline's that move by one pull request
-	Rules       Kind = "rules"  // read anew what the forge demands of merges
-	MergeGroup  Kind = "group"  // say of a merge group of the forge's whether it may land
-	Checks      Kind = "checks" // find whom the statuses of a commit concern, where that may be many
-	Source      Kind = "source" // wake the units with targets that have a source in a listed repository
-	Merge       Kind = "merge"  // one a repository: evaluate again and merge, one after the other
+	Repository  Kind = "repo"     // fetch, resolve and wake the units that changed
+	Sweep       Kind = "sweep"    // look at everything that is open
+	Hook        Kind = "hook"     // create or repair the webhook, and find what was missed by it
+	PullRequest Kind = "pr"       // read one pull request again, with the commands in it
+	Unit        Kind = "unit"     // evaluate one component, or all of a pipeline's that move by one pull request
+	Rules       Kind = "rules"    // read anew what the forge demands of merges
+	MergeGroup  Kind = "group"    // say of a merge group of the forge's whether it may land
+	Checks      Kind = "checks"   // find whom the statuses of a commit concern, where that may be many
+	Source      Kind = "source"   // wake the units with targets that have a source in a listed repository
+	Merge       Kind = "merge"    // one a repository: evaluate again and merge, one after the other
+	Onboarding  Kind = "onboard"  // propose a pipeline file to a repository without one, and keep that up to date
+	Discovery   Kind = "discover" // look for new tags and versions, and commit those that come in by themselves
 )
 
 // Key names one piece of work. Keys are comparable.
@@ -68,6 +70,12 @@ func ForSource(repo, source string) Key { return Key{Kind: Source, Repository: r
 // ForMerge is the key of a repository's merges.
 func ForMerge(repo string) Key { return Key{Kind: Merge, Repository: repo} }
 
+// ForOnboarding is the key of the pipeline file that a repository is proposed.
+func ForOnboarding(repo string) Key { return Key{Kind: Onboarding, Repository: repo} }
+
+// ForDiscovery is the key of what comes into a repository's source environments by itself.
+func ForDiscovery(repo string) Key { return Key{Kind: Discovery, Repository: repo} }
+
 // ForPull is the key of a pull request.
 func ForPull(repo string, number int) Key {
 	return Key{Kind: PullRequest, Repository: repo, Number: number}
@@ -104,7 +112,7 @@ func (k Key) String() string {
 func Parse(s string) (Key, bool) {
 	kind, rest, _ := strings.Cut(s, ":")
 	switch k := (Key{Kind: Kind(kind), Repository: rest}); k.Kind {
-	case Repository, Sweep, Hook, Rules, Merge:
+	case Repository, Sweep, Hook, Rules, Merge, Onboarding, Discovery:
 		return k, rest != ""
 	case PullRequest:
 		i := strings.LastIndexByte(rest, '#')

@@ -29,8 +29,8 @@ func (d *Driver) MergedPullRequests(ctx context.Context, r forge.Repo, commit st
 	return []forge.PullRequest{toPullRequest(&p)}, nil
 }
 
-// PullRequestAuthors lists the commits of a pull request, page by page. Who pushed them
-// is only in the feed of the whole repository, which is too long to be read for it.
+// PullRequestAuthors lists the commits of a pull request, page by page. Their pushers are only in
+// the feed of the whole repository, which is too long to be read for it.
 func (d *Driver) PullRequestAuthors(ctx context.Context, r forge.Repo, pr *forge.PullRequest) ([]forge.CommitAuthors, error) {
 	op := "list the commits of " + r.Number(pr.Number)
 	var commits []*sdk.Commit

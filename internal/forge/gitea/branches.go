@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/liftlock/liftlock/internal/cache/lock"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/forge/rest"
-	"github.com/liftlock/liftlock/internal/lock"
 )
 
 // overlap covers a server whose clock is set back a little.
@@ -26,9 +26,9 @@ type branchList struct {
 	known    map[int]bool
 }
 
-// PullRequestsByBranch reads the pull requests of a branch one by one. Gitea has
-// no filter by head, so the driver keeps a list by branch: the first call of a
-// repository lists all its pull requests, later ones only what is new.
+// PullRequestsByBranch reads the pull requests of a branch one by one. Gitea has no filter by head,
+// so the driver keeps a list by branch. A repository's first call lists all its pull requests,
+// later ones only new ones.
 func (d *Driver) PullRequestsByBranch(ctx context.Context, r forge.Repo, branch string) ([]forge.PullRequest, error) {
 	d.mu.Lock()
 	list := d.branches[r]

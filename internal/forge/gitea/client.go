@@ -15,9 +15,9 @@ import (
 	sdk "code.gitea.io/sdk/gitea"
 
 	"github.com/liftlock/liftlock/internal/cache"
+	"github.com/liftlock/liftlock/internal/cache/lock"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/forge/rest"
-	"github.com/liftlock/liftlock/internal/lock"
 )
 
 const (
@@ -36,8 +36,8 @@ const (
 	// caching proxy in front may.
 	cacheBytes = 4 << 20
 
-	// defaultCheckTime is for how long a pull request that Gitea calls not mergeable is thought to
-	// be still checked for conflicts: far beyond the second or so that this takes.
+	// defaultCheckTime is for how long a pull request that Gitea calls not mergeable may be still
+	// checked for conflicts. It is far beyond the second or so that this takes.
 	defaultCheckTime = 30 * time.Second
 )
 

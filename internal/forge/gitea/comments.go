@@ -68,9 +68,10 @@ func (d *Driver) HasReacted(ctx context.Context, r forge.Repo, n int, comment in
 	return false, nil
 }
 
-// Authorship looks for the author's own reaction: who may write edits others' comments, their times are whole
-// seconds, and what they said before is on Gitea's pages alone (1.23, routers/api/v1/repo/issue_comment.go and
-// routers/web/repo/issue_content_history.go). A review says nothing more, as its words are edited alike.
+// Authorship looks for the author's own reaction. An account with write access edits others'
+// comments, the times are whole seconds, and only Gitea's pages show the earlier text (1.23,
+// routers/api/v1/repo/issue_comment.go and routers/web/repo/issue_content_history.go). A review
+// says nothing more, as its words are edited alike.
 func (d *Driver) Authorship(ctx context.Context, r forge.Repo, n int, c *forge.Comment) (forge.Authorship, string, error) {
 	list, _, err := d.newClient(ctx).GetIssueCommentReactions(r.Owner, r.Name, c.ID)
 	if err != nil {
@@ -84,9 +85,9 @@ func (d *Driver) Authorship(ctx context.Context, r forge.Repo, n int, c *forge.C
 	return forge.AuthorshipUnknown, "", nil
 }
 
-// orNotFound looks after a failed call whether the pull request is there at all: for
-// one that isn't, Gitea's comments answer 500 (1.23, routers/api/v1/repo/
-// issue_comment.go), which would be tried again for ever.
+// orNotFound checks after a failed call whether the pull request is there at all. For one that
+// isn't, Gitea's comments answer 500 (1.23, routers/api/v1/repo/ issue_comment.go), which would be
+// tried again for ever.
 func (d *Driver) orNotFound(ctx context.Context, r forge.Repo, n int, err error) error {
 	if rest.StatusOf(err) != http.StatusInternalServerError {
 		return err

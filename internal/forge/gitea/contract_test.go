@@ -14,8 +14,8 @@ import (
 	sdk "code.gitea.io/sdk/gitea"
 
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/forge/forgetest"
 	"github.com/liftlock/liftlock/internal/forge/gitea"
+	"github.com/liftlock/liftlock/internal/world/forgetest"
 	"github.com/liftlock/liftlock/webhooks"
 )
 

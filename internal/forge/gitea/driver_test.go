@@ -21,7 +21,7 @@ func TestMerge(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		answer response
-		after  jsonObject // the pull request, when it is looked at
+		after  jsonObject // the pull request, when it is read
 		commit string
 		kind   error
 		words  string

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/forge/forgetest"
+	"github.com/liftlock/liftlock/internal/world/forgetest"
 )
 
 var ctx = context.Background()

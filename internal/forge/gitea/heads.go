@@ -22,10 +22,10 @@ type headKey struct {
 	updated time.Time
 }
 
-// correctHead corrects the head of a closed or merged pull request. As long as its
-// branch lives, Gitea shows the branch's commit, which is another one as soon as
-// the branch is used again for the next pull request; refs/pull/N/head stays at
-// what was closed (services/convert/pull.go, ToAPIPullRequest).
+// correctHead corrects the head of a closed or merged pull request. As long as its branch lives,
+// Gitea shows the branch's commit, which is another one as soon as the next pull request uses the
+// branch again. refs/pull/N/head stays at the closed head (services/convert/pull.go,
+// ToAPIPullRequest).
 func (d *Driver) correctHead(ctx context.Context, r forge.Repo, p *sdk.PullRequest) error {
 	if p.Head == nil || p.State == sdk.StateOpen || p.Head.Ref != p.Head.Name {
 		return nil
@@ -58,11 +58,10 @@ type mergeCheck struct {
 	since      time.Time
 }
 
-// toMergeable reads Gitea's opinion. It has only a bool, and false stands for a
-// check that is under way, a conflict, a failed check and a draft. A check takes
-// about a second and starts again when the head or the base moves: what stays
-// false for the check time with the same two commits is a conflict. Branch
-// protection is not part of it: that shows at the merge.
+// toMergeable reads Gitea's opinion. It has only a bool, and false stands for a check that is under
+// way, a conflict, a failed check and a draft. A check takes about a second and starts again when
+// the head or the base moves. So a false that stays for the check time with the same two commits is
+// a conflict. Branch protection is not part of it: that shows at the merge.
 func (d *Driver) toMergeable(r forge.Repo, p *sdk.PullRequest) (forge.Mergeable, string) {
 	key := r.Number(int(p.Index))
 	hasBranches := p.Head != nil && p.Base != nil

@@ -23,12 +23,11 @@ var pullEvents = []string{
 	"pull_request_review_approved", "pull_request_review_rejected",
 }
 
-// EnsureHook finds the hook by its URL and replaces it where it isn't right:
-// Gitea's API can neither show nor change a hook's secret, and (1.23) changing a
-// hook loses its status events. To know a secret again, a fingerprint of it goes
-// along in the hook's authorization header, which only administrators of the
-// repository can read. The new hook is made before the old one is removed, so
-// nothing is missed in between; a delivery that comes twice is one too many.
+// EnsureHook finds the hook by its URL and replaces it where it isn't right. Gitea's API can
+// neither show nor change a hook's secret, and (1.23) changing a hook loses its status events. To
+// know a secret again, a fingerprint of it goes along in the hook's authorization header, which
+// only administrators of the repository can read. The new hook is made before the old one is
+// removed, so nothing is missed in between; a delivery that comes twice is one too many.
 func (d *Driver) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bool, error) {
 	want := h.Events
 	if len(want) == 0 {
@@ -59,8 +58,7 @@ func (d *Driver) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bo
 	} else {
 		hooks = slices.Delete(hooks, right, right+1)
 	}
-	// What is left under our address is what was replaced, now or by a process
-	// that died in between.
+	// Any other hook under our address was replaced, now or by a process that died in between.
 	for _, hook := range hooks {
 		if _, err := d.newClient(ctx).DeleteRepoHook(r.Owner, r.Name, hook.ID); err != nil && rest.StatusOf(err) != http.StatusNotFound {
 			return changed, rest.Wrap("remove a webhook of "+r.String()+" that was replaced", err)

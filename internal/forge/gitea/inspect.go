@@ -68,8 +68,8 @@ func (d *Driver) InspectRepository(ctx context.Context, r forge.Repo) (*forge.Re
 	return s, nil
 }
 
-// InspectHooks reads the repository's webhooks with the address of h. What their deliveries were
-// answered Gitea shows on its pages only.
+// InspectHooks reads the repository's webhooks with the address of h. Gitea shows the answers to
+// their deliveries on its pages only.
 func (d *Driver) InspectHooks(ctx context.Context, r forge.Repo, h forge.Hook) ([]forge.HookSettings, error) {
 	wanted := h.Events
 	if len(wanted) == 0 {

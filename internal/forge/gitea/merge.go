@@ -11,10 +11,9 @@ import (
 	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
-// Merge merges one head. Gitea answers a merge with nothing, so the commit that
-// landed is read afterwards; and its refusals are 404, 405 and 409 with words:
-// what they mean is decided by looking at the pull request, so that a merge
-// whose answer was lost is recognised.
+// Merge merges one head. Gitea answers a merge with nothing, so the commit that landed is read
+// afterwards. Its refusals are 404, 405 and 409 with words. The pull request's state decides their
+// meaning, so that a merge whose answer was lost is recognised.
 func (d *Driver) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) (string, error) {
 	op := "merge " + r.Number(m.Number)
 	if m.Head == "" {

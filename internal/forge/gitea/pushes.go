@@ -19,7 +19,7 @@ type activity struct {
 	ActUser *sdk.User `json:"act_user"`
 }
 
-// Pushes reads the repository's feed. Who keeps her activity private isn't in it.
+// Pushes reads the repository's feed. Accounts with private activity aren't in it.
 func (d *Driver) Pushes(ctx context.Context, r forge.Repo, branch string, enough func(forge.Push) bool) error {
 	op := "read who pushed to " + branch + " of " + r.String()
 	ref := "refs/heads/" + branch

@@ -10,9 +10,9 @@ import (
 	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
-// RequestReviewers requests reviews. Gitea goes through the names one by one, stops at the
-// first that it doesn't take, and answers 404 for one that nobody has as for a pull request
-// that isn't there: then it is asked for that.
+// RequestReviewers requests reviews. Gitea goes through the names one by one and stops at the first
+// that it doesn't take. It answers 404 for an unknown name as for a missing pull request: then the
+// driver asks for the pull request.
 func (d *Driver) RequestReviewers(ctx context.Context, r forge.Repo, n int, from forge.Reviewers) ([]forge.RefusedReviewer, error) {
 	op, exists := "request reviews of "+r.Number(n), false
 	return forge.RequestEach(ctx, r, from, func(ctx context.Context, some forge.Reviewers) error {

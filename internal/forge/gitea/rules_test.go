@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/forge/forgetest"
+	"github.com/liftlock/liftlock/internal/world/forgetest"
 )
 
 func TestRules(t *testing.T) {

@@ -24,8 +24,8 @@ const (
 	land1 = "cccccccccccccccccccccccccccccccccccccccc"
 )
 
-// replayServer is a server with prepared answers, and what it was asked. What a real
-// Gitea does is the contract's matter; this is for what it does seldom.
+// replayServer is a server with prepared answers, and what it was asked. The contract holds a real
+// Gitea's behaviour; this is for its rare answers.
 type replayServer struct {
 	t         *testing.T
 	server    *httptest.Server

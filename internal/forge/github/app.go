@@ -12,9 +12,9 @@ import (
 
 	gh "github.com/google/go-github/v60/github"
 
+	"github.com/liftlock/liftlock/internal/cache/lock"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/forge/rest"
-	"github.com/liftlock/liftlock/internal/lock"
 )
 
 const (
@@ -23,8 +23,8 @@ const (
 	installationsAge = 10 * time.Minute
 	restInterval     = time.Minute
 
-	// installationsKey locks the list, appKey the App's bot and webhook, and aboutKey what GitHub
-	// says of the App: whoever holds one of the others may want it.
+	// installationsKey locks the list, appKey the App's bot and webhook, and aboutKey GitHub's
+	// description of the App: the holder of one of the others may want it.
 	installationsKey, appKey, aboutKey = "installations", "app", "about"
 )
 
@@ -33,16 +33,16 @@ type AppOptions struct {
 	ID             string       // the App's ID or its client ID; required
 	PrivateKeyFile string       // its RSA key in PEM, or several; required
 	Owners         []string     // whose installations are used; none: all
-	InstallationID int64        // the one installation that is used, whoever's; 0: they are found
+	InstallationID int64        // the one installation that is used, of any owner; 0: they are found
 	Repositories   []forge.Repo // that Liftlock looks after: only these are written to
 	ManageWebhook  bool         // the App's webhook is pointed at us
 }
 
-// App talks to one GitHub as a GitHub App, in the organisations where it is installed: a driver whose
-// every call is made with the tokens for where it is made. Those of a repository that Liftlock looks
-// after are good for this one and what the App's manifest asks for; what is read of others is read
-// with tokens that only read. Calls of an installation share one budget, as GitHub counts them. Safe
-// for concurrent use.
+// App talks to one GitHub as a GitHub App, in the organisations where it is installed. It is a
+// driver that makes every call with the token of the repository that the call is for. Tokens for a
+// repository that Liftlock looks after are good for this one and for all that the App's manifest
+// asks for. Others are read with tokens that only read. Calls of an installation share one budget,
+// as GitHub counts them. Safe for concurrent use.
 type App struct {
 	*Driver
 	options Options
@@ -213,7 +213,7 @@ func (ap *App) tokensFor(ctx context.Context) (*tokenSource, error) {
 		return ap.tokensOf(i, at.repo), nil
 	case err == nil:
 		return ap.tokensOf(i, ""), nil
-	case isRefused && at.repo == "": // whoever isn't in an organisation sees no team of it
+	case isRefused && at.repo == "": // an account outside of an organisation sees no team of it
 		rests := rest.ErrorOf(err)
 		return nil, &forge.Error{Kind: forge.ErrNotFound, Message: rests.Message, Hint: rests.Hint}
 	case isRefused && !own:
@@ -257,8 +257,8 @@ func (ap *App) tokensOf(i *installation, repo string) *tokenSource {
 	return ap.sources[key]
 }
 
-// GitRefused takes note that Git's remote refused a token that GitAuth gave for a repository, and
-// says whether GitAuth gives another one now: Git's calls aren't seen here, and a token may have been
+// GitRefused records that Git's remote refused a token that GitAuth gave for a repository, and says
+// whether GitAuth gives another one now. The App doesn't see Git's calls, and a token may have been
 // revoked.
 func (ap *App) GitRefused(r forge.Repo, token string) bool {
 	ap.mu.Lock()

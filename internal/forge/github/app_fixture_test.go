@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/forge/github"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 var testRepoName = forge.Repo{Owner: "acme", Name: "fleet"}

@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/forge/github"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // appWorld is a forge with the App liftlock, and a clock for both of them.
@@ -275,8 +275,9 @@ func TestAppKeys(t *testing.T) {
 	w.must(github.ValidateKeys(second))
 }
 
-// TestAppRests: where the App isn't installed, suspended or not given the repository, nothing
-// is called but the list, once a minute; it comes back by itself, or at once when it is told.
+// TestAppRests holds that where the App isn't installed, is suspended or isn't given the
+// repository, nothing is called but the list, once a minute. It comes back by itself, or at once
+// when it is told.
 func TestAppRests(t *testing.T) {
 	w := newAppWorld(t, "acme", "globex")
 	globex := forge.Repo{Owner: "globex", Name: "fleet"}
@@ -346,9 +347,9 @@ func TestAppRests(t *testing.T) {
 	}
 }
 
-// TestAppInstallationChanged: what happens to one installation has nothing asked again of the
-// others, and to a stranger's nothing at all; one is known by its owner, by his former name and
-// by its number.
+// TestAppInstallationChanged holds that a change of one installation has nothing asked again of the
+// others, and a stranger's change nothing at all. An installation is known by its owner, by the
+// owner's former name and by its number.
 func TestAppInstallationChanged(t *testing.T) {
 	w := newAppWorld(t, "acme", "globex")
 	install(t, w.Forge, "mallory")
@@ -418,9 +419,10 @@ func TestAppOfManyOrganisations(t *testing.T) {
 	}
 }
 
-// TestAppTeams: who is in a team counts, directly or in one below it, and who was only invited
-// doesn't; a team that has another name by now, that the App may not see, or whose organisation
-// hasn't installed the App is an error that says what to do, and nobody's absence.
+// TestAppTeams holds that members of a team count, directly or in one below it, and that invited
+// people don't. Some teams have another name by now, the App may not see them, or their
+// organisation hasn't installed the App. Then the answer is an error that says what to do, never
+// "not a member".
 func TestAppTeams(t *testing.T) {
 	w := newAppWorld(t, "acme")
 	for _, login := range []string{"ada", "grace", "rita"} {
@@ -485,7 +487,7 @@ func TestAppOutage(t *testing.T) {
 	w.wantCalls("without the list", map[string]int{tokenCall: 1, listCall: 3, pullsCall: 2})
 }
 
-// TestAppManifest: what is asked for is what the driver needs, no more.
+// TestAppManifest holds that the manifest asks for the driver's needs, and no more.
 func TestAppManifest(t *testing.T) {
 	m := github.NewManifest("Liftlock at Acme", "https://liftlock.example.com/", "hub", "", false)
 	if m.HookAttributes.URL != "https://liftlock.example.com/webhooks/hub" || m.Public || len(m.Permissions) != len(github.Permissions()) {

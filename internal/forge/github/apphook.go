@@ -11,9 +11,9 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 )
 
-// EnsureHook looks after the App's one webhook, whichever the repository: it points it at h
-// where that is ours to do, and says which events the App isn't subscribed to. Only a person
-// can change that, on its page.
+// EnsureHook manages the App's one webhook, whichever the repository. It points it at h where that
+// is ours to do, and says which events the App isn't subscribed to. Only a person can change that,
+// on its page.
 func (ap *App) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bool, error) {
 	unlock, err := ap.locks.Lock(ctx, appKey)
 	if err != nil {

@@ -27,11 +27,11 @@ type installation struct {
 	permissions map[string]string // granted: read, write or admin by name
 }
 
-// InstallationChanged says that an owner has installed, suspended or taken away the App, was
-// renamed, or has given it other repositories: what is known of this installation is read again
-// before it is used. It returns which of our repositories that concerns. Of anybody else's
-// installation nothing is forgotten and none returned: whoever likes can install a public App.
-// id is 0, and owner empty, where it isn't known.
+// InstallationChanged says that an owner has installed, suspended or removed the App, was renamed,
+// or has given it other repositories. The installation is read again before its next use. It
+// returns which of our repositories that concerns. For any other owner's installation nothing is
+// forgotten and none returned: anybody can install a public App. id is 0, and owner empty, where it
+// isn't known.
 func (ap *App) InstallationChanged(id int64, owner string) []forge.Repo {
 	ap.mu.Lock()
 	defer ap.mu.Unlock()
@@ -72,8 +72,8 @@ type InstallationProblem struct {
 	Err   error
 }
 
-// Problems are those of the repositories' owners, as far as it is known without a call: where
-// the App isn't installed or suspended, isn't given a repository, or lacks a permission.
+// Problems are those of the repositories' owners, as far as they are known without a call. The App
+// isn't installed or is suspended, isn't given a repository, or lacks a permission.
 func (ap *App) Problems() []InstallationProblem {
 	ap.mu.Lock()
 	defer ap.mu.Unlock()
@@ -230,7 +230,7 @@ func (ap *App) readInstallations(ctx context.Context) error {
 	ap.mu.Lock()
 	defer ap.mu.Unlock()
 	for owner, was := range ap.installations {
-		// What a former name was found for stays so.
+		// An installation found under a former name stays found.
 		if now := found[strings.ToLower(was.owner)]; found[owner] == nil && now != nil && now.id == was.id {
 			found[owner] = now
 		}

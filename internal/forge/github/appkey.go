@@ -35,10 +35,10 @@ const (
 	maxSkew = 10 * time.Second
 )
 
-// appKeys sign for an App: JSON web tokens of RS256, dated by GitHub's clock as its answers
-// show it. The file of keys is read again for every token, so that a key can be exchanged
-// while Liftlock runs; where it has several, the next one is tried when GitHub knows one no
-// more. It implements rest.Credentials.
+// appKeys sign for an App: JSON web tokens of RS256, dated by GitHub's clock as its answers show
+// it. The file of keys is read again for every token, so that a key can be exchanged while Liftlock
+// runs. Where it has several, the next one is tried when GitHub no longer knows one. It implements
+// rest.Credentials.
 type appKeys struct {
 	file   string
 	issuer string // the App's ID or its client ID

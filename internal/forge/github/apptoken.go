@@ -146,8 +146,8 @@ func (t *tokenSource) keepFormer() {
 	}
 }
 
-// minRefusedAge is how old a token is at least that Git's refusal is put down to: a new one that is
-// refused lacks a permission, as the next would.
+// minRefusedAge is the least age of a token at which it is blamed for Git's refusal. A new one that
+// is refused lacks a permission, as the next would.
 const minRefusedAge = time.Minute
 
 // refusedByGit drops a token that Git's remote has refused, and says whether the next one may do:

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// webFlowLogin is GitHub's own account, the committer of what is done in its
-	// pages: nobody's.
+	// webFlowLogin is GitHub's own account, the committer of changes made in its pages. It belongs
+	// to no person.
 	webFlowLogin = "web-flow"
 	// maxMergedPulls bounds the pull requests of one commit that are read one by one.
 	maxMergedPulls = 10
@@ -52,9 +52,8 @@ func (d *Driver) MergedPullRequests(ctx context.Context, r forge.Repo, commit st
 	return merged, nil
 }
 
-// PullRequestAuthors lists the commits of a pull request, and who pushed them to its
-// branch: not in a fork. Of the branch's activity it reads one page, and more until it has found
-// them.
+// PullRequestAuthors lists the commits of a pull request, and who pushed them to its branch: not in
+// a fork. It reads one page of the branch's activity, and more until it has found them.
 func (d *Driver) PullRequestAuthors(ctx context.Context, r forge.Repo, pr *forge.PullRequest) ([]forge.CommitAuthors, error) {
 	ctx, owner, name := inRepo(ctx, r)
 	op := "list the commits of " + r.Number(pr.Number)

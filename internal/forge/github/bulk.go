@@ -13,8 +13,9 @@ import (
 	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
-// bulkRest is for how long pull requests are read one by one after GitHub wouldn't give them
-// together: an older instance, a token that GraphQL refuses, a spent limit of GraphQL's own.
+// bulkRest is for how long pull requests are read one by one after GitHub refused to give them
+// together. Reasons are an older instance, a token that GraphQL refuses, and a spent limit of
+// GraphQL's own.
 const bulkRest = 10 * time.Minute
 
 // maxBulkReviews is how many reviews of a pull request one query gives.
@@ -29,8 +30,8 @@ const bulkFields = `fragment fields on PullRequest{` +
 	`reviews(last:100){totalCount nodes{fullDatabaseId state submittedAt authorCanPushToRepository commit{oid} author{...who}}}}` +
 	`fragment who on Actor{__typename login ...on User{databaseId} ...on Bot{databaseId} ...on Mannequin{databaseId}}`
 
-// bulkQuery reads pull requests, each under the name p and its number, with their places in the
-// merge queue where there may be one: an older server doesn't know that field.
+// bulkQuery reads pull requests, each under the name p and its number. It reads their places in the
+// merge queue only where there may be one: an older server doesn't know that field.
 func bulkQuery(numbers []int, queue bool) string {
 	var q strings.Builder
 	q.WriteString(`query($owner:String!,$name:String!){repository(owner:$owner,name:$name){`)

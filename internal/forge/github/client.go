@@ -119,7 +119,7 @@ func newClient(p rest.Protocol) (*gh.Client, *rest.Budget) {
 	return client, budget
 }
 
-// newDriver makes a driver of a client. Whose budget and token, and which account, is left to the caller.
+// newDriver makes a driver of a client. The caller chooses the budget, the token and the account.
 func newDriver(base *url.URL, o Options, api *gh.Client) *Driver {
 	d := &Driver{
 		api: api, base: base, secrets: map[int64]string{}, now: o.Now, bulkAgain: map[string]time.Time{},

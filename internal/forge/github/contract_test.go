@@ -11,10 +11,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	gh "github.com/google/go-github/v60/github"
 
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/forge/forgetest"
 	"github.com/liftlock/liftlock/internal/forge/github"
+	"github.com/liftlock/liftlock/internal/world/emulator"
+	"github.com/liftlock/liftlock/internal/world/forgetest"
 	"github.com/liftlock/liftlock/webhooks"
 )
 
@@ -24,9 +24,9 @@ const (
 	strangerLogin, strangerToken = "mallory", "mallory-token"
 )
 
-// TestContract runs the contract against the emulator, with times in whole seconds as GitHub's
-// are. Of each answer the driver sees only what every release that is described has, and nothing
-// that GitHub has said it will take away: it needs no more.
+// TestContract runs the contract against the emulator, with times in whole seconds as GitHub's are.
+// The driver sees only the fields of each answer that every described release has and that GitHub
+// has not announced to remove: it needs no more.
 func TestContract(t *testing.T) {
 	runContract(t, forgetest.Differences{}, func(t *testing.T, em *emulator.Forge, _ forge.Repo) forge.Forge {
 		return newPrunedDriver(t, em, botToken)

@@ -18,7 +18,7 @@ const (
 	// and what is left of it for payloads, which the pages don't have.
 	maxDeliveryCalls = 3
 
-	// deliveryOverlap is how much of what was read is read again: a delivery is listed once
+	// deliveryOverlap is how far each reading goes back behind the last. A delivery is listed once
 	// it was answered, so a slow one comes up behind those that began after it.
 	deliveryOverlap = 5 * time.Minute
 )
@@ -76,7 +76,7 @@ func readMissed(ctx context.Context, op string, q forge.DeliveryQuery, src deliv
 		log.cut = more
 	}
 	missed := log.missed(q.IsKnown)
-	// What lies between the last page and the cursor is passed by for good, also where all that
+	// Deliveries between the last page and the cursor are passed by for good, also where all that
 	// was read was taken: the failures may be older than it.
 	out := forge.MissedDeliveries{Incomplete: log.cut && (len(missed) > 0 || !since.IsZero()), Cursor: q.Cursor}
 	if at := log.newest.Add(-deliveryOverlap); !log.newest.IsZero() && at.After(since) {
@@ -91,8 +91,8 @@ func readMissed(ctx context.Context, op string, q forge.DeliveryQuery, src deliv
 			if err != nil && (ctx.Err() != nil || errors.Is(err, forge.ErrRateLimited)) {
 				return forge.MissedDeliveries{}, err
 			}
-			// Any other failure may last (a payload larger than an answer may be, a delivery
-			// that is gone), and would keep all others from being looked at.
+			// Any other failure may last (a payload larger than an answer may be, a delivery that
+			// is gone), and would keep all others from being read.
 		}
 		out.Deliveries = append(out.Deliveries, found)
 	}
@@ -111,7 +111,7 @@ func readPayload(ctx context.Context, op string, delivery int64, src deliverySou
 	return *whole.Request.RawPayload, nil
 }
 
-// hookID is a hook's number, which is asked for where nobody has looked at the hook yet.
+// hookID is a hook's number, which is asked for where the hook wasn't read yet.
 func (d *Driver) hookID(ctx context.Context, r forge.Repo, url string) (int64, error) {
 	if id, ok := d.hooks.Get(hookPlace{r, url}); ok {
 		return id, nil

@@ -123,8 +123,8 @@ func TestDeliveryCursor(t *testing.T) {
 	}
 }
 
-// TestUnreadablePayload holds that a payload which can't be read is left out, and keeps neither the
-// others nor the cursor back; a limit of calls, or a process that ends, is waited for instead.
+// TestUnreadablePayload holds that an unreadable payload is left out, and keeps neither the others
+// nor the cursor back. A limit of calls, or a process that ends, is waited for instead.
 func TestUnreadablePayload(t *testing.T) {
 	page := []jsonObject{deliveryJSON(2, "b", 500, 0), deliveryJSON(1, "a", 500, 1)}
 	payload := okResponse(jsonObject{"id": 1, "request": jsonObject{"payload": jsonObject{"ref": "refs/heads/main"}}})

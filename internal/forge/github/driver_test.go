@@ -27,7 +27,7 @@ func TestMerge(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		answer response
-		after  jsonObject // the pull request, when it is looked at
+		after  jsonObject // the pull request, when it is read
 		commit string
 		kind   error
 		words  string
@@ -71,7 +71,7 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestCreateRefused has what GitHub refuses to open looked at again where the branches moved.
+// TestCreateRefused has a refused pull request evaluated again where the branches moved.
 func TestCreateRefused(t *testing.T) {
 	for body, want := range map[string]error{
 		`{"message":"Validation Failed","errors":[{"resource":"PullRequest","code":"custom","message":"No commits between main and topic"}]}`: forge.ErrConflict,

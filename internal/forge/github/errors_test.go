@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/forge/forgetest"
+	"github.com/liftlock/liftlock/internal/world/forgetest"
 )
 
 func TestErrorsHaveKinds(t *testing.T) {

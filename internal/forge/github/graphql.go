@@ -10,8 +10,8 @@ import (
 	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
-// graphQLLimitWait is how long to wait where GraphQL's own limit is used up, whose end its answer
-// doesn't say: "wait for at least one minute" (GitHub, "Rate limits for the REST API").
+// graphQLLimitWait is how long to wait where GraphQL's own limit is used up and its answer doesn't
+// say until when: "wait for at least one minute" (GitHub, "Rate limits for the REST API").
 const graphQLLimitWait = time.Minute
 
 // queryGraphQL makes a query of GitHub's GraphQL API, which is beside the REST API: at

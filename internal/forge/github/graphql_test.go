@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/liftlock/liftlock/internal/emulator/githubshape"
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/world/emulator/githubshape"
 )
 
 // TestGraphQLDocuments holds every document that the driver has for GitHub against its schema.

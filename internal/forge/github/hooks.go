@@ -21,14 +21,13 @@ var DefaultEvents = []string{"push", "pull_request", "pull_request_review", "iss
 const repositoryEvent = "repository"
 
 // lateEvents say what is noticed later without them: that the rules of a branch changed, or the
-// repository itself. An App would need to read the repository's administration to be sent those
-// of the rules, and a GitHub Enterprise Server that is older than rulesets doesn't know both.
+// repository itself. An App would need to read the repository's administration to be sent those of
+// the rules. A GitHub Enterprise Server that is older than rulesets doesn't know both.
 var lateEvents = []string{"branch_protection_rule", "repository_ruleset", repositoryEvent}
 
-// EnsureHook finds the hook by its URL. GitHub never shows a hook's secret, so
-// the first call of a process for a hook sets it in any case (changed stays
-// false when that is all); later calls do when they come with another one.
-// Where GitHub refuses lateEvents, the hook does without them.
+// EnsureHook finds the hook by its URL. GitHub never shows a hook's secret, so a process's first
+// call for a hook sets it in any case (changed stays false when nothing else changed). Later calls
+// do when they come with another one. Where GitHub refuses lateEvents, the hook does without them.
 func (d *Driver) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bool, error) {
 	if len(h.Events) > 0 {
 		return d.ensureHook(ctx, r, h, h.Events)

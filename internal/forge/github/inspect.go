@@ -26,8 +26,8 @@ const (
 // expiryLayouts are how GitHub has been seen to write a token's end.
 var expiryLayouts = []string{"2006-01-02 15:04:05 MST", "2006-01-02 15:04:05 -0700"}
 
-// InspectCredentials reads what answers carry of a token: a classic one's scopes, its end, and
-// what is left of the limit. Of a fine-grained one no permission is shown.
+// InspectCredentials reads what answers carry of a token: a classic one's scopes, its end, and what
+// is left of the limit. It shows no permission of a fine-grained token.
 func (d *Driver) InspectCredentials(ctx context.Context) (*forge.Credentials, error) {
 	_, resp, err := d.api.Users.Get(ctx, "")
 	if err != nil {
@@ -106,8 +106,8 @@ func methodsOf(repo *gh.Repository) []string {
 	return methods
 }
 
-// InspectHooks reads the repository's webhook with the address of h. What its secret is, GitHub
-// doesn't show: one that is wrong has its deliveries refused.
+// InspectHooks reads the repository's webhook with the address of h. GitHub doesn't show its
+// secret: a wrong one has its deliveries refused.
 func (d *Driver) InspectHooks(ctx context.Context, r forge.Repo, h forge.Hook) ([]forge.HookSettings, error) {
 	hook, err := d.findHook(ctx, r, h.URL)
 	if err != nil || hook == nil {
@@ -157,9 +157,9 @@ func (d *Driver) InspectTeam(ctx context.Context, t forge.Team) (logins []string
 	return logins, resp.NextPage == 0, nil
 }
 
-// InspectGuard reads whether rulesets restrict who makes a branch and who moves it, each of which
-// is a rule of its own, and whether they let the credentials past. Classic protection isn't read:
-// it can't keep others from making a branch.
+// InspectGuard reads whether rulesets restrict who makes a branch and who moves it, and whether
+// they let the credentials past. Each of the two is a rule of its own. Classic protection isn't
+// read: it can't keep others from making a branch.
 func (d *Driver) InspectGuard(ctx context.Context, r forge.Repo, branch string) (guard forge.BranchGuard, err error) {
 	var restricting []int64
 	var creation, update bool

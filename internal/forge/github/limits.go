@@ -9,10 +9,10 @@ import (
 	"github.com/liftlock/liftlock/internal/forge/rest"
 )
 
-// limitsOf are the limits that GitHub publishes and sends no state of ("Rate limits for the
-// REST API", secondary limits): of its public service, and of what it hosts for an
-// enterprise. A GitHub Enterprise Server has none unless somebody turns them on: public says
-// that the public service's hold at base, whatever its name is.
+// limitsOf are the limits that GitHub publishes and sends no state of ("Rate limits for the REST
+// API", secondary limits). They are those of its public service, and of its hosting for an
+// enterprise. A GitHub Enterprise Server has none unless an administrator turns them on. public
+// says that the public service's limits hold at base, whatever its name is.
 func limitsOf(base *url.URL, public bool) []rest.Limit {
 	if !public && base.Host != "api.github.com" && !strings.HasSuffix(base.Host, hostedSuffix) {
 		return nil
@@ -43,7 +43,7 @@ func contentOf(endpoint string) int {
 }
 
 // hideLimits keeps go-github from what answers say of limits. It would remember them too, and
-// refuse calls by this machine's clock, for one of an identity's clients alone; the budget does it by
-// GitHub's, for all of them. What httpcache (gregjones) gives from its cache has this header, and
-// says nothing new of limits: go-github remembers none of it.
+// refuse calls by this machine's clock, for one of an identity's clients alone. The budget does it
+// by GitHub's, for all of them. Answers from httpcache's (gregjones) cache have this header, and
+// say nothing new of limits: go-github remembers none of it.
 func hideLimits(h http.Header) { h.Set("X-From-Cache", "1") }

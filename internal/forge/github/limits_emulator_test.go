@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/forge/rest"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // publicGitHub sends what is for api.github.com to an emulator, by its address: only of the public
@@ -28,9 +28,9 @@ func (p publicGitHub) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// TestSecondaryLimits: at the limits that GitHub publishes it refuses nothing, however much is
-// to be said; at a tenth of them all is said in the end, and a merge doesn't wait for it. The
-// calls are made by the transport alone, in virtual time: go-github, which remembers refusals
+// TestSecondaryLimits holds that at GitHub's published limits no call is refused, however much
+// there is to write. At a tenth of them all is written in the end, and a merge doesn't wait for it.
+// The calls are made by the transport alone, in virtual time: go-github, which remembers refusals
 // too, knows only the real one.
 func TestSecondaryLimits(t *testing.T) {
 	for _, share := range []int{1, 10} {

@@ -13,9 +13,9 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 )
 
-// TestLimitsGoByTheClock: after a refusal, and after the last call that the answers leave, nothing
-// reaches GitHub until it may, and then it does: by the driver's clock and GitHub's, which are hours
-// away from each other and from the machine's.
+// TestLimitsGoByTheClock holds that after a refusal, and after the last call that the answers
+// leave, nothing reaches GitHub until it may, and then it does. The driver's clock and GitHub's
+// decide, which are hours away from each other and from the machine's.
 func TestLimitsGoByTheClock(t *testing.T) {
 	ours := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	theirs := ours.Add(5 * time.Hour)

@@ -11,9 +11,8 @@ import (
 )
 
 // Merge merges one head, or has it join the merge queue where GitHub refuses to merge past one.
-// GitHub's refusals are 405 and 409 with words: what they
-// mean is decided by looking at the pull request afterwards, so that a merge
-// whose answer was lost is recognised.
+// GitHub's refusals are 405 and 409 with words. The pull request's state afterwards decides their
+// meaning, so that a merge whose answer was lost is recognised.
 func (d *Driver) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) (string, error) {
 	ctx, owner, name := inRepo(ctx, r)
 	op := "merge " + r.Number(m.Number)
@@ -45,10 +44,10 @@ func (d *Driver) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) 
 	case pr.State == forge.Closed:
 		refusal.Kind, refusal.Message = forge.ErrNotMergeable, "it is closed"
 	case refusal.Status == http.StatusConflict || rest.Says(err, "was modified") || rest.Says(err, "already in progress"):
-		// "Base branch was modified. Review and try the merge again": another merge
-		// came just before. "Head branch was modified" with the same head: a push is
-		// on its way. "Merge already in progress": an attempt whose answer was lost, or
-		// somebody else's, hasn't come to its end.
+		// "Base branch was modified. Review and try the merge again": another merge came just
+		// before. "Head branch was modified" with the same head: a push is on its way. "Merge
+		// already in progress": an attempt whose answer was lost, or another account's, hasn't come
+		// to its end.
 		refusal.Kind = forge.ErrConflict
 	case pr.Mergeable == forge.MergeableUnknown:
 		// "Pull Request is not mergeable" is also what it says while it computes.

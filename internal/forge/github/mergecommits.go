@@ -10,9 +10,10 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 )
 
-// addMergeCommits fills in as which commits pull requests landed, where the REST API doesn't say:
-// its version 2026-03-10 no longer has merge_commit_sha, which GraphQL still tells as mergeCommit.
-// Of those whose commit is said it asks nothing. What GraphQL doesn't know or refuses stays empty.
+// addMergeCommits fills in the commits as which pull requests landed, where the REST API doesn't
+// say: its version 2026-03-10 no longer has merge_commit_sha. GraphQL still has it as mergeCommit.
+// It asks nothing about pull requests whose commit is known. A commit that GraphQL doesn't know or
+// refuses stays empty.
 func (d *Driver) addMergeCommits(ctx context.Context, r forge.Repo, pulls []forge.PullRequest) error {
 	var missing []*forge.PullRequest
 	for i := range pulls {

@@ -29,8 +29,8 @@ type protection struct {
 	LinearHistory enabled `json:"required_linear_history"`
 	Threads       enabled `json:"required_conversation_resolution"`
 	Locked        enabled `json:"lock_branch"`
-	// Admins says that it binds administrators too. Else they, and whoever has a role that may
-	// bypass it, merge whatever it demands.
+	// Admins says that it binds administrators too. Else administrators, and roles that may bypass
+	// it, merge whatever it demands.
 	Admins       enabled   `json:"enforce_admins"`
 	Restrictions *accounts `json:"restrictions"`
 }
@@ -116,8 +116,8 @@ func (d *Driver) addProtection(ctx context.Context, r forge.Repo, branch string,
 	return nil
 }
 
-// addBypass adds whether the credentials may merge past a protection. Who is in the teams that
-// it names, and what roles of an organisation's own may, isn't shown.
+// addBypass adds whether the credentials may merge past a protection. The members of the teams that
+// it names, and the rights of an organisation's own roles, aren't shown.
 func (d *Driver) addBypass(ctx context.Context, p *protection, admin bool, set *forge.RuleSet) error {
 	set.Bypassed, set.MaybeBypassed = admin && !p.Admins.Enabled, !admin && !p.Admins.Enabled
 	if p.Reviews == nil || set.Bypassed || set.MaybeBypassed {

@@ -100,8 +100,8 @@ func (d *Driver) CreatePullRequest(ctx context.Context, r forge.Repo, n forge.Ne
 }
 
 // refusedCreation is the error of a pull request that GitHub won't open. Where the branch has
-// nothing that its base hasn't, or the base is gone, the branches moved since they were looked
-// at: another look decides otherwise.
+// nothing that its base hasn't, or the base is gone, the branches moved since they were read:
+// another look decides otherwise.
 func refusedCreation(op string, err error) error {
 	err = wrapError(op, err)
 	haveMoved := rest.Says(err, "no commits between") || rest.Says(err, "base invalid")

@@ -8,9 +8,9 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 )
 
-// RequestReviewers requests reviews. GitHub refuses a call whole, with a 422 that doesn't say
-// for whom, where it takes one of the names not: "Reviews may only be requested from
-// collaborators", "Review cannot be requested from pull request author".
+// RequestReviewers requests reviews. GitHub refuses a call whole where it doesn't take one of the
+// names, with a 422 that doesn't say which: "Reviews may only be requested from collaborators",
+// "Review cannot be requested from pull request author".
 func (d *Driver) RequestReviewers(ctx context.Context, r forge.Repo, n int, from forge.Reviewers) ([]forge.RefusedReviewer, error) {
 	ctx, owner, name := inRepo(ctx, r)
 	return forge.RequestEach(ctx, r, from, func(ctx context.Context, some forge.Reviewers) error {

@@ -86,9 +86,9 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestWhoBypassesProtection holds that classic protection which the credentials may merge past,
+// TestProtectionBypass holds that classic protection which the credentials may merge past,
 // or maybe, is known as such.
-func TestWhoBypassesProtection(t *testing.T) {
+func TestProtectionBypass(t *testing.T) {
 	enforced, exempt := jsonObject{"enabled": true}, jsonObject{"enabled": false}
 	reviewsWithout := func(who jsonObject) jsonObject {
 		return jsonObject{"required_approving_review_count": 1, "bypass_pull_request_allowances": who}

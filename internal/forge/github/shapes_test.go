@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/liftlock/liftlock/internal/emulator"
-	"github.com/liftlock/liftlock/internal/emulator/apishape"
-	"github.com/liftlock/liftlock/internal/emulator/githubshape"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/forge/github"
+	"github.com/liftlock/liftlock/internal/world/emulator"
+	"github.com/liftlock/liftlock/internal/world/emulator/apishape"
+	"github.com/liftlock/liftlock/internal/world/emulator/githubshape"
 )
 
 // describeAll reads GitHub's description of every release, the public service's first.

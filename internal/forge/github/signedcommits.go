@@ -18,8 +18,8 @@ import (
 const emptyTree = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 // SignCommit makes a commit by the Git database API. GitHub signs it where the credentials are an
-// App's and nobody says who its author or committer is ("About commit signature verification",
-// signature verification for bots). It takes two calls, and one more for each file that isn't text.
+// App's and the call names no author or committer ("About commit signature verification", signature
+// verification for bots). It takes two calls, and one more for each file that isn't text.
 func (d *Driver) SignCommit(ctx context.Context, r forge.Repo, c forge.NewCommit) (string, error) {
 	op := "have a commit to " + r.String() + " signed"
 	if err := checkSignedSize(op, c.Changes); err != nil {

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/liftlock/liftlock/internal/emulator"
-	"github.com/liftlock/liftlock/internal/emulator/apishape"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/forge/github"
 	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/world/emulator"
+	"github.com/liftlock/liftlock/internal/world/emulator/apishape"
 )
 
 // signingForge is a driver that may sign.
@@ -54,8 +54,8 @@ const (
 	commitsCall = "POST /repos/{owner}/{repo}/git/commits"
 )
 
-// TestAppSigns holds that GitHub signs for an App what Git wrote, file by file with its mode, in two
-// calls and one more for what isn't text, and that the calls are GitHub's.
+// TestAppSigns holds that GitHub signs for an App the commit that Git wrote, file by file with its
+// mode. It takes two calls, and one more for a file that isn't text, and the calls are GitHub's.
 func TestAppSigns(t *testing.T) {
 	described := describeAll(t)
 	w := newAppWorldWith(t, emulator.ForgeOptions{Record: func(x emulator.Exchange) {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/forge/forgetest"
+	"github.com/liftlock/liftlock/internal/world/forgetest"
 )
 
 // anyAnswer is a server that gives one answer to everything, but for the look at the project by
@@ -138,8 +138,8 @@ func TestAnswersThatAreNotGitLabs(t *testing.T) {
 	}
 }
 
-// TestBrokenAnswers holds that what is cut off, of another type or empty is no success of a call
-// that reads it: nothing is made up of what isn't there.
+// TestBrokenAnswers holds that an answer that is cut off, of another type or empty is no success of
+// a call that reads it. Nothing is made up of missing parts.
 func TestBrokenAnswers(t *testing.T) {
 	unreadable := regexp.MustCompile("GitLab's answer can't be read|GitLab took it for a command")
 	// Whatever is answered with success is the end of these.

@@ -14,12 +14,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/emulator"
-	"github.com/liftlock/liftlock/internal/emulator/apishape"
-	"github.com/liftlock/liftlock/internal/emulator/gitlabshape"
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/forge/forgetest"
 	"github.com/liftlock/liftlock/internal/forge/gitlab"
+	"github.com/liftlock/liftlock/internal/world/emulator"
+	"github.com/liftlock/liftlock/internal/world/emulator/apishape"
+	"github.com/liftlock/liftlock/internal/world/emulator/gitlabshape"
+	"github.com/liftlock/liftlock/internal/world/forgetest"
 	"github.com/liftlock/liftlock/webhooks"
 )
 
@@ -270,7 +270,7 @@ func (tp *testProject) reviewers(t *testing.T, number int) (list []shownReviewer
 	return list
 }
 
-// review gives a review. Who reviews is a reviewer from then on.
+// review gives a review. A reviewer stays one from then on.
 func (e *emulatedProject) review(t *testing.T, number int, v forgetest.Verdict, commit string) {
 	t.Helper()
 	if v == forgetest.CommentOnly && len(e.reviewers(t, number)) == 0 {

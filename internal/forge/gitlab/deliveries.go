@@ -97,8 +97,8 @@ type eventLog struct {
 func (el *eventLog) add(page []hookEvent) (more bool) {
 	byID := func(a, b hookEvent) int { return cmp.Compare(a.ID, b.ID) }
 	if len(el.read) == 0 && len(page) > 0 && slices.MaxFunc(page, byID).ID < el.after {
-		// Events are forgotten oldest first, so this isn't the GitLab that was read before: it
-		// was restored, or another one took its place, and counts on from a smaller number.
+		// Events are forgotten oldest first, so this isn't the GitLab that was read before. It was
+		// restored, or another one took its place, and counts on from a smaller number.
 		el.after, el.reset = 0, true
 	}
 	el.read = append(el.read, page...)
@@ -128,15 +128,15 @@ func (el *eventLog) missed(isKnown func(string) bool) forge.MissedDeliveries {
 		}
 	}
 	out.Cursor = el.hook + "/" + strconv.FormatInt(newest, 10)
-	// What lies between the last page and the cursor is passed by for good, also where all that
+	// Deliveries between the last page and the cursor are passed by for good, also where all that
 	// was read was taken: the failures may be older than it.
 	passesBy := el.cut && (len(out.Deliveries) > 0 || el.after > 0)
 	out.Incomplete = passesBy || el.reset || el.wasPaused()
 	return out
 }
 
-// wasPaused says that so many deliveries failed in a row, new ones among them, that GitLab may
-// have sent nothing after them: how long the row is isn't known where it was not read to its end.
+// wasPaused says that so many deliveries failed in a row, new ones among them, that GitLab may have
+// sent nothing after them. The length of a row that was not read to its end isn't known.
 func (el *eventLog) wasPaused() bool {
 	row, fresh := 0, false
 	for _, e := range el.read {

@@ -171,8 +171,8 @@ func TestMissedDeliveriesRefused(t *testing.T) {
 	}
 }
 
-// FuzzHookEvents holds that no list of events, however it is made, makes more of itself than it
-// has, or moves the cursor back but to where the list ends.
+// FuzzHookEvents holds that no list of events, however it is made, gives more than it has. None
+// moves the cursor back but to where the list ends.
 func FuzzHookEvents(f *testing.F) {
 	seed, err := json.Marshal(eventsJSON(9, 5, func(id int) bool { return id%2 == 0 }))
 	if err != nil {

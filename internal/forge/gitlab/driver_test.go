@@ -188,7 +188,7 @@ func TestDisabledHook(t *testing.T) {
 }
 
 // TestDescriptionThatIsNotKept holds that a hook whose secret can't be known again is written at
-// every look, and that this is no change of it; one whose secret was another one has changed.
+// every look, without counting as changed. A hook that had another secret has changed.
 func TestDescriptionThatIsNotKept(t *testing.T) {
 	h := forge.Hook{URL: "https://liftlock.example.com/webhooks/hub", Secret: "s3cret"}
 	mark := rest.Fingerprint(h.Secret)

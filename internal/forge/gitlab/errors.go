@@ -14,8 +14,8 @@ import (
 // scopeHint is what to do where the token's scopes are too small.
 const scopeHint = "the token needs the scope api"
 
-// readMessage reads GitLab's words out of a refusal: a text, a list of them, or either by field. Of
-// a web page it is what that is.
+// readMessage reads GitLab's words out of a refusal: a text, a list of them, or either by field.
+// For a web page it says that it is one.
 func readMessage(resp *http.Response, body []byte) string {
 	var said map[string]any
 	if json.Unmarshal(body, &said) != nil {

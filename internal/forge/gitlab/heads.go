@@ -26,8 +26,8 @@ func (d *Driver) listVersions(ctx context.Context, r forge.Repo, n int) ([]versi
 	return all, err
 }
 
-// headAt is the head that a merge request had at a time; empty: that can't be told. What came
-// at the very time may have been seen or not, so it counts as later.
+// headAt is the head that a merge request had at a time; empty: that can't be told. A version of
+// the very same time may have been seen or not, so it counts as later.
 func headAt(versions []version, at time.Time) string {
 	if at.IsZero() {
 		return ""

@@ -85,11 +85,11 @@ func (h hook) isDisabled() bool {
 	return s != "" && s != executable
 }
 
-// EnsureHook finds the hook by its URL and repairs it where it isn't right. GitLab doesn't
-// show a hook's token: to know it again, a fingerprint of it stands in the hook's description,
-// which maintainers of the project can read. A GitLab that keeps no description has the hook
-// written at every look, and that alone is no change: it would have everything looked at each
-// time. One that GitLab has disabled is enabled by a test, which the receiver must answer.
+// EnsureHook finds the hook by its URL and repairs it where it isn't right. GitLab doesn't show a
+// hook's token: to know it again, a fingerprint of it stands in the hook's description, which
+// maintainers of the project can read. A GitLab that keeps no description has the hook written at
+// every look, and that alone is no change: it would have everything evaluated each time. One that
+// GitLab has disabled is enabled by a test, which the receiver must answer.
 func (d *Driver) EnsureHook(ctx context.Context, r forge.Repo, h forge.Hook) (bool, error) {
 	events := h.Events
 	if len(events) == 0 {
@@ -150,7 +150,7 @@ func (d *Driver) listHooks(ctx context.Context, r forge.Repo, url string) (found
 	return found, rest.AddHint(err, hookHint)
 }
 
-// hookID is a hook's number, which is asked for where nobody has looked at the hook yet.
+// hookID is a hook's number, which is asked for where the hook wasn't read yet.
 func (d *Driver) hookID(ctx context.Context, r forge.Repo, url string) (string, error) {
 	place := hookPlace{r, url}
 	if id, ok := d.hooks.Get(place); ok {
@@ -167,8 +167,8 @@ func (d *Driver) hookID(ctx context.Context, r forge.Repo, url string) (string, 
 	return found[0].id(), nil
 }
 
-// writeHook writes a hook, gives what GitLab made of it, and makes sure that what is to sign its
-// deliveries was taken: a GitLab before 19.0 passes over a field that it doesn't know, and every
+// writeHook writes a hook, gives GitLab's version of it, and makes sure that GitLab took the secret
+// that signs its deliveries. A GitLab before 19.0 ignores a field that it doesn't know, and every
 // delivery would be refused.
 func (d *Driver) writeHook(ctx context.Context, what string, r forge.Repo, method string, h hook, path ...string) (written hook,
 	err error) {

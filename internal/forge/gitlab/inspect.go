@@ -199,7 +199,8 @@ func (d *Driver) InspectGuard(ctx context.Context, r forge.Repo, branch string) 
 		return forge.BranchGuard{}, rest.AddHint(err, "make Liftlock's account a Maintainer of the project: only those see its protected "+
 			"branches")
 	}
-	// Of several that match, GitLab's most permissive counts (user/project/repository/branches/protected).
+	// Where several match, GitLab's most permissive counts
+	// (user/project/repository/branches/protected).
 	if byRole {
 		return forge.BranchGuard{}, nil
 	}

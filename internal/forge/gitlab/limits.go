@@ -17,7 +17,7 @@ type CallLimits struct {
 	ProjectReads *int // of a project itself
 }
 
-// What gitlab.com publishes (user/gitlab_com, "GitLab.com-specific rate limits"), for each user.
+// gitlab.com publishes these (user/gitlab_com, "GitLab.com-specific rate limits"), for each user.
 const (
 	publicCalls        = 2000 // a minute
 	publicNewNotes     = 60   // a minute
@@ -25,7 +25,7 @@ const (
 	publicUserReads    = 300  // in ten minutes
 )
 
-// What other servers are set to at first (administration/settings/rate_limit_on_notes_creation and
+// Other servers have these at first (administration/settings/rate_limit_on_notes_creation and
 // rate_limit_on_projects_api); the limit of all calls is off there.
 const (
 	defaultNewNotes     = 300

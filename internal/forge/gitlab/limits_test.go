@@ -44,8 +44,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestLimitOfNotes holds that a limit of new notes that nobody knew keeps back notes alone, and one
-// of all calls everything: a note that can't be written then keeps no merge back.
+// TestLimitOfNotes holds that an unknown limit of new notes keeps back notes alone, and one of all
+// calls everything. A note that can't be written then keeps no merge back.
 func TestLimitOfNotes(t *testing.T) {
 	for _, c := range []struct {
 		name, words string

@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/forge"
-	"github.com/liftlock/liftlock/internal/forge/forgetest"
+	"github.com/liftlock/liftlock/internal/world/emulator"
+	"github.com/liftlock/liftlock/internal/world/forgetest"
 	"github.com/liftlock/liftlock/webhooks"
 )
 

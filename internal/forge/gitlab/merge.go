@@ -16,10 +16,10 @@ type acceptRequest struct {
 	SquashMessage string `json:"squash_commit_message,omitempty"`
 }
 
-// Merge merges one head, or has it join the merge train of its target branch. How is the
-// project's choice, so a method that isn't the project's is refused first. GitLab's refusals
-// don't say which of its checks failed: what they mean is decided by looking at the merge
-// request, so that a merge whose answer was lost is recognised.
+// Merge merges one head, or has it join the merge train of its target branch. How is the project's
+// choice, so a method that isn't the project's is refused first. GitLab's refusals don't say which
+// of its checks failed. The merge request's state decides their meaning, so that a merge whose
+// answer was lost is recognised.
 func (d *Driver) Merge(ctx context.Context, r forge.Repo, m forge.MergeRequest) (string, error) {
 	op := "merge " + number(r, m.Number)
 	if m.Head == "" {

@@ -12,8 +12,8 @@ import (
 const maxPushPages = forge.MaxPushes / perPage
 
 // pushEvent is a push as a project's events have it (api/events.md, "List a project's visible
-// events"). A merge's is like any other, by who merged. Of a push that moved more refs than an
-// instance allows events for, three by default, there is one event that names none of them.
+// events"). A merge's is like any other, by who merged. A push that moved more refs than an
+// instance allows events for, three by default, has one event that names none of them.
 type pushEvent struct {
 	Author *account `json:"author"` // of a deleted account's: GitLab's ghost user
 	Push   struct {
@@ -30,8 +30,8 @@ func (d *Driver) Pushes(ctx context.Context, r forge.Repo, branch string, enough
 	return d.forEachPush(ctx, r, branch, time.Time{}, 1, enough)
 }
 
-// forEachPush gives the moves of a branch up to the end of a day, newest first; zero: up to now.
-// At least so many of the events of all branches are looked at, also when it is enough.
+// forEachPush gives the moves of a branch up to the end of a day, newest first; zero: up to now. At
+// least so many of the events of all branches are read, also when it is enough.
 func (d *Driver) forEachPush(ctx context.Context, r forge.Repo, branch string, day time.Time, least int,
 	enough func(forge.Push) bool) error {
 	q := query{Action: "pushed", Sort: "desc"}
@@ -49,8 +49,8 @@ func (d *Driver) forEachPush(ctx context.Context, r forge.Repo, branch string, d
 }
 
 // addPushers says who pushed the commits of a merge request, as far as the project's events tell,
-// up to its end: of all branches, and further back than one page until they are found. Of a fork's
-// nothing is told.
+// up to its end. It reads the events of all branches, and further back than one page until it has
+// found the pushers. For a fork's merge request it adds none.
 func (d *Driver) addPushers(ctx context.Context, r forge.Repo, pr *forge.PullRequest, all []forge.CommitAuthors) error {
 	if pr.Fork {
 		return nil

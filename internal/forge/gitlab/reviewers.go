@@ -9,9 +9,9 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 )
 
-// RequestReviewers adds reviewers to those that a merge request has. GitLab takes the numbers
-// of accounts, all reviewers at once, and leaves out without a word whom it doesn't take: so
-// who is missing in its answer was refused. Who has reviewed stays as they are.
+// RequestReviewers adds reviewers to those that a merge request has. GitLab takes the numbers of
+// accounts, all reviewers at once, and silently leaves out those that it doesn't take. So an
+// account that is missing in its answer was refused. Accounts that have reviewed keep their state.
 func (d *Driver) RequestReviewers(ctx context.Context, r forge.Repo, n int, from forge.Reviewers) ([]forge.RefusedReviewer, error) {
 	if from.IsEmpty() {
 		return nil, nil

@@ -97,8 +97,8 @@ func (d *Driver) findReviewNotes(ctx context.Context, r forge.Repo, n int, wante
 	return found, err
 }
 
-// toReviews makes reviews of how users stand. Who asks for changes has not approved; changes
-// of which it isn't known when they were asked for are asked of the newest head.
+// toReviews makes reviews of how users stand. A reviewer who asks for changes has not approved.
+// Changes that were asked for at an unknown time are asked of the newest head.
 func toReviews(approvals []approval, reviewers []reviewer, noted map[reviewNote]time.Time, versions []version) []forge.Review {
 	byUser := map[int64]forge.Review{}
 	for _, a := range approvals {

@@ -69,10 +69,10 @@ type placedStatus struct {
 	pipeline int64
 }
 
-// SetStatus sets a commit status. It belongs to a pipeline: s.Pipeline, or one of the commit's, or an
-// external one that GitLab makes for it. What it was set to last isn't set again there. GitLab refuses
-// to set one to the state that it is in, and keeps its description then. ErrUnsupported: the commit
-// is a fork's alone, and has its pipelines there.
+// SetStatus sets a commit status. It belongs to a pipeline: s.Pipeline, or one of the commit's, or
+// an external one that GitLab makes for it. Its last state isn't set again there. GitLab refuses to
+// set one to the state that it is in, and keeps its description then. ErrUnsupported: the commit is
+// a fork's alone, and has its pipelines there.
 func (d *Driver) SetStatus(ctx context.Context, r forge.Repo, commit string, s forge.Status) error {
 	place, wanted := statusPlace{commitPlace{r, commit}, s.Context}, s.Pipeline
 	s.Pipeline = 0
@@ -111,8 +111,9 @@ func (d *Driver) postStatus(ctx context.Context, r forge.Repo, commit string, s 
 	return set.Pipeline, err
 }
 
-// listStatuses gives, for each key, the status with the highest number, as it was listed last: of the
-// commit, and where the pipeline that goes for it is of merged results of what a merge would make.
+// listStatuses gives, for each key, the status with the highest number, as it was listed last. It
+// lists the commit's statuses. Where the pipeline that counts for it is of merged results, it also
+// lists those of the commit that a merge would make.
 func listStatuses[K comparable](ctx context.Context, d *Driver, r forge.Repo, commit string,
 	key func(commitStatus) K) (map[K]commitStatus, error) {
 	commits := []string{commit}
@@ -152,7 +153,7 @@ func (d *Driver) Statuses(ctx context.Context, r forge.Repo, commit string) ([]f
 // waitingStates are those of what may still succeed.
 var waitingStates = []string{"created", "waiting_for_resource", "preparing", "pending", "running", "manual", "scheduled"}
 
-// toStatusState reads a state. What neither waits nor succeeded didn't pass.
+// toStatusState reads a state. A state that neither waits nor succeeded didn't pass.
 func toStatusState(state string) forge.StatusState {
 	switch {
 	case slices.Contains(waitingStates, state):

@@ -27,9 +27,9 @@ func unescapeActions(s string) string {
 	})
 }
 
-// mapLines changes the lines of a text outside of its blocks of code, where GitLab doesn't act
-// and a backslash would be shown. What a block of code is, versions find out differently: up to
-// 16 by searching the text, later by parsing its Markdown. What isn't one to both is none.
+// mapLines changes the lines of a text outside of its blocks of code, where GitLab doesn't act and
+// a backslash would be shown. Versions find blocks of code differently: up to 16 by searching the
+// text, later by parsing its Markdown. A block that only one of them finds is none.
 func mapLines(s string, change func(string) string) string {
 	lines := strings.Split(s, "\n")
 	var hidden hiding

@@ -23,7 +23,7 @@ func (a *Account) Read(read func() (forge.User, error)) (forge.User, error) {
 	if known.Login != "" {
 		return known, nil
 	}
-	found, err := read() // unlocked: whoever waits for another's call may be canceled meanwhile
+	found, err := read() // unlocked: a caller that waits for another's call may be canceled meanwhile
 	if err != nil {
 		return forge.User{}, err
 	}

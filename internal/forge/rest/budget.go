@@ -32,9 +32,9 @@ const (
 	maxRetryAfter = 24 * time.Hour
 )
 
-// Limit is a published limit of calls that the forge's answers say nothing of. Three
-// quarters of it are used at a steady pace, an eighth at once, and the last eighth by
-// urgent calls alone, so that it holds in every stretch of time so long.
+// Limit is a published limit of calls that the forge's answers say nothing of. Three quarters of it
+// are used at a steady pace, and an eighth at once. The last eighth is for urgent calls alone, so
+// that the limit holds in every stretch of time of that length.
 type Limit struct {
 	Name  string        // what is limited, for people: "content"
 	Calls int           // how many calls, or points, there may be
@@ -94,10 +94,10 @@ type Budget struct {
 	reset            time.Time
 }
 
-// NewBudget makes one. now is the clock, limits are the forge's published ones, and onLimited
-// is told when the forge refuses a call for the number of them, once for all those that were
-// under way, and until when nothing is called, or calls of an endpoint alone aren't: it must not
-// call back and may be nil.
+// NewBudget makes one. now is the clock and limits are the forge's published ones. onLimited is
+// told when the forge refuses a call for the number of them, once for all those that were under
+// way. It is told until when no call is made, or none of that endpoint alone. It must not call back
+// and may be nil.
 func NewBudget(now func() time.Time, limits []Limit, onLimited func(until time.Time, endpoint string)) *Budget {
 	b := &Budget{now: now, closed: map[string]time.Time{}, onLimited: onLimited, places: make(chan struct{}, maxInFlight),
 		lower: make(chan struct{}, maxInFlight-urgentPlaces)}
@@ -107,10 +107,9 @@ func NewBudget(now func() time.Time, limits []Limit, onLimited func(until time.T
 	return b
 }
 
-// begin takes a call out of the budget, or says why it can't be made now. It waits for a
-// place only. end is called with the answer when the call is over, nil where there was none,
-// and gives when to try again a call that was refused for the number of them; zero where it
-// wasn't.
+// begin takes a call out of the budget, or says why it can't be made now. It waits for a place
+// only. end is called with the answer when the call is over, nil where there was none. It gives
+// when to try again a call that was refused for the number of calls; zero where it wasn't.
 func (b *Budget) begin(ctx context.Context, endpoint string) (end func(*http.Response, []byte) time.Time, err error) {
 	p := forge.PriorityOf(ctx)
 	release, err := b.takePlace(ctx, p)
@@ -179,9 +178,9 @@ func reserve(p forge.Priority) int {
 	}
 }
 
-// MayCall says why a call of an endpoint can't be made now, in the error that a driver gives of
-// the call itself (ErrRateLimited); nil: it can, as far as is known. It makes none, and takes
-// nothing out of the budget; who may not is given a turn.
+// MayCall says why a call of an endpoint can't be made now, in the error that a driver gives of the
+// call itself (ErrRateLimited). nil means that it can, as far as is known. It makes no call, and
+// takes nothing out of the budget; a caller that may not call is given a turn.
 func (b *Budget) MayCall(ctx context.Context, op, endpoint string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -193,8 +192,8 @@ func (b *Budget) MayCall(ctx context.Context, op, endpoint string) error {
 
 // check says why a call can't be made now. Callers hold mu.
 func (b *Budget) check(now time.Time, p forge.Priority, endpoint string) error {
-	// Who is less urgent comes back later, so that merges aren't behind comments again. What
-	// is spread over a tenth of the wait has come by then.
+	// Less urgent calls come back later, so that merges aren't behind comments again. Calls that
+	// are spread over a tenth of the wait have come by then.
 	if until := b.closedUntil.Add(b.closedUntil.Sub(b.limitedAt) * time.Duration(2*reserve(p)) / 100); now.Before(until) {
 		return &RefusedError{Until: until, Why: "the forge has refused a call for too many of them", Others: p != forge.PriorityUrgent}
 	}
@@ -206,8 +205,8 @@ func (b *Budget) check(now time.Time, p forge.Priority, endpoint string) error {
 		return &RefusedError{Until: until, Why: fmt.Sprintf("the forge has refused a call of %s for too many of them", endpoint),
 			Others: true}
 	}
-	// Of several limits the one that makes it wait for longest says until when: who came back for
-	// another one's turn would be refused by this one then.
+	// Among several limits the one with the longest wait says until when: a caller that came back
+	// at another one's turn would be refused by this one then.
 	var refused *RefusedError
 	for _, pc := range b.paces {
 		if until := pc.blocked(now, p, endpoint); !until.IsZero() && (refused == nil || until.After(refused.Until)) {
@@ -329,9 +328,9 @@ func isLimited(resp *http.Response, body []byte) bool {
 	return false
 }
 
-// parseRetryTime is when a refusal wants to be asked again, by our clock: Retry-After, in seconds
-// or as a date, or where nothing is left when the limit begins anew; zero where it doesn't
-// say.
+// parseRetryTime is when a refused call may be made again, by our clock. It is Retry-After, in
+// seconds or as a date, or where no calls are left the time when the limit begins anew. It is zero
+// where the answer doesn't say.
 func parseRetryTime(h http.Header, now time.Time, offset time.Duration) time.Time {
 	until := time.Time{}
 	after := h.Get("Retry-After")
@@ -394,8 +393,8 @@ func (c *callLimiter) shareAmong(now time.Time, processes int) {
 	c.urgent = float64(c.Calls / 8 / processes)
 }
 
-// blocked is when to try a call again that can't be made now; zero where it can. Who has to
-// wait is given turns one after the other, so that not all come at once.
+// blocked is when to try a call again that can't be made now; zero where it can. Waiting calls get
+// turns one after the other, so that not all come at once.
 func (c *callLimiter) blocked(now time.Time, priority forge.Priority, endpoint string) time.Time {
 	cost, left := float64(c.Cost(endpoint)), c.limiter.TokensAt(now)
 	if priority == forge.PriorityUrgent {

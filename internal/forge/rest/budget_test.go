@@ -274,9 +274,9 @@ func TestUrgentCallsHavePlaces(t *testing.T) {
 	begin(forge.PriorityNormal, true)
 }
 
-// TestRevertsPassWhatWaits: where the published limits are used up for others, a revert is
-// still opened, as long as the limit itself allows it, and those who wait are given turns.
-func TestRevertsPassWhatWaits(t *testing.T) {
+// TestRevertsPassWaitingCalls has the published limits used up for others. A revert is still
+// opened, as long as the limit itself allows it, and waiting calls get turns.
+func TestRevertsPassWaitingCalls(t *testing.T) {
 	f := &limitedForge{now: start, limits: githubLimits(1)}
 	client := f.client(githubLimits(1), nil)
 	opened := 0
@@ -305,9 +305,9 @@ func TestRevertsPassWhatWaits(t *testing.T) {
 	}
 }
 
-// TestHundredsWaitTheirTurn holds that hundreds of calls that limits make wait come again about
+// TestHundredsOfWaitingCalls holds that hundreds of calls that limits make wait come again about
 // once each, and not all of them in every minute.
-func TestHundredsWaitTheirTurn(t *testing.T) {
+func TestHundredsOfWaitingCalls(t *testing.T) {
 	const hundreds = 400
 	for _, c := range []struct {
 		name     string
@@ -476,10 +476,10 @@ func gitlabLimits(share int) []Limit {
 	return []Limit{{"calls", 2000 / share, time.Minute, func(string) int { return 1 }}, {"notes", 60 / share, time.Minute, notes}}
 }
 
-// TestCallsOf500PromotionsKeepToLimits sends the calls of 500 promotions and 500 merges, without the service
-// that makes them, through the transport to a forge that refuses what is past its limits. At
-// the published ones none is refused; at a tenth, of which the transport learns by refusals
-// alone, all end, merges long before the rest.
+// TestCallsOf500PromotionsKeepToLimits sends the calls of 500 promotions and 500 merges through the
+// transport, without the service that makes them. The forge refuses all past its limits. At the
+// published ones none is refused; at a tenth, of which the transport learns by refusals alone, all
+// end, merges long before the rest.
 func TestCallsOf500PromotionsKeepToLimits(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute, one thing after the other")

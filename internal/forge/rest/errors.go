@@ -101,9 +101,9 @@ func classify(resp *http.Response) *forge.Error {
 	return e
 }
 
-// Wrap is the error of an operation that failed; nil where err is. What the forge refused, and why
-// a call wasn't made, has its kind already; an error that has its operation keeps it. Whatever else
-// is wrong may be right later.
+// Wrap is the error of an operation that failed; nil where err is. A refusal of the forge, and the
+// reason why a call wasn't made, have their kind already; an error that has its operation keeps it.
+// Any other failure may pass.
 func Wrap(op string, err error) error {
 	if err == nil {
 		return nil

@@ -27,9 +27,9 @@ type knownLimits struct {
 	Repeated    int       `json:"repeated"`
 }
 
-// Share has the budget share the published limits with other processes, in equal parts among
-// those that call, and close when the forge refuses a call of any of them. It is called before
-// the budget is used. The processes must go by one clock.
+// Share has the budget share the published limits with other processes, in equal parts among those
+// that call. It closes when the forge refuses a call of any of them. It is called before the budget
+// is used. The processes must go by one clock.
 func (b *Budget) Share(identity string, exchange forge.Exchange) *Budget {
 	b.identity, b.exchange = identity, exchange
 	return b

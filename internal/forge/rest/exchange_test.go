@@ -74,8 +74,8 @@ func TestProcessesShareLimits(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreShared: what one process is refused keeps the others from calling; whoever
-// calls nothing any more leaves its part to the others.
+// TestRefusalsAreShared holds that one process's refusal keeps the others from calling. A process
+// that makes no calls any more leaves its part to the others.
 func TestRefusalsAreShared(t *testing.T) {
 	f := &limitedForge{now: start, limits: githubLimits(1)}
 	rows := &sharedRows{rows: map[string][]byte{}}

@@ -6,8 +6,8 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 )
 
-// AddMissingLabels has a pull request carry labels, by add where some are missing: also one that was
-// found, as a process may have died between opening it and labeling it.
+// AddMissingLabels has a pull request carry labels, by add where some are missing. That goes for
+// one that was found, too: a process may have died between opening it and labeling it.
 func AddMissingLabels(pr *forge.PullRequest, labels []string, add func(missing ...string) error) error {
 	missing := slices.DeleteFunc(slices.Clone(labels), pr.HasLabel)
 	if len(missing) == 0 {

@@ -19,17 +19,18 @@ type Options struct {
 	UserAgent  string         // empty: "liftlock"
 	Caches     *cache.Group   // where the driver's caches are counted; nil: nowhere
 
-	// OnCall is told every call that went out, for metrics: a name of bounded cardinality
-	// ("GET pulls/reviews"), the HTTP status as it came over the wire (0 without an answer) and
-	// how long it took with its body read. It may be nil and is called concurrently.
+	// OnCall is told every call that went out, for metrics. It gets a name of bounded cardinality
+	// ("GET pulls/reviews") and the HTTP status as it came over the wire (0 without an answer). It
+	// also gets how long the call took with its body read. It may be nil and is called
+	// concurrently.
 	OnCall func(endpoint string, status int, d time.Duration)
 
 	// OnLimited is told when the forge refuses a call for the number of them, once for all those
-	// that were under way, and until when nothing is called; with an endpoint, when calls of that
-	// alone aren't. It must not call back and may be nil.
+	// that were under way. It is told until when no call is made. With an endpoint, only calls of
+	// that one aren't made. It must not call back and may be nil.
 	OnLimited func(until time.Time, endpoint string)
-	// Exchange is of what is known of the limits, with other processes that call as the same
-	// identity and go by the same clock, Now; nil: there are none.
+	// Exchange shares knowledge of the limits with other processes that call as the same identity
+	// and go by the same clock, Now; nil: there are none.
 	Exchange     forge.Exchange
 	PublicLimits bool             // keep to the limits that the public service publishes, whichever server it is
 	Now          func() time.Time // the clock of limits and tokens; nil: time.Now

@@ -9,9 +9,9 @@ import (
 // call again, by the clock of the limits. No forge's is believed.
 const retryTimeHeader = "Liftlock-Retry-Time"
 
-// noteRetryTime writes into a refused answer when to try its call again: where it was refused for
-// the number of calls, when the budget is open again; where the forge failed, when it wants to be
-// called again.
+// noteRetryTime writes into a refused answer when to try its call again. A call refused for the
+// number of calls waits until the budget is open again. Where the forge failed, it waits until the
+// time that the forge names.
 func noteRetryTime(resp *http.Response, limitedUntil, now time.Time) {
 	resp.Header.Del(retryTimeHeader)
 	at := limitedUntil
@@ -23,8 +23,9 @@ func noteRetryTime(resp *http.Response, limitedUntil, now time.Time) {
 	}
 }
 
-// RetryTime is when to try a call again that was refused for the number of calls, or that the
-// forge failed at and said so; zero where it didn't say, and on answers that aren't a transport's.
+// RetryTime is when to try a call again that was refused for the number of calls, or at which the
+// forge failed and said so. It is zero where it didn't say, and on answers that aren't a
+// transport's.
 func RetryTime(h http.Header) time.Time {
 	at, err := time.Parse(time.RFC3339Nano, h.Get(retryTimeHeader))
 	if err != nil {

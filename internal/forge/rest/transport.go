@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/cache"
-	"github.com/liftlock/liftlock/internal/lock"
+	"github.com/liftlock/liftlock/internal/cache/lock"
 )
 
 const (

@@ -1,9 +1,9 @@
-// Package smarthttp speaks as much of Git's smart HTTP protocol as can be said in one request,
-// where git's own programs take two or three and a connection of their own for each: where a
-// remote's branches are and what a commit brings, by version 2 (gitprotocol-v2(5)), and the push
-// of one branch (gitprotocol-http(5), gitprotocol-pack(5)). What a server can do isn't asked for
-// first, which the protocol allows: each request stands by itself, and all that is asked is what
-// every version 2 server has. Whoever gets ErrNotSpoken lets git's programs do it.
+// Package smarthttp speaks as much of Git's smart HTTP protocol as fits in one request, where git's
+// own programs take two or three and a connection of their own for each. By version 2
+// (gitprotocol-v2(5)) it asks where a remote's branches are and fetches a commit. It also pushes
+// one branch (gitprotocol-http(5), gitprotocol-pack(5)). It doesn't first ask what a server can do,
+// which the protocol allows. Each request stands by itself, and asks only for what every version 2
+// server has. A caller that gets ErrNotSpoken lets git's programs do it.
 package smarthttp
 
 import (
@@ -36,7 +36,7 @@ const (
 	idleConnectionFor = 50 * time.Second
 
 	// A connection that several calls share is asked for a sign of life where none has come for so
-	// long: behind a proxy that failed over it would be silent until the system gives up.
+	// long. Behind a proxy that failed over it would be silent until the system gives up.
 	pingAfter   = 15 * time.Second
 	pingTimeout = 15 * time.Second
 

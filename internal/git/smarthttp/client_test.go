@@ -47,7 +47,7 @@ func service(name, body string) http.HandlerFunc {
 	}
 }
 
-func TestWhatIsSent(t *testing.T) {
+func TestRequestBodies(t *testing.T) {
 	t.Parallel()
 	var got, headers string
 	c := answering(t, func(w http.ResponseWriter, r *http.Request) {

@@ -68,15 +68,15 @@ func (c *Client) Refs(ctx context.Context, who Credentials, prefixes ...string) 
 			refs[name] = id
 		}
 	}
-	if limited.N == maxAnswer && lines.Err() == nil { // as whoever knows no version 2 answers
+	if limited.N == maxAnswer && lines.Err() == nil { // as a server without version 2 answers
 		return nil, fmt.Errorf("%w: it is empty", ErrNotSpoken)
 	}
 	return nil, scanError(lines.Err(), limited)
 }
 
-// Pack has the server send what commits bring that whoever has others doesn't have, as a thin
-// pack, and gives it to take while it arrives. What take returns comes back as it is; it must
-// have read all of the pack.
+// Pack has the server send the objects of commits that a mirror with other commits lacks, as a thin
+// pack, and gives it to take while it arrives. take's result comes back as it is; it must have read
+// all of the pack.
 func (c *Client) Pack(ctx context.Context, who Credentials, wants, haves []string, take func(pack io.Reader) error) error {
 	arguments := []string{"thin-pack", "no-progress", "ofs-delta"}
 	for _, id := range wants {

@@ -1,7 +1,7 @@
 // Package sshsig signs commits with an SSH key, as git verifies them with gpg.format=ssh.
 //
-// Only ed25519 keys: their signatures are a function of the key and the content, so that the same
-// commit, written again after an interruption, is the same (RFC 8032, section 5.1.6).
+// Only ed25519 keys are taken: their signatures are a function of the key and the content (RFC
+// 8032, section 5.1.6). So the same commit, written again after an interruption, is the same.
 package sshsig
 
 import (

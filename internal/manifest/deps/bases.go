@@ -2,9 +2,9 @@ package deps
 
 import "path"
 
-// Bases lists the folders that a kustomization's bytes may build on: what it names as resources, bases and components
-// that is neither remote nor, by its name, a file of manifests. As written there; an error means that the list may not
-// be complete.
+// Bases lists the folders that a kustomization's bytes may build on. They are its resources, bases
+// and components that are neither remote nor, by their names, files of manifests. They are as
+// written there; an error means that the list may not be complete.
 func Bases(data []byte) ([]string, error) {
 	refs, err := parseReferences(data, &plainParser{})
 	if err != nil {

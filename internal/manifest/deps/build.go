@@ -13,10 +13,10 @@ import (
 	"sync"
 )
 
-// Build follows every reader's sources through the tree. What several readers
-// share is followed once. What can't be followed is in [Index.Problems]; the
-// error is for a context that ended, a tree that can't be read, and reader
-// IDs that are not unique. A tree that is [Bulk] is read in few large steps.
+// Build follows every reader's sources through the tree. A source that several readers share is
+// followed once. [Index.Problems] has what can't be followed. The error is for a context that
+// ended, a tree that can't be read, and reader IDs that are not unique. A tree that is [Bulk] is
+// read in few large steps.
 func Build(ctx context.Context, tree fs.FS, readers []Reader) (*Index, error) {
 	v, err := newTreeView(ctx, tree, true)
 	if err != nil {

@@ -22,9 +22,9 @@ var chartMetadata = []string{"Chart.yaml", "Chart.lock", "values.yaml", "values.
 // chartFolders are read as a whole.
 var chartFolders = []string{"templates", "crds", "charts"}
 
-// followChart is one Helm chart's folder: its own files, and dependencies that lie
-// in the repository. What its templates read by name is told by its traits:
-// [release] draws the conclusion.
+// followChart is one Helm chart's folder: its own files, and dependencies that lie in the
+// repository. Its traits tell which files its templates read by name: [release] draws the
+// conclusion.
 func (w *walker) followChart(dir string) {
 	at, ok := w.lookUp(dir)
 	if !ok {
@@ -115,8 +115,8 @@ func (w *walker) useValueGlobs(globs []string) {
 	}
 }
 
-// followValueGlob records the values files below a folder that a glob matches, now and later. What
-// links lead to counts as a whole: a glob may go through them.
+// followValueGlob records the values files below a folder that a glob matches, now and later. A
+// link's target counts as a whole: a glob may go through it.
 func (w *walker) followValueGlob(dir, glob string) {
 	at, ok := w.lookUp(dir)
 	if !ok {
@@ -161,9 +161,8 @@ func (w *walker) scanValuesFile(name string) {
 	w.result.traits |= traitsOf(data) & mentionsFiles
 }
 
-// scanTemplates notes what the templates below a folder do; packed charts are
-// looked into. What can't be read may do anything. Only the traits of mask
-// count.
+// scanTemplates notes what the templates below a folder do, those of packed charts too. One that
+// can't be read may do anything. Only the traits of mask count.
 func (w *walker) scanTemplates(dir string, mask traits) {
 	at, err := w.findPath(dir)
 	if err != nil || at.kind != kindFolder {

@@ -18,7 +18,7 @@ type Index struct {
 	specDigests [][32]byte // what they were, to tell changed ones from others
 	nodes       []node     // the readers first, in the order of ids
 
-	names     []string    // files by number, sorted; folders that were looked at included
+	names     []string    // files by number, sorted; folders that were read included
 	states    []pathState // by name
 	readersOf adjacency   // name → nodes that read it
 	usersOf   adjacency   // node → nodes that use it
@@ -239,10 +239,9 @@ func (in *Index) Problems() []Problem {
 	return slices.Compact(out)
 }
 
-// nodesReading finds the nodes that read a file by themselves, there or not,
-// ascending: those that name it, that name something missing above it (it may
-// become a folder) or something below it (it may become a link), and those
-// with a rule that covers it.
+// nodesReading finds the nodes that read a file by themselves, whether it exists or not, ascending.
+// They name the file, something missing above it (it may become a folder) or something below it (it
+// may become a link). Nodes with a rule that covers it count too.
 func (in *Index) nodesReading(name string) []uint32 {
 	var out []uint32
 	first, end := rangeBelow(in.names, name)

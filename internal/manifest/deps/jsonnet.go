@@ -24,12 +24,11 @@ var (
 	jsonnetEscapePattern = regexp.MustCompile(`(?s)\\(?:u.{4}|.)`)
 )
 
-// parseImports lists what a Jsonnet file imports. An error means that the list may
-// not be complete.
+// parseImports lists what a Jsonnet file imports. An error means that the list may not be complete.
 //
-// It is not go-jsonnet's FindDependencies: that one names only the first of the
-// files that an import may mean, and its parser recurses without a bound, so that
-// half a million brackets end the process.
+// It is not go-jsonnet's FindDependencies. That one names only the first of the files that an
+// import may mean. Its parser recurses without a bound, so that half a million brackets end the
+// process.
 func parseImports(data []byte) ([]jsonnetImport, error) {
 	var out []jsonnetImport
 	keyword := "" // the one before

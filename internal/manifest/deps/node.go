@@ -16,8 +16,8 @@ const (
 	rolePluginConfigs                 // the folder arg of plugin configurations of the one in dir
 )
 
-// nodeKey identifies a node. What hangs below it is the same for whoever gets
-// there, so every folder is followed once.
+// nodeKey identifies a node. Everything below it is the same however a reader gets there, so every
+// folder is followed once.
 type nodeKey struct {
 	role nodeRole
 	dir  string
@@ -26,7 +26,7 @@ type nodeKey struct {
 
 // nodeResult is what one node reads by itself, and the nodes that it uses.
 type nodeResult struct {
-	files    []string // there or not, folders that were looked at included
+	files    []string // there or not, folders that were read included
 	children []nodeKey
 	rules    []rule
 	remotes  []string

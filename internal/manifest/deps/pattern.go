@@ -11,9 +11,9 @@ import (
 // maxPatternBytes bounds a pattern; the compiler's work grows with it.
 const maxPatternBytes = 4096
 
-// pattern is an include or exclude glob. It is matched with the library that
-// Argo CD uses, so that odd patterns mean the same here and there; that
-// library panics on some of them, when compiling or when matching.
+// pattern is an include or exclude glob. The library that Argo CD uses matches it, so that odd
+// patterns mean the same here and there. That library panics on some of them, when compiling or
+// when matching.
 type pattern struct {
 	text string
 	glob glob.Glob

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// shape is a node without what isn't looked at.
+// String is a node without the parts that aren't compared.
 func (cn *comparableNode) String() string {
 	at := resolveAlias((*yaml.Node)(cn))
 	switch at.Kind {

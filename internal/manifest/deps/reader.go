@@ -22,18 +22,18 @@ type Source struct {
 	ValueFiles []string // Helm values files besides the chart's own, from the tree's root
 	ValueGlobs []string // globs of such files, as Argo CD has them since 3.4
 
-	// Options are files, from the tree's root, that change how the folder is
-	// rendered once they exist. What they may say isn't known here: with one
-	// of them everything below Path counts, and every file that its strings
-	// name, from Path or (with a leading slash or $name/) from the root.
+	// Options are files, from the tree's root, that change how the folder is rendered once they
+	// exist. Their content isn't known here. With one of them everything below Path counts, and
+	// every file that its strings name, from Path or (with a leading slash or $name/) from the
+	// root.
 	Options []string
 	// InlineReadsFiles says that options given in place hold template text that may
 	// read files of the chart by name, so that all of them count.
 	InlineReadsFiles bool
 
-	// For plain folders: whether subfolders count, globs on the path below
-	// Path, in which * crosses slashes and {a,b} are alternatives, and the
-	// folders, from the root, in which Jsonnet looks imports up.
+	// For plain folders: whether subfolders count, and globs on the path below Path, in which *
+	// crosses slashes and {a,b} are alternatives. Libs are the folders, from the root, in which
+	// Jsonnet looks imports up.
 	Recurse          bool
 	Include, Exclude string
 	Libs             []string

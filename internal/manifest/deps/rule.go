@@ -52,8 +52,8 @@ func (r *rule) covers(name string) bool {
 	return r.include == nil || r.include.match(rel, true)
 }
 
-// leadsThrough says that a glob may go through a path, as through a link that leads to a folder. What
-// comes into being there isn't known by its name, so that other files count too.
+// leadsThrough says that a glob may go through a path, as through a link that leads to a folder.
+// Files that come into being there aren't known by their names, so that others count too.
 func (r *rule) leadsThrough(rel string) bool {
 	if strings.Contains(r.glob, "{") { // there may be slashes in it
 		return true

@@ -54,9 +54,8 @@ func traitsOf(data []byte) traits {
 // chart that renders it.
 func MentionsChartFiles(text []byte) bool { return traitsOf(text)&mentionsFiles != 0 }
 
-// dumpsContext says that a template writes out all that it knows, .Files included:
-// $ as a whole, or the dot where it is surely everything, outside of all that
-// gives it another meaning.
+// dumpsContext says that a template writes out its whole context, .Files included. It writes $ as a
+// whole, or the dot where it is surely everything, outside of all that gives it another meaning.
 func dumpsContext(data []byte) bool {
 	if bytes.IndexByte(data, '$') < 0 && !bytes.Contains(data, []byte(" .")) && !bytes.Contains(data, []byte("(.")) &&
 		!bytes.Contains(data, []byte("{.")) {

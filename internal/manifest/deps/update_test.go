@@ -180,9 +180,8 @@ func indexAnswers(x *Index, ids, names []string) map[string]any {
 	return out
 }
 
-// TestUpdateIsBuild holds over random commits that an update gives what
-// building anew gives, that it makes no difference whether the tree is read
-// in large steps, and that nothing comes to be read, or stops to be read,
+// TestUpdateIsBuild holds over random commits that an update gives the same index as building anew,
+// whether the tree is read in large steps or not. No file comes to be read, or stops being read,
 // unnoticed.
 func TestUpdateIsBuild(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {

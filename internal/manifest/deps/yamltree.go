@@ -48,9 +48,9 @@ func resolveAlias(n *yaml.Node) *yaml.Node {
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
-// collectStrings lists the scalars of a YAML stream that may be paths: a plugin's
-// configuration may name files under any key, also in YAML within YAML.
-// What can't be read as YAML names nothing; errTooMany when the list was cut.
+// collectStrings lists the scalars of a YAML stream that may be paths: a plugin's configuration may
+// name files under any key, also in YAML within YAML. Text that can't be read as YAML names
+// nothing; errTooMany when the list was cut.
 func collectStrings(data []byte) ([]string, error) {
 	out := appendStrings(nil, data, 0)
 	if len(out) >= maxReferences {

@@ -13,10 +13,9 @@ func (o *Object) toRef() ObjectRef {
 	return ObjectRef{Group: id.group, Kind: id.kind, Namespace: id.namespace, Name: id.name}
 }
 
-// Affected lists the objects that changes may make unwell: those that differ,
-// and of the manifests after the changes those that use one of them: their pods
-// read a ConfigMap, a Secret or a claim or run as a service account, or they run
-// or scale a workload.
+// Affected lists the objects that changes may make unhealthy: those that differ, and those in the
+// manifests after the changes that use one of them. Their pods read a ConfigMap, a Secret or a
+// claim or run as a service account, or they run or scale a workload.
 func (c *Changes) Affected(after *Manifests) []ObjectRef {
 	if c.Empty() {
 		return nil

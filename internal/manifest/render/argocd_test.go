@@ -57,7 +57,7 @@ func TestFromArgoCDRefuses(t *testing.T) {
 	}
 }
 
-// TestHideSecrets takes out of what failed what nobody should read.
+// TestHideSecrets takes secrets out of the text of an error.
 func TestHideSecrets(t *testing.T) {
 	for text, want := range map[string]string{
 		"exit status 1": "exit status 1",

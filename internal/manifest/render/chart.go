@@ -185,9 +185,9 @@ func (u *unpackLimiter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// addDependencies adds what the repo server would build with `helm dependency
-// build`: when one that Chart.yaml declares is not in charts/, those with
-// file:// addresses are taken from their folders. Theirs are not looked at.
+// addDependencies adds what the repo server would build with `helm dependency build`: when one that
+// Chart.yaml declares is not in charts/, those with file:// addresses are taken from their folders.
+// Their own dependencies are not read.
 func (r *rendering) addDependencies(dir string, c *chart.Chart) error {
 	vendored := map[string]bool{}
 	for _, d := range c.Dependencies() {

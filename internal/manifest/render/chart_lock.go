@@ -40,11 +40,11 @@ type chartDependencies struct {
 // vendoredChart is a dependency that lies in the chart.
 type vendoredChart struct{ file, name, version string }
 
-// CheckChartLocks refuses edits after which a chart's dependencies are no longer built, or are other
-// ones than it says: its lock must fit what it depends on, since `helm dependency build` refuses it
-// otherwise (the lock file is out of sync), and an archive in charts/ is taken whatever version the
-// chart names. files are those that were edited; charts of which the edits change nothing of this are
-// left as they are.
+// CheckChartLocks refuses edits after which a chart's dependencies are no longer built, or are
+// other ones than it says. Its lock must fit its dependencies, since `helm dependency build`
+// refuses it otherwise (the lock file is out of sync). An archive in charts/ is taken whatever
+// version the chart names. files are the edited ones. Charts in which the edits change nothing of
+// this are left as they are.
 func CheckChartLocks(before, after fs.FS, files []string) error {
 	for _, dir := range chartFolders(files) {
 		was, err := readDependencies(before, dir)
@@ -217,10 +217,11 @@ func (c *chartDependencies) versionsOf(name string) []string {
 	return out
 }
 
-// lockFits says that Helm takes the lock for one of these dependencies: by the digest of both, or, of
-// a chart of apiVersion v1, by Helm 2's of the dependencies alone (helm: Manager.Build in
-// pkg/downloader, HashReq and HashV2Req in internal/resolver). Where a repository is named by its
-// alias, its address is the lock's: that is hashed, and only whoever made the lock knows it.
+// lockFits says that Helm takes the lock for one of these dependencies by the digest of both. For a
+// chart of apiVersion v1 it also takes Helm 2's digest of the dependencies alone (helm:
+// Manager.Build in pkg/downloader, HashReq and HashV2Req in internal/resolver). Where an alias
+// names a repository, its address is the lock's: the hash covers it, and only the lock's author
+// knows it.
 func (c *chartDependencies) lockFits() bool {
 	wanted := slices.Clone(c.meta.Dependencies)
 	if c.meta.APIVersion == chart.APIVersionV1 && hashDependencies(

@@ -16,26 +16,54 @@ type ChartVersion struct {
 
 // chartIndex is what is read of an index (helm: IndexFile in pkg/repo).
 type chartIndex struct {
-	Entries map[string][]struct {
-		Version string   `json:"version"`
-		URLs    []string `json:"urls"`
-		Digest  string   `json:"digest"`
-	} `json:"entries"`
+	Entries map[string][]listedChart `json:"entries"`
 }
 
-// FindChart finds the newest version of a chart that a constraint allows, as Helm does: a version
-// that is written the same comes first, and an empty one means the newest that is no pre-release.
-func FindChart(index []byte, chart, constraint string) (ChartVersion, error) {
+type listedChart struct {
+	Version string   `json:"version"`
+	URLs    []string `json:"urls"`
+	Digest  string   `json:"digest"`
+}
+
+// readChart reads the versions of a chart in an index.
+func readChart(index []byte, chart string) ([]listedChart, error) {
 	if err := checkAliases(index); err != nil {
-		return ChartVersion{}, fmt.Errorf("the index: %w", err)
+		return nil, fmt.Errorf("the index: %w", err)
 	}
 	var all chartIndex
 	if err := yaml.Unmarshal(index, &all); err != nil {
-		return ChartVersion{}, clipError(fmt.Errorf("the index can't be read: %w", err))
+		return nil, clipError(fmt.Errorf("the index can't be read: %w", err))
 	}
 	versions, is := all.Entries[chart]
 	if !is {
-		return ChartVersion{}, fmt.Errorf("the index has no chart %s", clipExcerpt(chart))
+		return nil, fmt.Errorf("the index has no chart %s", clipExcerpt(chart))
+	}
+	return versions, nil
+}
+
+// ListChart lists the versions of a chart that can be fetched, each once, in the order of the index.
+func ListChart(index []byte, chart string) ([]string, error) {
+	versions, err := readChart(index, chart)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	seen := map[string]bool{}
+	for _, v := range versions {
+		if !seen[v.Version] && len(v.URLs) > 0 {
+			out, seen[v.Version] = append(out, v.Version), true
+		}
+	}
+	return out, nil
+}
+
+// FindChart finds the newest version of a chart that a constraint allows, as Helm does. A version
+// that is written the same comes first, and an empty constraint means the newest that is no
+// pre-release.
+func FindChart(index []byte, chart, constraint string) (ChartVersion, error) {
+	versions, err := readChart(index, chart)
+	if err != nil {
+		return ChartVersion{}, err
 	}
 	wanted := constraint
 	if wanted == "" {
@@ -72,8 +100,8 @@ func ParseTagRange(revision string) (allowed *semver.Constraints, ok bool) {
 	return allowed, err == nil
 }
 
-// NewestVersion is the newest of versions that a constraint allows, as it is written there; of two that are the
-// same the first, and "" for none. What is no version is passed over.
+// NewestVersion is the newest of versions that a constraint allows, as it is written there; of two
+// that are the same the first, and "" for none. Texts that aren't versions are skipped.
 func NewestVersion(allowed *semver.Constraints, versions []string) string {
 	var newest *semver.Version
 	for _, text := range versions {

@@ -13,7 +13,7 @@ import (
 // Op says what happened to an object or a field.
 type Op string
 
-// What can happen. Reordered is a list's: the same items in another order.
+// The kinds of changes. Reordered is a list's: the same items in another order.
 const (
 	Added     Op = "added"
 	Removed   Op = "removed"

@@ -60,6 +60,8 @@ type directoryWalk struct {
 	found            []string // from the tree's root, in order
 }
 
+// walk collects the manifests below a folder of the source, given relative to it. Which folders and files count is
+// Argo CD's choice: recurse, include and exclude of the source's directory.
 func (d *directoryWalk) walk(below string) error {
 	entries, err := d.files.list(path.Join(d.dir, below))
 	if err != nil {
@@ -86,7 +88,7 @@ func (d *directoryWalk) walk(below string) error {
 			return err
 		}
 		if found.kind != kindFile {
-			continue // a link to nowhere or to a folder
+			continue // a dangling link, or a link to a folder
 		}
 		if d.found = append(d.found, path.Join(d.dir, rel)); len(d.found) > maxFiles {
 			return fmt.Errorf("%w: more than %d manifest files", ErrLimit, maxFiles)

@@ -11,9 +11,9 @@ import (
 // maxDisagreements bounds the objects that are named.
 const maxDisagreements = 3
 
-// DescribeDisagreement says how two renderings of one change part: the one made here, and another one; "" where
-// they say the same. Where values may be hidden in the other one, the fields' names alone are compared. Of what was
-// clipped nothing is said.
+// DescribeDisagreement says how two renderings of one change part: the one made here, and another
+// one; "" where they say the same. Where values may be hidden in the other one, the fields' names
+// alone are compared. It says nothing of changes that were clipped.
 func DescribeDisagreement(here, other *Changes, namesOnly bool) string {
 	if here == nil || other == nil || len(here.LeftOut) > 0 || len(other.LeftOut) > 0 {
 		return ""
@@ -62,8 +62,8 @@ func sameValues(a, b Field) bool {
 	return reflect.DeepEqual(a.Old, b.Old) && reflect.DeepEqual(a.New, b.New)
 }
 
-// sameFields says that two changes of an object are of the same fields with the same values. Of objects that come
-// or go no field is compared: an Argo CD adds its own.
+// sameFields says that two changes of an object are of the same fields with the same values. The
+// fields of objects that come or go aren't compared: an Argo CD adds its own.
 func sameFields(a, b *Change, namesOnly bool) bool {
 	if a.Op != Changed {
 		return true

@@ -14,11 +14,10 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 )
 
-// engine executes a chart's templates with the meaning that Helm's own engine
-// gives them. It isn't Helm's because that one takes no context, has no limit
-// but on include, and draws random values and the time: here a loop ends with
-// the context, text and nesting are bounded, and a template is a function of
-// its values.
+// engine executes a chart's templates with the meaning that Helm's own engine gives them. Helm's
+// own takes no context, has no limit but on include, and draws random values and the time. Here a
+// loop ends with the context, text and nesting are bounded, and a template is a function of its
+// values.
 type engine struct {
 	ctx          context.Context // one chart, one context
 	steps        int

@@ -9,8 +9,8 @@ import (
 // pulled: with which credentials, and for which kind of node.
 var pullFields = []string{"imagePull", "nodeSelector", "nodeName", "affinity", "tolerations", "runtimeClassName"}
 
-// MayExplainPull says that the changes may be why an image can't be pulled: they bring it, or
-// a part of its name, or touch how it is pulled. What was clipped or hidden may do so too.
+// MayExplainPull says that the changes may be why an image can't be pulled: they bring it, or a
+// part of its name, or touch how it is pulled. Clipped or hidden fields may do so too.
 func (c *Changes) MayExplainPull(image string) bool {
 	if len(c.LeftOut) > 0 {
 		return true

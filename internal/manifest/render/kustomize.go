@@ -12,13 +12,13 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/openapi"
 )
 
-// openAPILock guards the OpenAPI schema that kustomize keeps in one variable for
-// the whole process, and leaves there: builds that bring a schema run alone.
+// openAPILock guards the OpenAPI schema that kustomize keeps in one variable for the whole process,
+// and leaves there: builds that bring a schema run alone.
 //
-// It also guards schemaParsed. kustomize parses its built-in schema when a build
-// first asks for it, under a lock of its own that openapi.IsNamespaceScoped, with
-// which another build asks about a kind that Kubernetes doesn't have, does not
-// take (kyaml 0.17): builds may only run side by side once it is parsed.
+// It also guards schemaParsed. kustomize parses its built-in schema when a build first asks for it,
+// under a lock of its own. openapi.IsNamespaceScoped, with which another build asks about a kind
+// that Kubernetes doesn't have, doesn't take that lock (kyaml 0.17). So builds may only run side by
+// side once the schema is parsed.
 var (
 	openAPILock  sync.RWMutex // global, as what it guards is
 	schemaParsed bool
@@ -45,8 +45,8 @@ func (r *rendering) renderKustomize(dir string, o *kustomizeOptions, env buildEn
 	return r.out.addYAML(out)
 }
 
-// buildShared builds beside other builds, unless a schema comes along. Who builds
-// alone needn't pay for parsing the built-in schema (a fifth of a second).
+// buildShared builds beside other builds, unless a schema comes along. A build that runs alone
+// needn't pay for parsing the built-in schema (a fifth of a second).
 func (k *kustomizeFS) buildShared(dir string) ([]byte, error) {
 	alone := sharedBuilds.Add(1) == 1
 	defer sharedBuilds.Add(-1)
@@ -78,7 +78,7 @@ func (k *kustomizeFS) buildExclusive(dir string) ([]byte, error) {
 	return k.build(dir)
 }
 
-// resetSchema drops the schema; whoever calls it holds openAPILock.
+// resetSchema drops the schema; the caller holds openAPILock.
 func resetSchema() {
 	openapi.ResetOpenAPI()
 	schemaParsed = false

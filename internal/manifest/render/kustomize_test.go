@@ -132,7 +132,7 @@ func TestKustomizeOracle(t *testing.T) {
 	}
 }
 
-// checkReadsKnown holds that what a rendering read is what reads says of its source.
+// checkReadsKnown holds that a rendering read only files that reads names for its source.
 func checkReadsKnown(t interface{ Fatalf(string, ...any) }, contents map[string]string, m *Manifests, s deps.Source, extra ...string) {
 	x, err := deps.Build(context.Background(), memoryTree(contents), []deps.Reader{{ID: "r", Sources: []deps.Source{s}, Extra: extra}})
 	if err != nil {

@@ -17,8 +17,8 @@ const mountPoint = "/repository"
 // kustomizeFS is the tree as kustomize reads it. Everything it gives out was
 // checked to be local: kustomize fetches addresses by itself.
 type kustomizeFS struct {
-	// What isn't implemented, all writing and the walks for Helm charts, is nil: a
-	// build never comes there, and Render turns a panic into an error.
+	// Methods that aren't implemented, all writing and the walks for Helm charts, are nil: a build
+	// never comes there, and Render turns a panic into an error.
 	filesys.FileSystem
 
 	files *treeReader

@@ -111,9 +111,9 @@ func (k *kustomizeFS) checkInlineYAML(name string, spec *types.Kustomization) er
 	return nil
 }
 
-// checkPlugin checks one entry of a list of plugins: a configuration as text, in a
-// file, or in a kustomization that only collects files. What a kustomization
-// could put together out of parts can't be known to stay in the tree.
+// checkPlugin checks one entry of a list of plugins: a configuration as text, in a file, or in a
+// kustomization that only collects files. A kustomization could put its configuration together out
+// of parts, which can't be known to stay in the tree.
 func (k *kustomizeFS) checkPlugin(files *treeReader, name, entry string, depth int) error {
 	const maxDepth = 10
 	if depth > maxDepth {

@@ -153,8 +153,8 @@ func (oc *objectCollector) addObject(fields map[string]any) error {
 	return nil
 }
 
-// buildManifests sorts what was gathered. Of an object that is given twice the
-// last counts, as in the controller.
+// buildManifests sorts what was gathered. Where an object is given twice the last counts, as in the
+// controller.
 func (oc *objectCollector) buildManifests(reads ReadSet) *Manifests {
 	last := make(map[identity]int, len(oc.objects))
 	for i := range oc.objects {

@@ -99,7 +99,7 @@ func (m *Memo) RenderAll(ctx context.Context, jobs []Job) ([]Outcome, error) {
 		opener.addTo(ctx, &jobs[i].Input, listExternals(&jobs[i].Input))
 	}
 	out, err := m.renderJobs(ctx, jobs, opener)
-	// What else a target is made of is known once it was rendered so far.
+	// Further sources of a target are known once it was rendered so far.
 	for round := 0; err == nil && round < maxExternalRounds; round++ {
 		var again []Job
 		var at []int

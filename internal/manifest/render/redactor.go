@@ -8,10 +8,9 @@ import (
 // Placeholder stands for a secret value within a larger one.
 const Placeholder = "(hidden)"
 
-// redactor knows at each place of an object whether its value is a secret:
-// everything under data, stringData and encryptedData of Secrets and of the
-// kinds that become Secrets, the values of environment variables whose names
-// sound secret, and entries of ConfigMaps under such names.
+// redactor knows at each place of an object whether its value is a secret. Everything under data,
+// stringData and encryptedData is, in Secrets and in the kinds that become Secrets. So are
+// environment variables whose names sound secret, and entries of ConfigMaps under such names.
 type redactor struct {
 	kind         string
 	hidden       bool
@@ -23,8 +22,8 @@ type redactor struct {
 	free      bool // with namesOnly: within a mapping whose keys are anybody's
 }
 
-// What is shown where any value may be a secret: of the kinds that are known to have nothing
-// else under these names.
+// These are shown where any value may be a secret: the kinds are known to have nothing else under
+// these names.
 var (
 	harmlessKeys   = []string{"image", "replicas", "minReplicas", "maxReplicas", "name", "namespace", "kind", "apiVersion"}
 	harmlessGroups = []string{"", "apps", "batch", "autoscaling", "networking.k8s.io", "policy", "rbac.authorization.k8s.io"}
@@ -37,7 +36,7 @@ func (id identity) isKnown() bool {
 	return slices.Contains(harmlessGroups, id.group) || id.group == "argoproj.io" && id.kind == "Rollout"
 }
 
-// hides says that a value is not shown; what is in a mapping or list is looked at for itself.
+// hides says that a value is not shown. The entries of a mapping or list are judged one by one.
 func (r redactor) hides(value any) bool {
 	if r.hidden || !r.namesOnly || r.harmless {
 		return r.hidden

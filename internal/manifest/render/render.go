@@ -21,15 +21,13 @@ import (
 // one that Argo CD 2.14 is built for.
 const DefaultKubeVersion = "v1.31.0"
 
-// Render turns a target's sources into objects. tree is the commit's files;
-// a symbolic link is followed when tree is an [fs.ReadLinkFS], and only
-// within the tree.
+// Render turns a target's sources into objects. tree is the commit's files; a symbolic link is
+// followed when tree is an [fs.ReadLinkFS], and only within the tree.
 //
-// The error is an [*Unrenderable] for what would need more than the tree,
-// wraps [ErrLimit] for what is too large and the context's error when that
-// ended; any other says what is wrong with the files, as the repo server
-// would in other words. Without sources, or with none that gives objects,
-// the manifests are empty. It may be called concurrently.
+// The error is an [*Unrenderable] where more than the tree would be needed. It wraps [ErrLimit]
+// where something is too large, and the context's error when that ended. Any other says what is
+// wrong with the files, as the repo server would in other words. Without sources, or with none that
+// gives objects, the manifests are empty. It may be called concurrently.
 func Render(ctx context.Context, tree fs.FS, in Input) (*Manifests, error) {
 	type answer struct {
 		m   *Manifests
@@ -167,8 +165,8 @@ func (r *rendering) openSource(s *Source) (*treeReader, error) {
 	return files, nil
 }
 
-// sourceEnv is a source's build environment, with what is to be called when the source is rendered:
-// the commit of another repository is read of the tree as a whole, where it was put in.
+// sourceEnv is a source's build environment, with a function to call when the source is rendered.
+// The commit of another repository counts as read of the tree as a whole, where it was put in.
 func (r *rendering) sourceEnv(s *Source) (buildEnv, func() error) {
 	if s.InTree {
 		return newBuildEnv(r.in, s, &r.revision), func() error { return nil }

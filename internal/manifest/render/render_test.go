@@ -253,10 +253,10 @@ func TestConcurrently(t *testing.T) {
 	wg.Wait()
 }
 
-// TestBuildsShareAParsedSchema holds that no build reads kustomize's schema while
-// another one has it parsed, which the race detector sees once in a hundred runs
-// and a process that dies of it never forgets: who builds alone leaves the schema
-// unparsed, and whoever builds beside others finds it parsed.
+// TestBuildsShareAParsedSchema holds that no build reads kustomize's schema while another one has
+// it parsed. The race detector sees that once in a hundred runs, and the process dies of it. A
+// build that runs alone leaves the schema unparsed, and builds that run side by side find it
+// parsed.
 func TestBuildsShareAParsedSchema(t *testing.T) {
 	silenceLogs(t)
 	openAPILock.Lock()

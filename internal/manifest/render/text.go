@@ -22,11 +22,10 @@ type TextLimit struct {
 // maxValueRunes bounds one value's characters in a line.
 const maxValueRunes = 201 // the ellipsis among them
 
-// Text is the changes in the manner of a unified diff, for a fenced block: a
-// line @@ object @@, then a line a field, those that went with a minus and
-// those that came with a plus. It is always the same for the same changes and
-// ends in a newline, or is empty. What is over a limit is counted instead.
-// Lines have printable characters only, no matter what the manifests hold.
+// Text is the changes in the manner of a unified diff, for a fenced block. A line @@ object @@
+// comes first, then a line a field: removed ones with a minus and added ones with a plus. It is
+// always the same for the same changes and ends in a newline, or is empty. Changes over a limit are
+// counted instead. Lines have printable characters only, no matter what the manifests hold.
 func (c *Changes) Text(limit TextLimit) string {
 	if c.Empty() {
 		return ""

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// ReadSet is what a rendering looked at, from the tree's root, each list sorted.
-// While all of it stays as it is, so does the rendering.
+// ReadSet is what a rendering read, from the tree's root, each list sorted. While all of it stays
+// as it is, so does the rendering.
 type ReadSet struct {
 	Files   []string `json:"files,omitempty"`   // read
 	Links   []string `json:"links,omitempty"`   // symbolic links that were followed
@@ -21,11 +21,11 @@ type ReadSet struct {
 	Absent  []string `json:"absent,omitempty"`  // asked for, and not there
 	// Revision says that the commit's name was read, through $ARGOCD_APP_REVISION.
 	Revision bool `json:"revision,omitempty"`
-	// Branches are what was looked at of Input.Branches.
+	// Branches are the parts of Input.Branches that were read.
 	Branches map[string]ReadSet `json:"branches,omitempty"`
 }
 
-// isEmpty says that nothing was looked at.
+// isEmpty says that nothing was read.
 func (r *ReadSet) isEmpty() bool { return len(r.Files)+len(r.Links)+len(r.Folders)+len(r.Absent) == 0 }
 
 // pathKind is what lies at a path.
@@ -75,7 +75,7 @@ func newTreeReader(ctx context.Context, tree fs.FS) *treeReader {
 	return f
 }
 
-// readSet is what was looked at so far.
+// readSet is what was read so far.
 func (t *treeReader) readSet() ReadSet {
 	list := func(kind int) []string { return slices.Sorted(maps.Keys(t.seen[kind])) }
 	return ReadSet{Files: list(sawFile), Links: list(sawLink), Folders: list(sawFolder), Absent: list(sawAbsent)}

@@ -19,10 +19,10 @@ type valueFile struct {
 	path string
 }
 
-// findValueFiles lists the values files in the order in which they are merged. Since Argo CD 3.4 (argo-cd:
-// ResolveValueFiles in reposerver/repository) a glob stands for what it matches, in place and in the order
-// of the doublestar library; what is also listed by its name is left to that place; and of a file that
-// comes twice the first place counts.
+// findValueFiles lists the values files in the order in which they are merged. Since Argo CD 3.4
+// (argo-cd: ResolveValueFiles in reposerver/repository) a glob stands for its matches, in place and
+// in the order of the doublestar library. A match that is also listed by its name is left to that
+// place. Where a file comes twice, the first place counts.
 func (r *rendering) findValueFiles(dir string, o *helmOptions, env buildEnv) ([]valueFile, error) {
 	var out, entries []valueFile
 	listed, seen := map[valueFile]bool{}, map[valueFile]bool{}

@@ -107,9 +107,9 @@ func SetParameter(values map[string]any, name, value string, asText bool) error 
 	return strvals.ParseInto(name+"="+escapeCommas(value), values)
 }
 
-// applyParameters sets single values, as --set, --set-string and --set-file do.
-// Of parameters of one name the last counts; the repo server sets them in no
-// particular order, here they go by their names.
+// applyParameters sets single values, as --set, --set-string and --set-file do. Where parameters
+// have one name the last counts. The repo server sets them in no particular order; here they go by
+// their names.
 func (r *rendering) applyParameters(vals map[string]any, dir string, o *helmOptions, env buildEnv) error {
 	plain, text, named := map[string]string{}, map[string]string{}, map[string]string{}
 	for _, p := range o.Parameters {

@@ -12,8 +12,8 @@ type WorkloadImage struct {
 	Was      []string // none: it is new, or comes beside what is there
 }
 
-// podWorkloads are the kinds, by their groups, that keep pods running for as long as they are there. What runs
-// once, or now and then, may have none of its newest pods.
+// podWorkloads are the kinds, by their groups, that keep pods running for as long as they are
+// there. Kinds that run once, or now and then, may have none of their newest pods.
 var podWorkloads = map[string][]string{
 	"":            {"Pod", "ReplicationController"},
 	"apps":        {"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"},

@@ -1,11 +1,11 @@
-// Package event is the one list of what can happen to a promotion: the kinds of
-// events on the timeline, and the words by which a pipeline file has people told.
+// Package event is the one list of what can happen to a promotion: the kinds of events on the
+// timeline, and the words by which a pipeline file notifies people.
 //
-// A kind is declared once, in kinds, with all that other rooms need of it. The
-// store writes it, the notifier tells of it by its word, the console shows it in
-// its tone, and the pipeline file's schema and reference list the words. So a new
-// kind is its entry here and the call that writes it down; with a word of its own
-// it is an entry in words too. A test holds that no other room spells a kind.
+// A kind is declared once, in kinds, with all that other rooms need of it. The store writes it, the
+// notifier tells of it by its word, and the console shows it in its tone. The pipeline file's
+// schema and reference list the words. So a new kind is its entry here and the call that writes it
+// down; with a word of its own it is an entry in words too. A test holds that no other room spells
+// a kind.
 //
 // This package knows only what a kind is, not when it happens or how it is sent.
 package event
@@ -25,7 +25,7 @@ const (
 	Unqueued     Kind = "unqueued"
 	Closed       Kind = "closed"
 	Merged       Kind = "merged"
-	Landed       Kind = "landed"   // by a commit of somebody else's
+	Landed       Kind = "landed"   // by another account's commit
 	Unjudged     Kind = "unjudged" // something else landed than was judged
 	Ungated      Kind = "ungated"  // a person merged it past its gates
 	Verified     Kind = "verified"
@@ -41,6 +41,8 @@ const (
 	Retry        Kind = "retry"
 	Broken       Kind = "broken" // the pipeline file
 	RevertLimit  Kind = "storm"  // so many reverts that everything holds
+	Discovered   Kind = "discovered"
+	Undiscovered Kind = "undiscovered" // something new is there, or may be, and can't come in
 )
 
 // Declaration is what the other rooms need of a kind.
@@ -75,6 +77,8 @@ var kinds = []Declaration{
 	{Retry, "", "hand"},
 	{Broken, "", "bad"},
 	{RevertLimit, "limit", "quiet"},
+	{Discovered, "discovered", "ok"},
+	{Undiscovered, "failed", "hand"},
 }
 
 // Kinds are the declarations of all kinds.
@@ -108,13 +112,14 @@ var words = []Word{
 	{"verified", false, ""},
 	{"degraded", true, ""},
 	{"reverted", true, "a revert was opened"},
-	{"failed", true, "a release never arrived, can't be verified, or a target's state is unknown for long"},
+	{"failed", true, "a release never arrived, can't be verified, or a target's state is unknown for long; something new can't come in"},
 	{"held", false, ""},
 	{"diverged", false, ""},
 	{"skipped", true, "a gate"},
 	{"unjudged", true, "merged past the gates"},
 	{"drifted", false, "a target was changed in the cluster"},
 	{"limit", true, "so many reverts that everything holds"},
+	{"discovered", false, "something new came into a source environment by itself"},
 }
 
 // Words are all words, in the order in which the reference lists them.

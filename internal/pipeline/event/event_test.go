@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestKinds holds that each kind is declared once and has a tone that the console's
-// colours know, and that each word has a kind that is told by it and a row in the docs.
+// TestKinds holds that each kind is declared once and has a tone that the console's colours know.
+// Each word has a kind that is told by it and a row in the docs.
 func TestKinds(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/notifications.md")
 	if err != nil {

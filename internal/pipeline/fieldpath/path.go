@@ -112,9 +112,9 @@ func Parse(s string) (Path, error) {
 	return one, nil
 }
 
-// ParsePattern reads a path in which * (or [*]) stands for every key of a
-// mapping or item of a list, and [key=*] for every item of a list, told apart
-// by that key. [env=qa,key=*] is every item with that env.
+// ParsePattern reads a path in which * (or [*]) stands for every key of a mapping or item of a
+// list. [key=*] stands for every item of a list, told apart by that key. [env=qa,key=*] is every
+// item with that env.
 func ParsePattern(s string) (Pattern, error) {
 	if s != "" && s[0] == '/' {
 		p, err := parsePointer(s)
@@ -174,8 +174,8 @@ func (p Pattern) Path() (one Path, ok bool) {
 	return p.path, true
 }
 
-// Fill is the pattern with fill called on its keys and on the values of its
-// selections: what fill returns is taken as it is, whatever characters it has.
+// Fill is the pattern with fill called on its keys and on the values of its selections. fill's
+// result is taken as it is, whatever characters it has.
 func (p Pattern) Fill(fill func(string) string) Pattern {
 	segs := make([]Segment, len(p.path.segs))
 	for i, s := range p.path.segs {
@@ -190,8 +190,8 @@ func (p Pattern) Fill(fill func(string) string) Pattern {
 	return Pattern{Path{segs: segs, pointer: p.path.pointer}}
 }
 
-// Matches says that a path is one of those that the pattern picks: segment by
-// segment the same, where Any takes each but a token, and Each an item by its key.
+// Matches says that the pattern picks a path. Segment by segment they are the same, where Any takes
+// each but a token, and Each an item by its key.
 func (p Pattern) Matches(q Path) bool {
 	if len(p.path.segs) != len(q.segs) || p.path.pointer != q.pointer {
 		return false

@@ -256,8 +256,8 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// TestWhatIsReadCanBeReadAgain refuses paths that are too long as they are written.
-func TestWhatIsReadCanBeReadAgain(t *testing.T) {
+// TestParsedPathsParseAgain refuses paths that are too long as they are written.
+func TestParsedPathsParseAgain(t *testing.T) {
 	for _, s := range []string{`0"` + strings.Repeat("0", 1022), "0" + strings.Repeat(`"`, 600)} {
 		if _, err := ParsePattern(s); err == nil || !strings.Contains(err.Error(), "when it is written") {
 			t.Errorf("%.20q…: %v", s, err)

@@ -8,10 +8,9 @@ import (
 	"github.com/liftlock/liftlock/internal/pipeline/fieldpath"
 )
 
-// ParsePattern reads the path of a carried field, which may have placeholders as a
-// key, within a key, and in the value of a condition; they are in canonical
-// form then. The error is that of the path, or says what between double braces
-// is no placeholder.
+// ParsePattern reads the path of a carried field, which may have placeholders as a key, within a
+// key, and in the value of a condition. They are in canonical form then. The error is that of the
+// path, or names the text between double braces that is no placeholder.
 func ParsePattern(text string) (fieldpath.Pattern, error) {
 	p, err := fieldpath.ParsePattern(text)
 	if err != nil || !IsIn(text) {
@@ -37,8 +36,8 @@ func ParsePattern(text string) (fieldpath.Pattern, error) {
 	}), nil
 }
 
-// EndsIn says that the last key of a carried field's path is one of some, as far as the path says which
-// that is: one that can't be read, and one that ends in a wildcard or a placeholder, may be.
+// EndsIn says that the last key of a carried field's path is one of some, as far as the path tells.
+// A path that can't be read, or that ends in a wildcard or a placeholder, may end in one.
 func EndsIn(path string, keys []string) bool {
 	pattern, err := ParsePattern(path)
 	if err != nil || len(pattern.Segments()) == 0 {

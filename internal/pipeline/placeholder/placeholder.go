@@ -71,9 +71,9 @@ func replacePlaceholders(text string, with func(name string) string) (string, er
 // globMeta are the characters that mean something in a glob.
 const globMeta = `*?[]{}\`
 
-// CheckGlob says why placeholders can't stand in a glob as they do. A part
-// (between slashes) with one has no wildcards, and before it each wildcard
-// stays within a part, so that it is certain which part of a file's name it is.
+// CheckGlob says why placeholders can't stand in a glob as they do. A part (between slashes) with
+// one has no wildcards, and before it each wildcard stays within a part. So it is certain which
+// part of a file's name it is.
 func CheckGlob(glob string) error {
 	if !IsIn(glob) {
 		return nil

@@ -29,6 +29,7 @@ const (
 	NewerWaits   Code = "newer-waits"
 	NoDiff       Code = "no-diff"
 	DryRun       Code = "observe"
+	NotHere      Code = "not-here" // the component has no target in the environment
 	PipelineFile Code = "pipeline-file"
 	Quarantined  Code = "quarantined" // it was taken back, or degraded
 	Queued       Code = "queued"      // in the forge's merge queue
@@ -38,7 +39,7 @@ const (
 	Reverting    Code = "reverting"
 	Signatures   Code = "signatures" // they are missing
 	Targets      Code = "targets"
-	Unmanaged    Code = "foreign" // the branch is somebody else's work
+	Unmanaged    Code = "foreign" // the branch has another account's work
 	Unreadable   Code = "unreadable"
 	Unverified   Code = "unverified" // by what is upstream
 	Upstream     Code = "upstream"   // it can't be read

@@ -41,7 +41,9 @@ type Person struct {
 	Holds bool
 	// BreakGlass: the pipeline's breakGlass names this person, or a team that has them.
 	BreakGlass bool
-	Role       string // an API token's or a user's in the console: viewer, operator or breakglass; empty: a person on the forge
+	// Others are those who may give the command, for a refusal to name; empty: not known, or too many.
+	Others string
+	Role   string // an API token's or a user's in the console: viewer, operator or breakglass; empty: a person on the forge
 }
 
 // The roles of the API's tokens and of the console's users. An operator is what a person who may write is,
@@ -94,7 +96,8 @@ func Authorise(c Command, who Person, needApprover bool) error {
 		case c.Verb == Skip && who.BreakGlass:
 			return nil
 		}
-		return fmt.Errorf("%s may not give /liftlock %s: it takes somebody whom the pipeline's breakGlass names", who.Login, c.Verb)
+		return fmt.Errorf("%s may not give /liftlock %s: it takes somebody whom the pipeline's breakGlass names%s", who.Login, c.Verb,
+			who.othersPhrase())
 	}
 	if need == NeedRead {
 		if permission >= Read {
@@ -108,9 +111,17 @@ func Authorise(c Command, who Person, needApprover bool) error {
 	endsOwnHold := c.Verb == Unhold && who.Holds
 	if need == NeedApprover && needApprover && !approver && !endsOwnHold {
 		return fmt.Errorf("%s may not give /liftlock %s here: the environment has an approvals gate, so it takes somebody whose approval "+
-			"counts there", who.Login, c.Verb)
+			"counts there%s", who.Login, c.Verb, who.othersPhrase())
 	}
 	return nil
+}
+
+// othersPhrase names who may, where that is known.
+func (p *Person) othersPhrase() string {
+	if p.Others == "" {
+		return ""
+	}
+	return ": " + p.Others
 }
 
 // LiftsOwnOnly says that somebody who may give an unhold lifts what they set themselves,

@@ -66,7 +66,7 @@ func TestAuthorise(t *testing.T) {
 	}
 }
 
-// TestOwnHoldsAreLifted holds that whoever may write lifts what they set themselves behind an
+// TestOwnHoldsAreLifted holds that a person with write access lifts their own holds behind an
 // approvals gate, and nothing else there.
 func TestOwnHoldsAreLifted(t *testing.T) {
 	for _, c := range []struct {
@@ -111,6 +111,23 @@ func TestRefusalNamesPermission(t *testing.T) {
 	}
 	if Write.String() != "write" || Admin.String() != "admin" {
 		t.Errorf("the others are %s and %s", Write, Admin)
+	}
+}
+
+// TestRefusalNamesOthers holds that who is refused reads who may.
+func TestRefusalNamesOthers(t *testing.T) {
+	for want, c := range map[string]struct {
+		verb Verb
+		who  Person
+	}{
+		"eve may not give /liftlock promote here: the environment has an approvals gate, so it takes somebody whose approval counts there: ada, grace": {Promote, Person{Others: "ada, grace"}},
+		"eve may not give /liftlock promote here: the environment has an approvals gate, so it takes somebody whose approval counts there":             {Promote, Person{}},
+		"eve may not give /liftlock skip: it takes somebody whom the pipeline's breakGlass names: acme/oncall":                                         {Skip, Person{Others: "acme/oncall"}},
+	} {
+		c.who.Login, c.who.Permission = "eve", Write
+		if err := Authorise(Command{Verb: c.verb}, c.who, true); err == nil || err.Error() != want {
+			t.Errorf("%v, want %q", err, want)
+		}
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/strictyaml"
+	"github.com/liftlock/liftlock/internal/pipeline/strictyaml"
 )
 
 // ParseArgs reads one command from its words: what stands behind /liftlock, or

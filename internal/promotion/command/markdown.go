@@ -11,9 +11,9 @@ import (
 // that nobody marked as such are text: none begins like a command.
 var commentMarkdown = goldmark.New(goldmark.WithExtensions(extension.Table, extension.Strikethrough)).Parser()
 
-// plainLines are the offsets of those lines of a paragraph, or a list, that a reader sees begin with what
-// the source begins with, as plain text. What isn't there is code that began lines before, a link's text or
-// hidden title, struck out, a heading or a table's cell.
+// plainLines are the offsets of those lines of a paragraph, or a list, that a reader sees begin
+// with what the source begins with, as plain text. The other lines are code that began lines
+// before, a link's text or hidden title, struck out, a heading or a table's cell.
 func plainLines(paragraph string) map[int]bool {
 	source := []byte(paragraph)
 	plain := map[int]bool{}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// What is read of a comment is bounded.
+// These bound how much of a comment is read.
 const (
 	maxComment  = 256 << 10 // bytes; GitHub's 65,536 characters have at most so many
 	maxLine     = 2000      // bytes of a line with a command
@@ -19,15 +19,14 @@ const (
 // Prefix is what commands start with.
 const Prefix = "/liftlock"
 
-// Parse reads the commands in a person's comment: lines that begin, in the first
-// column, with /liftlock, or, with bare, with a verb like /promote. They are lines of a
-// plain paragraph, as a reader sees the comment: not those in code, quotes (and what
-// Markdown adds to them up to the next blank line), links, tables, headings and formulas,
-// nor what is struck out, folded or hidden by HTML. An unknown bare word is another
-// bot's and is left alone.
+// Parse reads the commands in a person's comment: lines that begin, in the first column, with
+// /liftlock, or, with bare, with a verb like /promote. They are lines of a plain paragraph, as a
+// reader sees the comment. Lines in code, quotes (and what Markdown adds to them up to the next
+// blank line), links, tables, headings and formulas don't count. Neither does text that is struck
+// out, folded or hidden by HTML. An unknown bare word is another bot's and is left alone.
 //
-// The errors tell the author, one for each line that was not understood; such a
-// line has no command. Both results may be non-empty.
+// The errors tell the author, one for each line that was not understood; such a line has no
+// command. Both results may be non-empty.
 func Parse(comment string, bare bool) ([]Command, []error) {
 	p := parser{isLong: len(comment) > maxComment}
 	if p.isLong {
@@ -128,9 +127,9 @@ func commandWords(line string, bare bool) ([]string, bool) {
 	return nil, false
 }
 
-// scanner follows a comment line by line as far as is needed to tell what an author wrote from
-// what is shown as code, quoted or hidden, where Markdown alone doesn't say it: HTML and what some forges
-// have besides. On doubt a line is not the author's.
+// scanner follows a comment line by line, to tell an author's own text from text that is shown as
+// code, quoted or hidden. It knows what Markdown alone doesn't say: HTML and forges' extensions. A
+// doubtful line is not the author's.
 type scanner struct {
 	fence  string // the open fence's characters
 	quoted bool   // in a quote, until a blank line
@@ -149,8 +148,8 @@ var hiddenTags = []string{
 	"select", "option", "a", "table", "audio", "video", "picture", "dialog", "head",
 }
 
-// markLines begin and end what isn't the author's own word, each alone on its line: GitLab's quotes of
-// several paragraphs, formulas, and what is meant to be struck out.
+// markLines begin and end text that isn't the author's own, each alone on its line: GitLab's quotes
+// of several paragraphs, formulas, and struck-out text.
 var markLines = []string{">>>", "$$", "~~"}
 
 // visiblePart is the part of a line that its author says, where it is of a paragraph: of what ends with a

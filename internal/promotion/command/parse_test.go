@@ -129,9 +129,9 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestParseReadsWhatIsShown holds that what a reader of the rendered comment doesn't see as a line of its author's
-// is no command, and that what they do see as one is.
-func TestParseReadsWhatIsShown(t *testing.T) {
+// TestParseReadsVisibleText holds that only a line that a reader of the rendered comment sees as
+// its author's is a command.
+func TestParseReadsVisibleText(t *testing.T) {
 	const order = "/liftlock promote prod"
 	for _, c := range []struct {
 		name, in string
@@ -328,7 +328,7 @@ func FuzzParse(f *testing.F) {
 			if err := c.Check(); err != nil {
 				t.Fatalf("%+v: %v", c, err)
 			}
-			// What was understood can be said again.
+			// A command that was understood can be written again.
 			again, err := ParseArgs(strings.Fields(Describe(c) + " " + c.Reason))
 			if err != nil || again != c {
 				t.Fatalf("%+v became %+v: %v", c, again, err)

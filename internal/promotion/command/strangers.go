@@ -23,8 +23,8 @@ const (
 	// How many answers there are altogether, refusals included.
 	answersOfAll, everyAnswer = 20, 30 * time.Second
 
-	// refusedFor is how long nothing more that takes the permission to write is looked at
-	// of whom it was refused.
+	// refusedFor is how long Liftlock ignores further commands that need the permission to write,
+	// from an account to which it was refused.
 	refusedFor = 10 * time.Minute
 	// strangerFor is how long it is believed that somebody may not write, and writerFor
 	// that somebody may. Every command of those who may is authorised anew.
@@ -60,7 +60,7 @@ type Admission int
 // The admissions.
 const (
 	Ignore Admission = iota // its author had enough
-	Serve                   // it is looked at, as those of who may write always are
+	Serve                   // it is served, as commands by accounts with write access always are
 	LookUp                  // it must be known first what its author may do: Learn, then Admit again
 	Wait                    // the same, but later
 )
@@ -80,8 +80,8 @@ func (s *Strangers) LookAt(login string, now time.Time) time.Time {
 	return latest(at, ofAll)
 }
 
-// takeAhead takes one, if need be of what is still to come, and says when that is; false
-// when so many were that it only says when the last of them is.
+// takeAhead takes a token, if need be a future one, and says when that one comes. It is false when
+// so many were taken that it only says when the last of them comes.
 func (b *bucket) takeAhead(now time.Time, most, ahead int, every time.Duration) (time.Time, bool) {
 	*b = b.refillAt(now, most, every)
 	more := b.Left > -ahead
@@ -91,9 +91,9 @@ func (b *bucket) takeAhead(now time.Time, most, ahead int, every time.Duration) 
 	return latest(now, b.At.Add(time.Duration(-b.Left)*every)), more
 }
 
-// Admit says what happens to a comment with commands: its name, and whether all of them
-// are questions. The same comment is let through again as long as no other one was. until
-// is when one that has to wait may be looked at, and zero for all others.
+// Admit says what happens to a comment with commands: its name, and whether all of them are
+// questions. The same comment is let through again as long as no other one was. until is when a
+// comment that has to wait may be served, and zero for all others.
 func (s *Strangers) Admit(login, comment string, questions bool, now time.Time) (a Admission, until time.Time) {
 	p := s.find(login, now)
 	switch {
@@ -131,8 +131,8 @@ func (s *Strangers) lookUp(now time.Time) (Admission, time.Time) {
 	return LookUp, time.Time{}
 }
 
-// Meet says whether it is worth asking what somebody may do who only talks: of whoever
-// may write, a command that comes later is then seen at once.
+// Meet says whether it is worth asking what a person may do who only talks. If they may write, a
+// later command of theirs is then served at once.
 func (s *Strangers) Meet(login string, now time.Time) bool {
 	p := s.find(login, now)
 	if p.mayWrite(now) || now.Sub(p.KnownAt) < strangerFor {

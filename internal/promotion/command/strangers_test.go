@@ -20,8 +20,8 @@ func admit(s *Strangers, login, comment string, questions bool, may Permission, 
 	return a, lookups
 }
 
-// TestStrangersAreRefusedOnce holds that of many comments of somebody who may not write
-// one is answered, and that whoever may write is always served.
+// TestStrangersAreRefusedOnce holds that of many comments of a person who may not write one is
+// answered, and that a person who may write is always served.
 func TestStrangersAreRefusedOnce(t *testing.T) {
 	s, served, lookups := &Strangers{}, 0, 0
 	for i := range 100 {
@@ -59,9 +59,9 @@ func throughJSON(t *testing.T, s *Strangers) *Strangers {
 	return &out
 }
 
-// TestReadersAreAnswered holds that a reader's questions are answered within a budget, that
-// a refusal before doesn't keep them from being, and that a comment that was let
-// through is let through again, for a run that died before it had answered.
+// TestReadersAreAnswered holds that a reader's questions are answered within a budget, and that an
+// earlier refusal doesn't prevent that. A comment that was let through is let through again, for a
+// run that died before it had answered.
 func TestReadersAreAnswered(t *testing.T) {
 	s := &Strangers{}
 	if a, _ := admit(s, "rita", "a typo", false, Read, noon); a != Serve {
@@ -161,8 +161,8 @@ func TestStrangersForgetByName(t *testing.T) {
 	}
 }
 
-// TestManyStrangers holds what any number of people cost together, and that somebody who
-// may write and isn't known yet waits for no longer than until one can be asked about.
+// TestManyStrangers holds how much any number of people cost together. A new person with write
+// access waits no longer than until the next one can be asked about.
 func TestManyStrangers(t *testing.T) {
 	s, served, lookups := &Strangers{}, 0, 0
 	for i := range 1000 {
@@ -186,8 +186,8 @@ func TestManyStrangers(t *testing.T) {
 	}
 }
 
-// TestLooksArePutOff holds how often comments make us look: whoever may write at once,
-// others as often as a minute has looks, also over many pull requests.
+// TestLooksArePutOff holds how often comments make us look. Those of people with write access do so
+// at once, others' as often as a minute has looks, also over many pull requests.
 func TestLooksArePutOff(t *testing.T) {
 	s, looks := &Strangers{}, map[time.Duration]int{}
 	for range 1000 {
@@ -221,7 +221,7 @@ func TestLooksArePutOff(t *testing.T) {
 	}
 }
 
-// TestMeet holds that the forge is asked once about whoever talks.
+// TestMeet holds that the forge is asked once about each person who talks.
 func TestMeet(t *testing.T) {
 	s := &Strangers{}
 	if !s.Meet("ada", noon) {

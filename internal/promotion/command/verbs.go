@@ -31,8 +31,8 @@ const (
 	withGate // a gate and a reason
 )
 
-// declaration is what the rooms need of a verb: the grammar and the table of who may (here), help
-// (prtext), the API, the pages and the audit trail (console), and the command line.
+// declaration is all that the rooms need of a verb: the grammar and the table of who may (here),
+// help (prtext), the API, the pages and the audit trail (console), and the command line.
 type declaration struct {
 	verb    Verb
 	form    form

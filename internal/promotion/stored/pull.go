@@ -13,7 +13,7 @@ type Pull struct {
 	// HeadSince is since when its head is known to be there, by our clock or the forge's,
 	// whichever is later: it came before. Zero: nobody wrote that down.
 	HeadSince time.Time `json:"headSince,omitzero"`
-	// Read says that it was read by itself, or made by us, since the store has it, and not only listed:
-	// not every list tells how it stands to the forge's merge queue.
+	// Read says that the pull request was read by itself, or made by us, since the store has it,
+	// and not only listed. Not every list tells its place in the forge's merge queue.
 	Read bool `json:"read,omitempty"`
 }

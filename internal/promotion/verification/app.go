@@ -38,11 +38,10 @@ const (
 // maxReason bounds what is taken over from Argo CD's messages, in bytes.
 const maxReason = 400
 
-// TrackRefresh completes an Application's new state with what only the sequence of
-// states tells: RefreshedAt, from the refresh annotation being there and then
-// gone. prev is the state seen before, nil at first. Whoever watches
-// Applications calls it for each state in order; without it Judge still answers,
-// only later.
+// TrackRefresh completes an Application's new state with what only the sequence of states tells:
+// RefreshedAt, from the refresh annotation being there and then gone. prev is the state seen
+// before, nil at first. A watcher of Applications calls it for each state in order; without it
+// Judge still answers, only later.
 func TrackRefresh(prev *App, next App) App {
 	if prev == nil || prev.UID != next.UID {
 		return next
@@ -54,8 +53,8 @@ func TrackRefresh(prev *App, next App) App {
 	return next
 }
 
-// SyncsByItself says that nobody has to ask for the Application's syncs: it is automated, or
-// its ApplicationSet's RollingSync, whose syncs Argo CD takes for automated too, has it in a step.
+// SyncsByItself says that the Application syncs without a request. It is automated, or its
+// ApplicationSet's RollingSync, whose syncs Argo CD takes for automated too, has it in a step.
 func (a *App) SyncsByItself() bool {
 	return a.AutoSync || a.SetStep.Status != "" && !a.SetStep.isLeftOut()
 }
@@ -135,14 +134,14 @@ func messageSuffix(message string) string {
 // clipMessage makes one bounded line of a message from outside.
 func clipMessage(s string) string { return wording.ClipLine(s, maxReason) }
 
-// settlingTime is how long after its own sync an Application may still turn Progressing or
-// Unknown by what was synced: the controllers of its cluster take a moment to begin.
+// settlingTime is how long after its own sync an Application may still turn Progressing or Unknown
+// because of it: the controllers of its cluster take a moment to begin.
 const settlingTime = time.Minute
 
-// TurnedByItself says that the Application turned Progressing or Unknown without an
-// operation of its own and without having just been made: what it runs hasn't changed,
-// so what surrounds it has. All times are its Argo CD's. Where that doesn't report since
-// when the health is so, nobody can tell, and the answer is false.
+// TurnedByItself says that the Application turned Progressing or Unknown without an operation of
+// its own and without having just been made. It runs the same as before, so its surroundings have
+// changed. All times are its Argo CD's. Where that doesn't report since when the health is so, this
+// is unknown, and the answer is false.
 func (a *App) TurnedByItself() bool {
 	if h := a.assessHealth(); h != progressing && h != unknown {
 		return false
@@ -150,8 +149,8 @@ func (a *App) TurnedByItself() bool {
 	return !a.Deleting && !a.isOperating() && !a.turnedByChange()
 }
 
-// turnedByChange says that the health is as it is since it was synced or made, or a moment
-// after that, or that since when it is so isn't reported.
+// turnedByChange says that the health is the same since the sync or the creation, or a moment after
+// that, or that its time isn't reported.
 func (a *App) turnedByChange() bool {
 	changed := a.CreatedAt
 	if op := a.Operation; op != nil && !op.DryRun {
@@ -260,9 +259,8 @@ func (a *App) IsBusy() bool {
 // step on the way to something else.
 func (a *App) IsSettled() bool { return !a.IsBusy() && a.SyncStatus == synced }
 
-// MayLackResource says that the Application may lack a resource that it needs without
-// saying so: it is out of sync, calls itself anything but that, and keeps the health of its
-// resources elsewhere.
+// MayLackResource says that the Application may lack a needed resource without saying so. It is out
+// of sync, calls itself anything but that, and doesn't keep the health of its resources itself.
 func (a *App) MayLackResource() bool {
 	lesser := a.Health == healthy || a.Health == suspended || a.Health == progressing
 	differs := a.SyncStatus == outOfSync && a.Differing > 0
@@ -318,7 +316,7 @@ func (r Resource) isAbsent() bool {
 	return r.Health == missing && slices.Contains(assessedKinds[r.Group], r.Kind)
 }
 
-// missingHealthChecks says what of an Application that is healthy may not be, because Argo CD
+// missingHealthChecks says which parts of a healthy Application may not be healthy, because Argo CD
 // can't tell, and what to do about it; empty when it tells of all.
 func (a *App) missingHealthChecks() string {
 	switch {

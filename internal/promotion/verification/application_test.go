@@ -89,7 +89,7 @@ func TestIsBusy(t *testing.T) {
 	}
 }
 
-// TestMayLackResource tells where the resources must be looked at one by one.
+// TestMayLackResource tells where the resources must be read one by one.
 func TestMayLackResource(t *testing.T) {
 	lacking := func(change func(a *App)) App {
 		a := App{HealthInTree: true, Health: "Healthy", SyncStatus: "OutOfSync", Differing: 1}

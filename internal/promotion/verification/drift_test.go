@@ -193,7 +193,7 @@ func TestDescribeDrift(t *testing.T) {
 	}
 	for want, d := range map[string]Drift{
 		"differs from Git":                        {Total: 0},
-		"differs from Git; Argo CD is to heal it": {Total: 5, SelfHeal: true}, // nobody says which
+		"differs from Git; Argo CD is to heal it": {Total: 5, SelfHeal: true}, // without saying which
 		"differs from Git in 2 resources: Pod a (missing), Pod b (missing); Argo CD is to heal it":     {Resources: many[:2], Total: 2, SelfHeal: true},
 		"differs from Git in 70 resources: Pod a (missing), Pod b (missing), Pod c (missing), 67 more": {Resources: many, Total: 70},
 	} {

@@ -7,15 +7,14 @@ import (
 	"time"
 )
 
-// isHealthFresh tells whether the health that Argo CD shows is certainly about the
-// commit, and remembers it once it was.
+// isHealthFresh tells whether the health that Argo CD shows is certainly about the commit, and
+// remembers it once it was.
 //
-// reconciledAt is stamped when a comparison ends, so one that began before the
-// sync finished can carry the old health, and it may also have ended after we
-// saw the target done. Comparisons of one Application never overlap. So a state
-// is fresh when a refresh mark was set after that (there was none then) and has
-// gone with a later reconciledAt, or when reconciledAt has changed twice: either
-// way a comparison began after the target was done.
+// reconciledAt is stamped when a comparison ends, so one that began before the sync finished can
+// carry the old health. It may also have ended after we saw the target done. Comparisons of one
+// Application never overlap. So a state is fresh when a refresh mark was set after that (there was
+// none then) and has gone with a later reconciledAt. It is fresh, too, when reconciledAt has
+// changed twice. Either way a comparison began after the target was done.
 func (j *judgement) isHealthFresh() bool {
 	m, at := &j.mem, normalizeTime(j.app.ReconciledAt)
 	if m.Fresh {
@@ -53,7 +52,7 @@ func (j *judgement) refreshingVerdict() Verdict {
 	if !j.now.Before(until) {
 		v = Verdict{State: Unclear, Reason: fmt.Sprintf("synced, but Argo CD has not compared again within %s, so its health may be "+
 			"about an older state", formatDuration(j.Timeout))}
-		// What ran all the while in the release's place used up that one's time.
+		// Another image that ran all the while in the release's place used up that one's time.
 		if !j.OtherImagesPass && j.mem.OthersSince.IsZero() && j.describeOtherImages() != "" {
 			j.mem.OthersSince = j.now
 		}
@@ -158,11 +157,10 @@ func (j *judgement) suspendedVerdict() Verdict {
 		messageSuffix(j.healthDetail()))}
 }
 
-// unhealthyVerdict answers for Progressing, Degraded and Missing: the target is degraded
-// as soon as the first of the limits that apply is over. That it never became
-// healthy counts from when the target was done, but it must have been unhealthy for
-// debounce without a break, and certainly so: neither a late refresh nor the end of a
-// pause must convict at once.
+// unhealthyVerdict answers for Progressing, Degraded and Missing: the target is degraded as soon as
+// the first of the limits that apply is over. Its time without ever being healthy counts from when
+// the target was done. But it must have been unhealthy for debounce without a break, and certainly
+// so: neither a late refresh nor the end of a pause must convict at once.
 func (j *judgement) unhealthyVerdict() Verdict {
 	m := &j.mem
 	var until time.Time

@@ -6,11 +6,12 @@ import (
 	"strings"
 )
 
-// Some clusters have images under other names: an admission webhook rewrites them to a registry that keeps copies.
-// Which name that is nobody says, but a version that comes and goes with the release's tells.
+// Some clusters have images under other names: an admission webhook rewrites them to a registry
+// that keeps copies. No report says which name that is, but a version that comes and goes with the
+// release's tells.
 
 const (
-	// maxImageHabits bounds the habits that are kept of a target.
+	// maxImageHabits bounds the habits that are kept of a target, and the pins.
 	maxImageHabits = 20
 	// habitSeen is how many versions must have run under a name before it counts: one may be a coincidence.
 	habitSeen = 2
@@ -22,6 +23,14 @@ type ImageHabit struct {
 	To   string // and in pods
 	Last string // the last version that was verified so
 	Seen int    // how many there were, one after the other
+}
+
+// ImagePin is the digest that ran in the place of a tag when that was verified, on a cluster that pins tags on
+// their way to the pods. What runs by the same digest for another tag is the release before.
+type ImagePin struct {
+	Repository string // its path in manifests
+	Tag        string // as the manifests had it
+	Digest     string
 }
 
 // isHabit says that it counts.
@@ -39,8 +48,8 @@ func nameInManifests(image string, habits []ImageHabit) imageName {
 	return name
 }
 
-// learnHabits remembers under which names the landed images run that don't run under their own. It says of those
-// that have become a habit what they are; "" where none has.
+// learnHabits remembers under which names the landed images run that don't run under their own, and by which
+// digests. It says of those that have become a habit what they are; "" where none has.
 func (j *judgement) learnHabits() string {
 	var said []string
 	for _, landed := range j.e.Images {
@@ -50,10 +59,11 @@ func (j *judgement) learnHabits() string {
 		}
 		if slices.ContainsFunc(j.app.Images, func(image string) bool { return parseImageName(image).isOf(want) }) {
 			j.dropHabits(want.repository)
-			continue
-		}
-		if to := j.findRenamed(want); to != "" && j.rememberHabit(want.repository, to, want.version()) {
+		} else if to := j.findRenamed(want); to != "" && j.rememberHabit(want.repository, to, want.version()) {
 			said = append(said, fmt.Sprintf("%s runs as %s here, which counts from now on", want.repository, to))
+		}
+		if j.mem.OtherImages == "" {
+			j.rememberPin(want)
 		}
 	}
 	return clipMessage(strings.Join(said, "; "))
@@ -106,6 +116,45 @@ func (j *judgement) dropHabits(from string) {
 			j.mem.Habits = nil
 		}
 	}
+}
+
+// rememberPin notes the digest that runs for a landed tag; it forgets the repository's last one where the tag
+// itself runs, or several digests do.
+func (j *judgement) rememberPin(want imageName) {
+	m, digest := &j.mem, ""
+	for _, image := range j.app.Images {
+		got := nameInManifests(image, m.Habits)
+		if !got.isOf(want) {
+			continue
+		}
+		if got.tag != "" || digest != "" && digest != got.digest {
+			digest = ""
+			break
+		}
+		digest = got.digest
+	}
+	pins := slices.DeleteFunc(slices.Clone(m.Pins), func(p ImagePin) bool { return p.Repository == want.repository })
+	if digest != "" && want.tag != "" && want.digest == "" {
+		pins = append(pins, ImagePin{Repository: want.repository, Tag: want.tag, Digest: digest})
+	}
+	m.Pins = pins[max(0, len(pins)-maxImageHabits):]
+	if len(m.Pins) == 0 {
+		m.Pins = nil
+	}
+}
+
+// findPin is the other tag for which a running image's digest stood when that was verified; nil where there is none.
+func findPin(got, want imageName, pins []ImagePin) *ImagePin {
+	if got.tag != "" || want.tag == "" || want.digest != "" {
+		return nil
+	}
+	at := slices.IndexFunc(pins, func(p ImagePin) bool {
+		return p.Repository == want.repository && p.Digest == got.digest && p.Tag != want.tag
+	})
+	if at < 0 {
+		return nil
+	}
+	return &pins[at]
 }
 
 // version is an image's digest, or its tag.

@@ -6,13 +6,14 @@ import (
 	"time"
 )
 
-// TestRenamedImages has a cluster run images under other names: what that is counts once two versions ran so, one
-// after the other, is said then, and from then on another version under that name keeps a target from being verified.
-func TestRenamedImages(t *testing.T) {
-	const from, to = "registry.example/acme/web", "mirror.example/copies-acme-web"
+// lander has a release land whose version runs as other images, and expects a state once it was healthy for long
+// enough.
+type lander func(s *scenario, version string, want State, text string, running ...string)
+
+// newLander lands releases of one image, a commit each.
+func newLander(from string) lander {
 	releases := 0
-	// land has a release land whose version runs as another image, and expects a state once it was healthy for long enough.
-	land := func(s *scenario, version string, want State, text string, running ...string) {
+	return func(s *scenario, version string, want State, text string, running ...string) {
 		s.t.Helper()
 		releases++
 		commit := strings.Repeat(string(rune('a'+releases)), 40)
@@ -32,6 +33,14 @@ func TestRenamedImages(t *testing.T) {
 		s.refresh(at+time.Second, first, "")
 		s.judgeAt(at+time.Minute+time.Second, want, text)
 	}
+}
+
+// TestRenamedImages has a cluster run images under other names. Such a name counts once two
+// versions ran under it, one after the other, and is reported then. From then on another version
+// under that name keeps a target from being verified.
+func TestRenamedImages(t *testing.T) {
+	const from, to = "registry.example/acme/web", "mirror.example/copies-acme-web"
+	land := newLander(from)
 	const habit = "synced and healthy for 1m; acme/web runs as copies-acme-web here, which counts from now on"
 	const held = from + ":1.3.0 isn't among the images that run (" + to + ":1.2.0 is)"
 	learned := func(s *scenario) {
@@ -104,5 +113,59 @@ func TestRenamedImages(t *testing.T) {
 			s := newScenario(t)
 			run(s)
 		})
+	}
+}
+
+// TestPinnedImages has a cluster pin tags to digests on their way to the pods. The digest that ran for the release
+// before isn't what another tag runs as.
+func TestPinnedImages(t *testing.T) {
+	const from, other = "registry.example/acme/web", "mirror.example/acme/web"
+	a, b := "@sha256:"+strings.Repeat("a", 64), "@sha256:"+strings.Repeat("b", 64)
+	land := newLander(from)
+	held := from + ":1.1.0 isn't among the images that run (" + from + a + ", which ran for 1.0.9, is)"
+	for name, run := range map[string]func(s *scenario){
+		"the release before still runs": func(s *scenario) {
+			land(s, "1.0.9", Verified, "", "proxy:3", from+a)
+			land(s, "1.1.0", Progressing, held, "proxy:3", from+a)
+			s.app.Images = []string{"proxy:3", from + b}
+			s.judgeAt(s.now.Sub(start)+time.Minute, Soaking, "")
+			s.judgeAt(s.now.Sub(start)+time.Minute, Verified, "synced and healthy for 1m")
+		},
+		"back to the release before": func(s *scenario) {
+			land(s, "1.0.9", Verified, "", from+a)
+			land(s, "1.1.0", Verified, "", from+b)
+			land(s, "1.0.9", Progressing, "which ran for 1.1.0", from+b)
+			s.app.Images = []string{from + a}
+			s.judgeAt(s.now.Sub(start)+time.Minute, Soaking, "")
+		},
+		"both run": func(s *scenario) {
+			land(s, "1.0.9", Verified, "", from+a)
+			land(s, "1.1.0", Verified, "", from+a, from+b)
+		},
+		"the same tag again": func(s *scenario) {
+			land(s, "1.0.9", Verified, "", from+a)
+			land(s, "1.0.9", Verified, "", from+a)
+		},
+		"from a mirror": func(s *scenario) {
+			land(s, "1.0.9", Verified, "", other+a)
+			land(s, "1.1.0", Progressing, "which ran for 1.0.9", other+a)
+		},
+		"several digests ran, and which was whose isn't known": func(s *scenario) {
+			land(s, "1.0.9", Verified, "", from+a, from+b)
+			land(s, "1.1.0", Verified, "", from+a)
+		},
+		"the tag ran": func(s *scenario) {
+			land(s, "1.0.9", Verified, "", from+":1.0.9"+a)
+			land(s, "1.1.0", Verified, "", from+a)
+		},
+		"what ran was only reported": func(s *scenario) {
+			s.e.Limits.OtherImagesPass = true
+			land(s, "1.0.9", Verified, "", from+a)
+			land(s, "1.1.0", Verified, "", from+a)
+			s.e.Limits.OtherImagesPass = false
+			land(s, "1.2.0", Progressing, "which ran for 1.0.9", from+a)
+		},
+	} {
+		t.Run(name, func(t *testing.T) { run(newScenario(t)) })
 	}
 }

@@ -16,8 +16,8 @@ var startReasons = []string{"ContainerCreating", "Pending", "PodInitializing"}
 // quotedImage finds the images in what the kubelet says of failed pulls.
 var quotedImage = regexp.MustCompile(`(?i)image \\?"([^"\\\s]+)`)
 
-// otherFailure is what a pod's message says where another of its containers fails for another
-// reason: Argo CD puts the messages of all of them together, behind the first one's reason.
+// otherFailure is a pod's message where another of its containers fails for another reason: Argo CD
+// joins the messages of all of them, behind the first one's reason.
 var otherFailure = regexp.MustCompile(
 	`(?i)restarting failed container|(configmap|secret) "|find key|(create|start|run) (container|pod)|oci runtime|runas`)
 

@@ -10,9 +10,9 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// Argo CD's Synced says that the cluster has what Git has, but for what it was told to ignore; and who
-// rewrites an Application or a workload isn't always seen. So what a target runs is compared with what was
-// rendered for it, until it is verified.
+// Argo CD's Synced says that the cluster has Git's content, but for ignored fields. And a rewriter
+// of an Application or a workload isn't always seen. So what a target runs is compared with what
+// was rendered for it, until it is verified.
 
 // LandedImage is an image that what landed brought to a workload which should have pods.
 type LandedImage struct {
@@ -21,9 +21,9 @@ type LandedImage struct {
 	Was      []string // what it took the place of; none: of nothing
 }
 
-// otherImagesVerdict answers for a target that is known to run another image than what landed: how that is
-// says nothing of the release, whose time begins when it runs. Nothing is taken back for it; a person is asked
-// once it has lasted for as long as getting healthy may take.
+// otherImagesVerdict answers for a target that is known to run another image than the landed
+// release's. Its health says nothing of the release, whose time begins when it runs. Nothing is
+// taken back for it; a person is asked once it has lasted for as long as getting healthy may take.
 func (j *judgement) otherImagesVerdict(why string) Verdict {
 	m := &j.mem
 	m.resetStreaks()
@@ -40,16 +40,17 @@ func (j *judgement) otherImagesVerdict(why string) Verdict {
 	return Verdict{State: Failed, Reason: fmt.Sprintf("%s, for longer than %s", why, formatDuration(j.Timeout))}
 }
 
-// describeOtherImages says which of the images that landed doesn't run, and what runs in its place; "" where
-// all do, or nothing tells. Where no image of that name runs at all, none of the workload's pods may be there:
-// an autoscaler leaves it none, or its image goes by another name here.
+// describeOtherImages says which of the images that landed doesn't run, and what runs in its place;
+// "" where all do, or nothing tells. Where no image of that name runs at all, none of the
+// workload's pods may be there. An autoscaler leaves it none, or its image goes by another name
+// here.
 func (j *judgement) describeOtherImages() string {
 	if j.app == nil {
 		return ""
 	}
 	for i := range j.e.Images {
 		landed := &j.e.Images[i]
-		others := findOtherImages(j.app.Images, landed, j.mem.Habits)
+		others := findOtherImages(j.app.Images, landed, &j.mem)
 		if len(others) == 0 {
 			continue
 		}
@@ -66,14 +67,18 @@ func (j *judgement) describeOtherImages() string {
 
 // findOtherImages finds the images that run in a landed one's place; none where that itself runs, or what may
 // be it.
-func findOtherImages(running []string, landed *LandedImage, habits []ImageHabit) []string {
+func findOtherImages(running []string, landed *LandedImage, mem *Memory) []string {
 	var others []string
 	want := parseImageName(landed.Image)
 	for _, image := range running {
+		got := nameInManifests(image, mem.Habits)
+		pin := findPin(got, want, mem.Pins)
 		switch {
-		case landed.isRunBy(image, habits):
+		case landed.isRunBy(image, mem):
 			return nil
-		case nameInManifests(image, habits).isOf(want), slices.Contains(landed.Was, image):
+		case got.isOf(want) && pin != nil:
+			others = append(others, fmt.Sprintf("%s, which ran for %s,", image, pin.Tag))
+		case got.isOf(want), slices.Contains(landed.Was, image):
 			others = append(others, image)
 		}
 	}
@@ -81,9 +86,9 @@ func findOtherImages(running []string, landed *LandedImage, habits []ImageHabit)
 }
 
 // isRunBy says that a pod with an image runs the landed one, or what may be it.
-func (l *LandedImage) isRunBy(image string, habits []ImageHabit) bool {
-	got, want := nameInManifests(image, habits), parseImageName(l.Image)
-	return image == l.Image || got.isOf(want) && got.mayBe(want)
+func (l *LandedImage) isRunBy(image string, mem *Memory) bool {
+	got, want := nameInManifests(image, mem.Habits), parseImageName(l.Image)
+	return image == l.Image || got.isOf(want) && got.mayBe(want) && findPin(got, want, mem.Pins) == nil
 }
 
 // imageName is an image's name in its parts.
@@ -113,7 +118,7 @@ func (i imageName) isOf(other imageName) bool {
 }
 
 // mayBe says that an image that runs may be the one that is wanted: by digest where both have one, else by tag.
-// A tag that was pinned to a digest on its way into the cluster can't be told from another.
+// A tag that was pinned to a digest on its way into the cluster can't be told from another here: findPin does.
 func (i imageName) mayBe(want imageName) bool {
 	switch {
 	case i.digest != "" && want.digest != "":

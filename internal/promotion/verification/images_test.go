@@ -39,7 +39,7 @@ func TestFindOtherImages(t *testing.T) {
 			if c.replaced != "" {
 				landed.Was = []string{c.replaced}
 			}
-			if got := findOtherImages(c.running, &landed, nil); fmt.Sprint(got) != fmt.Sprint(c.want) {
+			if got := findOtherImages(c.running, &landed, &Memory{}); fmt.Sprint(got) != fmt.Sprint(c.want) {
 				t.Errorf("in its place runs %q, want %q", got, c.want)
 			}
 		})

@@ -28,7 +28,7 @@ const (
 // become now: a limit may take longer then, but never an hour.
 func resumeMemory(mem Memory, e Expect, app *App, now time.Time) Memory {
 	if mem.Commit != e.Commit || mem.Release != e.Release {
-		mem = Memory{Commit: e.Commit, Release: e.Release, Habits: mem.Habits}
+		mem = Memory{Commit: e.Commit, Release: e.Release, Habits: mem.Habits, Pins: mem.Pins}
 	}
 	if app != nil && app.UID != "" && app.UID != mem.UID {
 		if mem.UID != "" {
@@ -62,7 +62,7 @@ func (m *Memory) startAgain() {
 		Commit: m.Commit, Release: m.Release, UID: m.UID,
 		State: m.State, Health: m.Health, Since: m.Since, Timeline: m.Timeline,
 		Arrival: arrival, QueuedSince: m.QueuedSince, HeldUpAt: m.HeldUpAt, SyncedWith: m.SyncedWith, DriftSince: m.DriftSince,
-		Habits: m.Habits,
+		Habits: m.Habits, Pins: m.Pins,
 	}
 }
 
@@ -130,16 +130,16 @@ func (j *judgement) requestRefresh(v *Verdict) {
 	}
 	first := firstUnnotified
 	if !j.app.RefreshedAt.IsZero() && j.app.RefreshedAt.Equal(j.app.ReconciledAt) {
-		first = firstRepeat // what is seen is what was asked for
+		first = firstRepeat // the marks seen are those that were asked for
 	}
 	request, next := scheduleRequest(&j.mem.RefreshRequestedAt, &j.mem.RefreshRequests, first, j.now, j.app.RefreshPending)
 	v.Refresh = request
 	v.lowerNext(next)
 }
 
-// requestSync sets Sync where a person has one asked for, or Liftlock is to trigger syncs and
-// nobody else will: the target is out of sync with the commit, has no automated policy, is in
-// no RollingSync, and has not been synced to this commit already.
+// requestSync sets Sync where a person has one asked for, or where Liftlock is to trigger syncs and
+// nothing else will. In the second case the target is out of sync with the commit and has not been
+// synced to it already. It has no automated policy and is in no RollingSync.
 func (j *judgement) requestSync(v *Verdict) {
 	a := j.app
 	isSynced := a.SyncStatus != outOfSync || a.Operation != nil && a.Operation.IsWhole() && j.operationRelation() == Holds

@@ -93,25 +93,25 @@ func (j *judgement) operationRelation() Relation {
 	}
 }
 
-// isSyncedAnew says that a whole sync has begun since the target was last seen done with the commit,
-// before it was verified: the health that Argo CD shows may be from before that sync. What was verified
-// stays that.
+// isSyncedAnew says that a whole sync has begun since the target was last seen done with the
+// commit, before it was verified. The health that Argo CD shows may be from before that sync. A
+// verified target stays verified.
 func (j *judgement) isSyncedAnew() bool {
 	op := j.app.Operation
 	isUnverified := !j.mem.Done.IsZero() && !j.mem.isVerified()
 	return isUnverified && op != nil && op.IsWhole() && !j.lastSyncBegan().Equal(j.mem.DoneWith)
 }
 
-// isReplaced says that something else was synced since, so that what runs, and is well, isn't the
-// commit: somebody went back in Argo CD, or the branch was reset.
+// isReplaced says that something else was synced since, so that the running, healthy release isn't
+// the commit's. A person went back in Argo CD, or the branch was reset.
 func (j *judgement) isReplaced() bool {
 	relation := j.operationRelation()
 	return j.isSyncedAnew() && j.app.Operation.Phase == succeeded && (relation == Before || relation == Superseded)
 }
 
-// failedLater says that the last operation was a sync of the commit that failed after
-// another one had succeeded: the release could be synced, so this is somebody else's,
-// or the cluster's, trouble until the health says otherwise.
+// failedLater says that the last operation was a sync of the commit that failed after another one
+// had succeeded. The release could be synced, so the trouble is a bystander's, or the cluster's,
+// until the health says otherwise.
 func (j *judgement) failedLater() bool {
 	return j.app.HasFailedSync() && j.operationRelation() == Holds && j.hasBeenSynced()
 }
@@ -119,13 +119,12 @@ func (j *judgement) failedLater() bool {
 // hasBeenSynced says that the commit was synced to the target before.
 func (j *judgement) hasBeenSynced() bool { return !j.mem.Done.IsZero() || j.e.DeployedBefore }
 
-// failedSyncVerdict answers for a target whose last operation ended Failed or Error.
-// Argo CD keeps an operation Running between its own retries, so an ended one has
-// used them up. It convicts the release only if it was its own first sync of the whole
-// Application and a resource or a hook failed in it: whoever ended it, a cluster or a
-// repo-server that was away, and a bystander's sync are no fault of the release.
-// Where the failed sync was of an ancestor that also held the release, Argo CD may be
-// about to try the newer commit: then it counts only after debounce.
+// failedSyncVerdict answers for a target whose last operation ended Failed or Error. Argo CD keeps
+// an operation Running between its own retries, so an ended one has used them up. It convicts the
+// release only if it was its own first sync of the whole Application and a resource or a hook
+// failed in it. A person who ended it, a cluster or a repo-server that was away, and a bystander's
+// sync are no fault of the release. Where the failed sync was of an ancestor that also held the
+// release, Argo CD may be about to try the newer commit. Then it counts only after debounce.
 func (j *judgement) failedSyncVerdict(done bool) (Verdict, bool) {
 	op, m := j.app.Operation, &j.mem
 	isPartial := op != nil && !op.IsWhole()
@@ -133,8 +132,8 @@ func (j *judgement) failedSyncVerdict(done bool) (Verdict, bool) {
 	case op != nil && j.app.Pending && !isRunning(op), j.awaitsRetriedSync():
 		return Verdict{}, false // nobody can tell yet what was asked for
 	case isPartial && !done && m.SyncFailure != "" && !j.e.DeployedBefore:
-		// Somebody else's operation took the place of the release's own, and none that
-		// succeeded came between two looks.
+		// Another operation took the place of the release's own, and none that succeeded came
+		// between two looks.
 		return j.convictBySync(), true
 	case !j.app.HasFailedSync() || j.operationRelation() != Holds || j.hasBeenSynced():
 		m.SyncFailedSince, m.SyncFailure, m.SyncCulprits = time.Time{}, "", nil

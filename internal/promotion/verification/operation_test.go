@@ -18,9 +18,9 @@ var bystanders = []struct {
 	{"a self-heal of everything", func(op *Operation) { op.SelfHealAttempts = 1 }},
 }
 
-// TestBystandersConvictNobody ends operations badly that are not the release's own sync,
+// TestBystandersDontConvict ends operations badly that are not the release's own sync,
 // before and after it is verified.
-func TestBystandersConvictNobody(t *testing.T) {
+func TestBystandersDontConvict(t *testing.T) {
 	for _, b := range bystanders {
 		for _, phase := range []string{"Failed", "Error"} {
 			t.Run(b.name+" "+phase, func(t *testing.T) {
@@ -50,9 +50,9 @@ func TestBystandersConvictNobody(t *testing.T) {
 
 const time2h = 120 * minute
 
-// TestWhatABystanderHides keeps a conviction by the release's own sync while somebody
-// else's operation has taken its place.
-func TestWhatABystanderHides(t *testing.T) {
+// TestBystanderHidesTheFirstSync keeps a conviction by the release's own sync while another
+// operation has taken its place.
+func TestBystanderHidesTheFirstSync(t *testing.T) {
 	for _, b := range bystanders {
 		t.Run(b.name, func(t *testing.T) {
 			s := newScenario(t)

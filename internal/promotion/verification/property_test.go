@@ -185,7 +185,7 @@ func count(answers []bool) int {
 
 // With nothing changing, looking only when Next says so ends in a state that
 // waits for news, after a bounded number of looks.
-func TestJudgeComesToRest(t *testing.T) {
+func TestJudgeSettles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &applicationModel{rel: []Relation{Holds}}
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {

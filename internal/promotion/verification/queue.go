@@ -21,7 +21,7 @@ func (j *judgement) queuedVerdict() (Verdict, bool) {
 	if w := step.WaitsFor; w != nil {
 		why += fmt.Sprintf(": waits for step %s: %s (%s)", w.Step, w.Application, w.describe())
 		if w.isUnhealthy() {
-			j.mem.QueuedSince = j.now // whoever looks after that one is told of it there
+			j.mem.QueuedSince = j.now // the people who manage that one are told of it there
 		}
 	}
 	v := j.waitTurn(why)

@@ -31,7 +31,7 @@ func TestQueued(t *testing.T) {
 			s.notice()
 			s.judgeAt(0, Queued, "web-eu (Degraded, so it is blocked since")
 			s.judgeAt(23*time.Hour, Queued, "")
-			s.judgeAt(48*time.Hour, Queued, "so it is blocked") // that one is what a person is told of
+			s.judgeAt(48*time.Hour, Queued, "so it is blocked") // people are told of that one
 			s.app.SetStep.WaitsFor = blocker
 			s.judgeAt(49*time.Hour, Queued, "")
 			s.wantNext(72 * time.Hour)

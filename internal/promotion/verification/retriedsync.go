@@ -2,11 +2,10 @@ package verification
 
 import "time"
 
-// RetrySync is the memory with which a target is judged after a person had another sync of a
-// commit asked for: what the last one came to counts no longer, and the verdict asks for the
-// new one until it has begun. What the target does after that is news, however long ago the
-// commit landed; how it was before the first sync, and that this one may have done to it what
-// is wrong, stays true.
+// RetrySync is the memory with which a target is judged after a person had another sync of a commit
+// asked for. The last sync's result no longer counts, and the verdict asks for the new one until it
+// has begun. Whatever the target does after that is new, however long ago the commit landed. Its
+// state before the first sync stays known, and so does that this sync may have caused the trouble.
 func RetrySync(commit, release string, u *Unsynced, now time.Time) Memory {
 	after := normalizeTime(u.LastSync)
 	return Memory{
@@ -16,7 +15,7 @@ func RetrySync(commit, release string, u *Unsynced, now time.Time) Memory {
 }
 
 // StartAgain is the memory with which a target is judged after a person had its verification
-// started again without another sync: nothing counts any more but how it was before the commit's
+// started again without another sync. Nothing counts any more but its state before the commit's
 // sync, of which the next looks tell nothing. nil: not even that is known.
 func StartAgain(commit, release string, v *Verdict) *Memory {
 	if !v.UnhealthyBefore {
@@ -38,8 +37,8 @@ func (j *judgement) lastSyncBegan() time.Time {
 	return normalizeTime(j.app.Operation.StartedAt)
 }
 
-// findUnsynced says of a target that came to its end what another sync of the commit, which
-// it never had, could mend. What differs after it had been synced is drift, which people made.
+// findUnsynced says of a target that came to its end what another sync of the commit, which it
+// never had, could mend. A difference after it had been synced is drift, which people made.
 func (j *judgement) findUnsynced(v *Verdict) *Unsynced {
 	hasEnded := v.State == Failed || v.State == Degraded
 	if !hasEnded || !j.compared || j.hasBeenSynced() {

@@ -48,8 +48,8 @@ func TestStartAgain(t *testing.T) {
 	}
 }
 
-// TestRetriedSync has the failed sync count no longer once a person has another one asked for,
-// asks for it until it has begun, and goes by that one then.
+// TestRetriedSync has a person ask for another sync after a failed one. The failed sync counts no
+// longer, the new one is requested until it has begun, and then it counts.
 func TestRetriedSync(t *testing.T) {
 	cases := []struct {
 		name string
@@ -191,8 +191,8 @@ func TestUnsynced(t *testing.T) {
 	}
 }
 
-// TestRetriedSyncAfterItBroke goes on blaming the release for what its first sync did, and what
-// was there before it for what had been wrong already, whoever has it synced again.
+// TestRetriedSyncAfterItBroke goes on blaming the release for the effects of its first sync, and
+// the release before it for earlier faults, whoever has it synced again.
 func TestRetriedSyncAfterItBroke(t *testing.T) {
 	person := func(*scenario) {}
 	for name, c := range map[string]struct {

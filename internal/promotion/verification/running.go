@@ -19,7 +19,7 @@ type Runs struct {
 	OfPods bool `json:"ofPods,omitempty"`
 }
 
-// RunningImage is an image that pods of a target have. What nobody reports is left out.
+// RunningImage is an image that pods of a target have. Unreported fields are left out.
 type RunningImage struct {
 	Image  string    `json:"image"`            // as the pods name it
 	Digest string    `json:"digest,omitempty"` // sha256:…, of the name or of what a container runs
@@ -66,7 +66,7 @@ func (j *judgement) listRunning() *Runs {
 	for i := range out.Images {
 		image := &out.Images[i]
 		image.Digest = cmp.Or(image.Digest, DigestOf(image.Image))
-		image.Landed = slices.ContainsFunc(j.e.Images, func(l LandedImage) bool { return l.isRunBy(image.Image, j.mem.Habits) }) ||
+		image.Landed = slices.ContainsFunc(j.e.Images, func(l LandedImage) bool { return l.isRunBy(image.Image, &j.mem) }) ||
 			j.mem.Runs.hasLanded(image.Image)
 	}
 	slices.SortStableFunc(out.Images, func(a, b RunningImage) int {

@@ -8,8 +8,8 @@ import (
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
-// describeOutdated says how the Application's sources differ from what its ApplicationSet
-// generates, or its manifest says, and what keeps them so; empty when they don't differ or nobody knows.
+// describeOutdated says how the Application's sources differ from those that its ApplicationSet
+// generates, or its manifest has, and why. It is empty when they don't differ or that isn't known.
 func (j *judgement) describeOutdated() string {
 	g := j.e.Generated
 	if g == nil {

@@ -46,7 +46,7 @@ type App struct {
 	// HydratedFrom is what the source hydrator says it made, and from what. It has said so of
 	// commits that don't have it (argo-cd#25190).
 	HydratedFrom []HydratedCommit `json:",omitempty"`
-	// the last commit that the hydrator looked at, whether or not it changed a manifest; from 3.5 on
+	// the last commit that the hydrator compared, whether or not it changed a manifest; from 3.5 on
 	ComparedDry  string `json:",omitempty"`
 	Conditions   []Condition
 	Unhealthy    []Resource // resources whose health is neither Healthy nor empty
@@ -55,16 +55,16 @@ type App struct {
 	// UncheckedKnown says that Unchecked is known although HealthInTree, and UncheckedError why
 	// it can't be told for the moment.
 	UncheckedKnown bool `json:",omitempty"`
-	// Inconclusive says of an analysis that ended without a result what and how, where it is
-	// known from the resource tree only; empty: there is none, or nobody has looked.
+	// Inconclusive names an analysis that ended without a result, where it is known from the
+	// resource tree only; empty: there is none, or it wasn't read.
 	Inconclusive   string       `json:",omitempty"`
 	UncheckedError string       `json:",omitempty"`
 	Differences    []Difference `json:",omitempty"` // resources that are OutOfSync, the worst first, bounded
 	Differing      int          `json:",omitempty"` // how many are
 	SetStep        SetStep      `json:",omitzero"`  // its turn in its ApplicationSet's RollingSync
 	Children       []ChildRef   `json:",omitempty"` // the Applications among its resources that are to stay, bounded
-	// Images are those of the pods that Argo CD sees below the Application's resources, those of init containers
-	// too; none where it sees no pod, or more of them than are kept.
+	// Images are those of the pods that Argo CD sees below the Application's resources, those of
+	// init containers too. There are none where it sees no pod, or more of them than are kept.
 	Images []string `json:",omitempty"`
 }
 
@@ -130,7 +130,7 @@ type Operation struct {
 	Retries    int64
 	RetryLimit int64 // 0: none
 
-	// Whose it is and what it was about; see IsWhole.
+	// The operation's author and subject; see IsWhole.
 	By               string       `json:",omitempty"` // who asked for it, empty: Argo CD itself, or it isn't said
 	Automated        bool         `json:",omitempty"` // Argo CD's own doing, or its ApplicationSet controller's
 	DryRun           bool         `json:",omitempty"` // it applied nothing
@@ -194,9 +194,9 @@ const (
 
 // SyncRequest is how a sync is asked for.
 type SyncRequest struct {
-	// Revisions are the commits to sync, one a source; of an empty one, and of all where there
-	// are none, what its targetRevision says, which is all that a chart or a hydrated source
-	// can be synced to.
+	// Revisions are the commits to sync, one a source. An empty one stands for its targetRevision,
+	// and no list for that of all sources. A chart or a hydrated source can be synced to nothing
+	// else.
 	Revisions []string
 	Prune     Prune
 	Reason    string // for people, shown with the operation
@@ -282,9 +282,9 @@ type Generated struct {
 	Set     string   // the ApplicationSet's name; empty for a plain manifest
 	File    string   // where the plain manifest is; empty for a set
 	Sources []Source // one for each of App.Sources
-	// Carries says that the release's fields are in what the set generates from
-	// (a generator's file, the set's own manifest), so that the target has the
-	// release only when its Application's sources are these.
+	// Carries says that the set generates from files with the release's fields (a generator's file,
+	// the set's own manifest). So the target has the release only when its Application's sources
+	// are these.
 	Carries  bool
 	Rolling  bool     // its strategy is RollingSync: the controller asks for the syncs, a step at a time
 	NoUpdate bool     // applicationsSync is create-only or create-delete: the controller leaves an Application as it was created
@@ -370,9 +370,11 @@ type Memory struct {
 	OtherImages     string     `json:",omitempty"` // which other image than what landed ran then; empty: none that is known
 	Runs            *Runs      `json:",omitempty"` // what it was seen to run once it was verified; nil: nobody told
 	// Habits are under which other names its cluster runs images; they stay from release to release.
-	Habits     []ImageHabit `json:",omitempty"`
-	DegradedAt time.Time    // since when it is degraded; zero: it isn't, or was verified again since
-	Unhealed   bool         // degraded by its health and not healthy since
+	Habits []ImageHabit `json:",omitempty"`
+	// Pins are the digests that ran for tags, of each repository the last; they stay from release to release.
+	Pins       []ImagePin `json:",omitempty"`
+	DegradedAt time.Time  // since when it is degraded; zero: it isn't, or was verified again since
+	Unhealed   bool       // degraded by its health and not healthy since
 
 	// Drift.
 	SyncedWith string    `json:",omitempty"` // what it was compared with when last seen synced
@@ -428,7 +430,7 @@ type Verdict struct {
 	// target degraded: resources and hooks that Argo CD needn't list as unhealthy.
 	Culprits []Resource `json:",omitempty"`
 	// Unsynced says that the target is Failed or Degraded for want of a sync of the commit that
-	// succeeds; nil where another sync would mend nothing, or one is under way.
+	// succeeds. It is nil where another sync would mend nothing, or one is under way.
 	Unsynced *Unsynced `json:",omitempty"`
 }
 
@@ -437,7 +439,7 @@ type Verdict struct {
 type Unsynced struct {
 	LastSync time.Time `json:",omitzero"`  // when the Application's last operation began; zero: there was none
 	Barred   string    `json:",omitempty"` // why Liftlock may not ask for one; empty: it may, as far as its rights go
-	// What the retried sync's memory goes on with, as Memory has it.
+	// The retried sync's memory goes on with these, as Memory has them.
 	SyncTried       bool `json:",omitempty"`
 	UnhealthyBefore bool `json:",omitempty"`
 	MissingBefore   bool `json:",omitempty"`

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestUntold says of a target that a person should look why nobody can tell how it is, once
-// that has been so for six timeouts without a break, and convicts nothing by it.
+// TestUntold says of a target whose state has been unknown for six timeouts without a break that a
+// person should find out why, and convicts nothing by it.
 func TestUntold(t *testing.T) {
 	untell := map[string]func(s *scenario, on bool){
 		"Unknown": func(s *scenario, on bool) {
@@ -70,8 +70,9 @@ func TestUntoldInTurn(t *testing.T) {
 	}
 }
 
-// TestInconclusiveBelowARollout asks a person about an analysis without a result that a Rollout
-// made, which pauses for it, when the timeout is over, and not about one of a verified target.
+// TestInconclusiveBelowARollout asks a person about a Rollout's analysis without a result, for
+// which the Rollout pauses, when the timeout is over. It doesn't ask about one of a verified
+// target.
 func TestInconclusiveBelowARollout(t *testing.T) {
 	tree := []Resource{{Group: "argoproj.io", Kind: "Rollout", Name: "web", Health: "Suspended", Descendants: []Descendant{{Kind: "AnalysisRun", Name: "web-1", Health: "Unknown", Message: "3 of 3 inconclusive"}}}}
 	s := newScenario(t)

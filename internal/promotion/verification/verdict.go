@@ -144,10 +144,10 @@ func (j *judgement) unreachableVerdict() Verdict {
 	return j.keepVerified(Verdict{State: Unclear, Reason: why, Next: j.now.Add(unreachableRecheck)})
 }
 
-// unclearVerdict answers while Argo CD itself can't tell. Before the commit was taken
-// the time to arrive goes on: a commit that can't be compared is not synced.
-// Afterwards it is neither healthy nor unhealthy, without a limit; only an analysis that
-// came to no result has one, because nothing but a person brings it to any.
+// unclearVerdict answers while Argo CD itself can't tell. Before the commit was taken the time to
+// arrive goes on: a commit that can't be compared is not synced. Afterwards it is neither healthy
+// nor unhealthy, without a limit. Only an analysis that came to no result has one, because nothing
+// but a person brings it to any.
 func (j *judgement) unclearVerdict(why string) Verdict {
 	j.mem.resetStreaks()
 	j.mem.pause(j.now)
@@ -178,8 +178,8 @@ func (j *judgement) inconclusiveVerdict(state State, run string, since time.Time
 	return Verdict{State: Failed, Reason: fmt.Sprintf("%s, and hasn't for %s", why, formatDuration(j.Timeout))}
 }
 
-// untoldTimeouts is for how many timeouts nobody may be able to tell how a target is before
-// a person is told of it: by then it is no matter of a restart or of a short failure.
+// untoldTimeouts is for how many timeouts a target's state may be unknown before a person is told
+// of it. By then neither a restart nor a short failure explains it.
 const untoldTimeouts = 6
 
 // untoldSince is since when nobody has been able to tell: until now somebody was, where
@@ -299,9 +299,8 @@ func (j *judgement) comparedVerdict() Verdict {
 		j.mem.startAgain()
 	}
 	if j.mem.Fresh {
-		// What runs is the commit; that the target differs again (drift, a
-		// later commit's sync) stops it from becoming verified, but its
-		// health still counts.
+		// The running release is the commit. A new difference of the target (drift, a later
+		// commit's sync) stops it from becoming verified, but its health still counts.
 		return j.healthVerdict(false, notDone)
 	}
 	if j.mem.SuspendedSince = (time.Time{}); !j.isSyncedButForFailure() {

@@ -526,7 +526,8 @@ func TestVerification(t *testing.T) {
 			s.app.Operation = &Operation{Phase: "Succeeded", Revisions: []string{commitY}, StartedAt: cluster.Add(time.Hour)}
 			s.e.OperationRel = []Relation{Superseded}
 			s.judgeAt(2*minute, Syncing, "OutOfSync")
-			// What was there before comes back, while the API server shows the health from before that sync.
+			// The release before comes back, while the API server shows the health from before that
+			// sync.
 			s.sync()
 			s.app.Operation.StartedAt, s.e.OperationRel = cluster.Add(2*time.Hour), nil
 			s.judgeAt(3*minute+second, Refreshing, "")

@@ -6,15 +6,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/server/config"
 )
 
-// checkAccount looks for signs that a person works with Liftlock's account too: what they do is
-// Liftlock's own then, and is neither a command nor an approval nor a veto. No forge says whether
-// a token is a person's or a machine user's, so what counts are pull requests that Liftlock would
-// not open.
+// checkAccount looks for signs that a person works with Liftlock's account too. Their actions are
+// Liftlock's own then, and are neither commands nor approvals nor vetoes. No forge says whether a
+// token is a person's or a machine user's, so what counts are pull requests that Liftlock would not
+// open.
 func (r *repositoryCheck) checkAccount(ctx context.Context) {
 	me, err := r.forge.Me(ctx)
 	if err != nil || me.Bot {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/liftlock/liftlock/internal/argocd"
-	"github.com/liftlock/liftlock/internal/config"
+	"github.com/liftlock/liftlock/internal/server/config"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 

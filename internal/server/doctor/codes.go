@@ -60,7 +60,7 @@ var levels = map[Code]Level{
 	"argocd-version-unknown": Warn, "argocd-version-other": Warn, "argocd-health-hidden": Warn, "argocd-windows-closed": Warn,
 	"argocd-empty": Warn,
 
-	"pipeline-missing": Fail, "pipeline-invalid": Fail, "pipeline-names": Fail, "pipeline-odd": Warn, "commands-bare": Warn,
+	"pipeline-missing": Fail, "pipeline-proposed": Warn, "pipeline-invalid": Fail, "pipeline-names": Fail, "pipeline-odd": Warn, "commands-bare": Warn,
 	"sets-missing": Fail, "argocd-unnamed": Fail,
 	"targets-unresolved": Fail, "targets-none": Fail, "targets-unread": Unknown,
 	"closed-long": Warn, "check-never-ran": Warn, "checks-unread": Unknown, "codeowners-unusable": Fail,

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/server/config"
 )
 
 const (

@@ -1,10 +1,10 @@
-// Package doctor checks an installation before something fails in it: the machine, the server's
-// file, the forges' credentials, the repositories with their rules and webhooks, the Argo CDs,
-// and the pipelines with their gates. It says of each whether it is well and, where it isn't,
+// Package doctor checks an installation before something fails in it. It checks the machine, the
+// server's file, the forges' credentials, the repositories with their rules and webhooks, the Argo
+// CDs, and the pipelines with their gates. It says of each whether it works and, where it doesn't,
 // what to change.
 //
-// What is read comes through small interfaces, and each check judges what was read: facts in,
-// findings out. The invariants: nothing is changed (what a probe makes, where one is wanted,
-// it removes again), no part waits longer than its time for what doesn't answer, what can't be
-// read is unknown and never well, and no finding repeats a secret.
+// Small interfaces read the facts, and each check judges them: facts in, findings out. The
+// invariants: nothing is changed (a probe's objects, where one is wanted, it removes again), and no
+// part waits longer than its time for a silent peer. Whatever can't be read is unknown and never
+// OK, and no finding repeats a secret.
 package doctor

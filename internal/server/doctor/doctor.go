@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/server/config"
 )
 
 // DefaultTimeout is how long one part may take: a forge that answers slowly does so within it,
@@ -53,7 +53,7 @@ type doctor struct {
 type part func(ctx context.Context) findings
 
 // Run checks everything. It ends in little more than the times of a forge, a repository, its fetch
-// and its targets, also where nothing answers, and at once where the context does.
+// and its targets, also where nothing answers. It ends at once where the context does.
 func Run(ctx context.Context, o Options) *Report {
 	if o.Host == nil {
 		o.Host = System{}

@@ -10,7 +10,8 @@ type External struct {
 	Reach func(ctx context.Context) (refused bool, err error)
 }
 
-// checkSource checks that a listed repository answers by Git, to the account that the file has for it.
+// checkSource checks that a repository of `sources` can be read over Git with the credentials that the server's file
+// has for it.
 func (d *doctor) checkSource(ctx context.Context, e External) (found findings) {
 	where := "source " + redactURL(e.URL)
 	ctx, cancel := d.limit(ctx)

@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/forge/github"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/server/doctor"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 // fault is one that is planted in a sound installation.
@@ -160,6 +160,11 @@ var pipelineFaults = []fault{
 		_, err := in.em.CommitAs(repoName, adminLogin, "main", "Remove it", nil, ".liftlock.yaml")
 		in.do(err)
 	}, want: []doctor.Code{"pipeline-missing"}},
+	{name: "no pipeline file where one is proposed", plant: func(in *installation) {
+		edit("manageWebhooks", "onboard: true, manageWebhooks")(in)
+		_, err := in.em.CommitAs(repoName, adminLogin, "main", "Remove it", nil, ".liftlock.yaml")
+		in.do(err)
+	}, want: []doctor.Code{"pipeline-proposed"}},
 	{name: "a pipeline file that is broken", plant: editPipeline("merge: auto", "mrege: auto"), want: []doctor.Code{"pipeline-invalid"}},
 	{name: "a channel that isn't there", plant: editPipeline("  environments:", "  notify: [{to: releases, on: [opened]}]\n  environments:"), want: []doctor.Code{"pipeline-names"}},
 	{name: "a gate that is always open", plant: editPipeline("- checks:", "- expression: component == 'a' || size('a') == 1\n        - checks:"), want: []doctor.Code{"pipeline-odd"}},
@@ -356,8 +361,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestSound finds nothing where nothing is wrong.
-func TestSound(t *testing.T) {
+// TestNoFaultsGiveNoFindings finds nothing where nothing is wrong.
+func TestNoFaultsGiveNoFindings(t *testing.T) {
 	t.Parallel()
 	for _, face := range faces() {
 		t.Run(string(face), func(t *testing.T) {

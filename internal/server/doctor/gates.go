@@ -9,16 +9,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/server/config"
 	"github.com/liftlock/liftlock/internal/wording"
 	"github.com/liftlock/liftlock/policies"
 )
 
 const (
-	// recentPulls are how many of a repository's newest pull requests are looked at for which
-	// checks run, recentDays how old they may be.
+	// recentPulls are how many of a repository's newest pull requests are read for which checks
+	// run, recentDays how old they may be.
 	recentPulls = 5
 	recentDays  = 60
 	// longClosed is for how long a gate may be closed by the clock until that is hardly meant: a
@@ -72,7 +72,7 @@ type gatesCheck struct {
 	tree  fs.FS
 	ran   recentChecks
 	teams map[string]*teamMembers // what is known of them
-	users map[string]bool         // those that were looked at
+	users map[string]bool         // those that were read
 }
 
 // teamMembers are who is in a team.
@@ -179,8 +179,8 @@ func (gc *gatesCheck) checkCodeowners(what string) {
 		"commit one as "+strings.Join(files, ", or as "))
 }
 
-// checkAccounts checks that teams and users are there and may do what they are named for, and gives
-// the logins of those whose word would count; complete false: there may be more.
+// checkAccounts checks that teams and users exist and may do what they are named for. It gives the
+// logins of those whose word would count; complete false: there may be more.
 func (gc *gatesCheck) checkAccounts(what string, teams, users []string) (who []string, complete bool) {
 	complete = true
 	me, err := gc.forge.Me(gc.ctx)

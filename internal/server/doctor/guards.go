@@ -6,16 +6,16 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/server/config"
 )
 
 // stateBranch has the holds.
 const stateBranch = "liftlock-state"
 
 // checkGuards checks who may push to the branches that promotions and reverts come from, and to
-// that of the holds. What somebody else pushes to the former is noticed and waits for a person;
-// that nobody can is better. The latter's files are believed.
+// that of the holds. Others' pushes to the former are noticed and wait for a person; that nobody
+// else can push is better. The latter's files are believed.
 func (r *repositoryCheck) checkGuards(ctx context.Context, pipes []*pipeline.Pipeline) {
 	sample := sampleUnit(pipes)
 	if sample == "" {

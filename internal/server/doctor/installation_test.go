@@ -13,12 +13,13 @@ import (
 
 	"github.com/liftlock/liftlock/internal/argocd"
 	"github.com/liftlock/liftlock/internal/argocd/api"
-	"github.com/liftlock/liftlock/internal/config"
-	"github.com/liftlock/liftlock/internal/emulator"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/forge/github"
 	"github.com/liftlock/liftlock/internal/forge/gitlab"
+	"github.com/liftlock/liftlock/internal/server/config"
 	"github.com/liftlock/liftlock/internal/server/doctor"
+	"github.com/liftlock/liftlock/internal/world/argoemulator"
+	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
 const (
@@ -33,7 +34,7 @@ type installation struct {
 	t        *testing.T
 	face     emulator.Face
 	em       *emulator.Forge
-	argocd   *emulator.ArgoCD
+	argocd   *argoemulator.ArgoCD
 	receiver *httptest.Server // of webhooks
 	answer   int              // what it answers
 	host     testHost
@@ -131,10 +132,10 @@ func newInstallation(t *testing.T, face emulator.Face, calls int) *installation 
 	_, err = in.em.OpenPull(repoName, "ada", "topic", "main", "Change it", "")
 	in.do(err)
 	in.do(in.em.SetStatus(repoName, "ada", head, emulator.Status{Context: "ci/build", State: "success"}))
-	in.argocd, err = emulator.NewArgoCD(emulator.ArgoCDOptions{Repos: in.em})
+	in.argocd, err = argoemulator.New(argoemulator.Options{Repos: in.em})
 	in.do(err)
 	t.Cleanup(func() { in.do(in.argocd.Close()) })
-	in.do(in.argocd.AddApplication(emulator.AppSpec{Name: "web-dev", Repo: repoName, Path: "apps/web/dev", DestinationNamespace: "dev"}))
+	in.do(in.argocd.AddApplication(argoemulator.AppSpec{Name: "web-dev", Repo: repoName, Path: "apps/web/dev", DestinationNamespace: "dev"}))
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	in.do(in.argocd.WriteKubeconfig(kubeconfig))
 	in.file = strings.NewReplacer("KUBECONFIG", kubeconfig, "EXTERNAL", in.receiver.URL, "TYPE", string(face), "APIADDRESS", in.em.APIURL(), "FOLDER", t.TempDir()).Replace(serverFile)

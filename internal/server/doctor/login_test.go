@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/config"
+	"github.com/liftlock/liftlock/internal/server/config"
 )
 
 // fixedLogin is a provider of which it is known what it calls itself.

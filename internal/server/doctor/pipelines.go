@@ -11,9 +11,10 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
-	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/pipeline"
-	"github.com/liftlock/liftlock/internal/strictyaml"
+	"github.com/liftlock/liftlock/internal/pipeline/strictyaml"
+	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/server/config"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
@@ -87,6 +88,10 @@ func (r *repositoryCheck) loadPipelines(tree fs.FS) ([]*pipeline.Pipeline, bool)
 	pipes, err := pipeline.Load(tree)
 	var wrong strictyaml.Errors
 	switch {
+	case errors.Is(err, pipeline.ErrNoPipeline) && r.config.Onboard:
+		r.found.add("pipeline-proposed", r.where, fmt.Sprintf("its branch %s has no pipeline file yet: the server proposes one from %s",
+			r.config.Branch, promotion.OnboardingBranch), "merge that pull request, or close it for a no; the console says why there is none")
+		return nil, false
 	case errors.Is(err, pipeline.ErrNoPipeline):
 		r.found.add("pipeline-missing", r.where, fmt.Sprintf("its branch %s has no pipeline file: Liftlock does nothing there",
 			r.config.Branch), "liftlock init proposes one; commit it as "+pipeline.FileName)

@@ -24,9 +24,9 @@ const (
 )
 
 // probe pushes a branch, sets a status on its commit, and deletes it. The commit has no parent and
-// one file, so that what runs on pushes finds nothing to run. What a probe left that was killed is
-// replaced, and deleted with it. Each call has its own time: one that stalls takes none of the
-// deletion's, nor of what is checked after it.
+// one file, so that what runs on pushes finds nothing to run. A killed probe's branch is replaced,
+// and deleted with it. Each call has its own time: one that stalls takes none of the deletion's,
+// nor of what is checked after it.
 func (r *repositoryCheck) probe(ctx context.Context, m *git.Mirror, by Prober) {
 	before := len(r.found)
 	where := "probe of " + r.config.Name
@@ -45,7 +45,7 @@ func (r *repositoryCheck) probe(ctx context.Context, m *git.Mirror, by Prober) {
 	case ctx.Err() == nil:
 		r.setProbeStatus(ctx, where, commit, by)
 	}
-	// What was pushed, or may have been, is deleted also where somebody interrupts the probe.
+	// A branch that was pushed, or may have been, is deleted also where the probe is interrupted.
 	ctx, cancel := r.limit(context.WithoutCancel(ctx))
 	defer cancel()
 	if err := by.DeleteBranch(ctx, r.repo, probeBranch); err != nil {

@@ -14,8 +14,8 @@ import (
 // Level says how bad a finding is.
 type Level string
 
-// The levels. Warn is what works, but less well, later or less safely than it could; Fail is
-// what doesn't work; Unknown is what couldn't be read, so that nothing is known of it.
+// The levels. Warn works, but less well, later or less safely than it could. Fail doesn't work.
+// Unknown couldn't be read, so that nothing is known of it.
 const (
 	OK      Level = "ok"
 	Warn    Level = "warn"

@@ -36,7 +36,7 @@ func TestDocumented(t *testing.T) {
 }
 
 // TestLevels: every code that the package's files use has a level, every code is used, and some
-// test has it found. What is found says what to change, which docs/doctor.md leaves to it.
+// test has it found. Each finding says what to change, which docs/doctor.md leaves to it.
 func TestLevels(t *testing.T) {
 	files, err := os.ReadDir(".")
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/server/config"
 )
 
 // repositoryCheck is the check of one repository.

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/server/config"
 )
 
 // ownStatus is the commit status that Liftlock sets on every pull request.

@@ -7,8 +7,8 @@ import (
 	"net"
 	"net/url"
 
-	"github.com/liftlock/liftlock/internal/config"
-	"github.com/liftlock/liftlock/internal/strictyaml"
+	"github.com/liftlock/liftlock/internal/pipeline/strictyaml"
+	"github.com/liftlock/liftlock/internal/server/config"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
@@ -35,8 +35,9 @@ func InvalidFile(err error) *Report {
 func (d *doctor) checkFile(context.Context) (found findings) {
 	c := d.Config
 	if c.ReadAccess == config.ReadToken && len(c.API.Tokens) == 0 && c.OIDC == nil {
-		found.add("readers-missing", whereFile, "nobody can read the console and the API: reading takes a token or a login, and there is "+
-			"none", "add a token under api.tokens, let people log in (oidc), or set readAccess: open")
+		found.add("readers-missing", whereFile, "reading the console and the API takes a token or a login, and neither is configured: "+
+			"only the password of admin does, which the first start printed", "add a token under api.tokens, let people log in (oidc), or "+
+			"set readAccess: open")
 	}
 	for _, a := range []struct{ key, address string }{{"externalURL", c.ExternalURL}, {"webhooks.externalURL", c.Webhooks.ExternalURL}} {
 		if a.address == "" || a.key == "webhooks.externalURL" && a.address == c.ExternalURL {

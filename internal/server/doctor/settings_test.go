@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/forge"
+	"github.com/liftlock/liftlock/internal/server/config"
 )
 
 // fixedForge is a Gitea of which all that is inspected is known.

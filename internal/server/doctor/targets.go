@@ -7,8 +7,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/liftlock/liftlock/internal/config"
 	"github.com/liftlock/liftlock/internal/git"
+	"github.com/liftlock/liftlock/internal/server/config"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 

@@ -94,6 +94,11 @@ type Writer interface {
 	DeleteRecord(ctx context.Context, key store.RecordKey) error
 }
 
+// Adder adds records: a store, or a transaction of it.
+type Adder interface {
+	AddRecord(ctx context.Context, key store.RecordKey, data []byte) (added bool, err error)
+}
+
 // ReadWriter is a Reader and a Writer.
 type ReadWriter interface {
 	Reader
@@ -150,6 +155,15 @@ func (k Kind[S, T]) Put(ctx context.Context, w Writer, about S, value T) error {
 	return w.PutRecord(ctx, r.RecordKey, r.Data)
 }
 
+// Add stores a record that isn't there yet; false, and nothing changes, where one is.
+func (k Kind[S, T]) Add(ctx context.Context, a Adder, about S, value T) (added bool, err error) {
+	r, err := k.Encode(about, value)
+	if err != nil {
+		return false, err
+	}
+	return a.AddRecord(ctx, r.RecordKey, r.Data)
+}
+
 // Encode is a record for who stores it together with something else.
 func (k Kind[S, T]) Encode(about S, value T) (store.Record, error) {
 	key := k.Key(about)
@@ -179,8 +193,8 @@ type Within struct {
 	NamePrefix string
 }
 
-// List reads the records within, sorted by repository, pull request and name. Of a strict kind, one
-// that can't be read is an error.
+// List reads the records within, sorted by repository, pull request and name. In a strict kind, a
+// record that can't be read is an error.
 func (k Kind[S, T]) List(ctx context.Context, l Lister, in Within) ([]Stored[S, T], error) {
 	rows, err := l.Records(ctx, store.RecordFilter{Kind: k.declaration.Name, Repo: in.Repo, Pull: in.Pull, NamePrefix: in.NamePrefix})
 	if err != nil {

@@ -1,0 +1,317 @@
+package discover
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// MaxTags bounds the tags of one list. A longer one isn't chosen from: a part of it could lead to an older tag.
+const MaxTags = 100_000
+
+// ErrTooMany says that a list has more than [MaxTags].
+var ErrTooMany = errors.New("there are more tags than are looked at: let the registry delete old ones")
+
+// Details are what a registry says of one tag.
+type Details struct {
+	Created   time.Time // when the image was made; zero: it doesn't say
+	Digest    string
+	Platforms []string // os/architecture or os/architecture/variant, sorted
+	Err       string   // why nothing is known of it, for people; empty: the rest is true
+}
+
+// Query is what to choose from, and what is there.
+type Query struct {
+	Tags    []string
+	Details map[string]Details // by tag, as far as they are known
+	// Current is the tag that is there, with Digest where the field has one; empty: nothing is there.
+	Current, CurrentDigest string
+	// Past are the tags that were there before, or the digests with a rule that follows a tag, oldest first.
+	Past []string
+	// KeptOut says of tags why they don't come in now, by a person's decision.
+	KeptOut map[string]string
+	// Platforms are those that an image must have; none: any will do.
+	Platforms []string
+	// NeedsDigest says that the digest is written, too.
+	NeedsDigest bool
+}
+
+// Rejected is a tag that doesn't come in, and why.
+type Rejected struct {
+	Tag string `json:"tag"`
+	Why string `json:"why"`
+}
+
+// Choice is what comes in. Without a tag nothing does.
+type Choice struct {
+	Tag    string // the one that comes in; empty: none
+	Digest string // of that, where it is known
+	Why    string // why it does, or why nothing does
+	// Stays says that what is there is what the rule chooses.
+	Stays bool
+	// Rejected are the other tags, those that count first, newest first.
+	Rejected []Rejected
+	// Missing are the tags of which details are needed before anything can be said. Then the rest is empty.
+	Missing []string
+}
+
+type candidate struct {
+	tag string
+	rank
+}
+
+// Choose chooses. The error is [ErrTooMany].
+func (r *Rule) Choose(q *Query) (Choice, error) {
+	if len(q.Tags) > MaxTags {
+		return Choice{}, ErrTooMany
+	}
+	if tag := r.FollowedTag(); tag != "" {
+		return r.follow(tag, q), nil
+	}
+	if missing := r.missingCreated(q); len(missing) > 0 {
+		return Choice{Missing: missing}, nil
+	}
+	candidates, rest := r.sortCandidates(q)
+	out := r.chooseFrom(candidates, q)
+	if len(out.Missing) == 0 {
+		out.Rejected = append(out.Rejected, rest...)
+	}
+	return out, nil
+}
+
+// chooseFrom chooses from the tags that count, newest first.
+func (r *Rule) chooseFrom(candidates []candidate, q *Query) (out Choice) {
+	now, whyUnknown := candidate{tag: q.Current}, ""
+	if q.Current != "" {
+		now.rank, whyUnknown = r.rankOf(q.Current, q.Details)
+	}
+	withdrawn := r.findWithdrawn(q)
+	for i, c := range candidates {
+		if c.tag == q.Current {
+			out.Stays, out.Why = true, fmt.Sprintf("%s is there, %s", q.Current, r)
+			out.Rejected = append(out.Rejected, r.rejectRest(candidates[i+1:], c, ", which is there")...)
+			return out
+		}
+		why := r.rejectAgainst(c, &now, whyUnknown, q)
+		if why == "" {
+			why = rejectForPerson(c.tag, q, withdrawn)
+		}
+		if why == "" {
+			var missing bool
+			if why, missing = rejectForDetails(c.tag, q); missing {
+				return Choice{Missing: []string{c.tag}}
+			}
+		}
+		if why == "" {
+			out.Tag, out.Digest, out.Why = c.tag, q.Details[c.tag].Digest, fmt.Sprintf("%s, %s", c.tag, r)
+			out.Rejected = append(out.Rejected, r.rejectRest(candidates[i+1:], c, "")...)
+			return out
+		}
+		out.Rejected = append(out.Rejected, Rejected{c.tag, why})
+	}
+	out.Why = r.explainNothing(candidates, q, whyUnknown)
+	return out
+}
+
+// missingCreated are the tags of which isn't known yet when they were made. What is there belongs to them as long as the
+// registry lists it.
+func (r *Rule) missingCreated(q *Query) []string {
+	if !r.NeedsCreated() {
+		return nil
+	}
+	var out []string
+	for _, tag := range q.Tags {
+		_, known := q.Details[tag]
+		counts := validTag.MatchString(tag) && r.pattern.MatchString(tag)
+		if !known && counts && (tag == q.Current || r.ignoredBy(tag) == "") {
+			out = append(out, tag)
+		}
+	}
+	return out
+}
+
+// sortCandidates are the tags that count, newest first, and those that don't.
+func (r *Rule) sortCandidates(q *Query) (out []candidate, rest []Rejected) {
+	seen := make(map[string]bool, len(q.Tags))
+	for _, tag := range q.Tags {
+		if seen[tag] {
+			continue
+		}
+		seen[tag] = true
+		at, why := r.admit(tag, q.Details)
+		if why != "" {
+			rest = append(rest, Rejected{tag, why})
+			continue
+		}
+		out = append(out, candidate{tag, at})
+	}
+	slices.SortFunc(out, func(a, b candidate) int {
+		if c := r.compare(b.rank, a.rank); c != 0 {
+			return c
+		}
+		return compareSpelling(b.tag, a.tag, q.Current)
+	})
+	return out, rest
+}
+
+// admit gives the rank of a tag, or says why the tag doesn't count.
+func (r *Rule) admit(tag string, details map[string]Details) (at rank, why string) {
+	if !validTag.MatchString(tag) {
+		return rank{}, "can't be a tag"
+	}
+	if glob := r.ignoredBy(tag); glob != "" {
+		return rank{}, "is ignored by " + glob
+	}
+	if at, why = r.rankOf(tag, details); why == "" {
+		why = r.rejectVersion(at)
+	}
+	return at, why
+}
+
+// compareSpelling orders tags of one rank, such as v1.2 and 1.2.0: what is there comes first, then what is written as
+// that, with or without a v.
+func compareSpelling(a, b, current string) int {
+	score := func(tag string) int {
+		switch {
+		case tag == current:
+			return 2
+		case strings.HasPrefix(tag, "v") == strings.HasPrefix(current, "v"):
+			return 1
+		}
+		return 0
+	}
+	if c := score(a) - score(b); c != 0 {
+		return c
+	}
+	return strings.Compare(a, b)
+}
+
+// rejectAgainst compares a tag with another one that is there.
+func (r *Rule) rejectAgainst(c candidate, now *candidate, whyUnknown string, q *Query) string {
+	switch {
+	case q.Current == "", whyUnknown != "" && r.choose.Downgrade:
+		return ""
+	case whyUnknown != "":
+		return fmt.Sprintf("can't be compared with %s, which is there", q.Current)
+	}
+	switch by := r.compare(c.rank, now.rank); {
+	case by == 0:
+		return fmt.Sprintf("is as new as %s, which is there", q.Current)
+	case by < 0 && !r.choose.Downgrade:
+		return fmt.Sprintf("is older than %s, which is there", q.Current)
+	}
+	return ""
+}
+
+// rejectForPerson says why a person keeps a tag out.
+func rejectForPerson(tag string, q *Query, withdrawn map[string]bool) string {
+	if why := q.KeptOut[tag]; why != "" {
+		return why
+	}
+	if withdrawn[tag] {
+		return "was there before, and was replaced by an older one: it stays out until somebody sets it"
+	}
+	return ""
+}
+
+// rejectForDetails looks at an image's platforms and its digest.
+func rejectForDetails(tag string, q *Query) (why string, missing bool) {
+	if len(q.Platforms) == 0 && !q.NeedsDigest {
+		return "", false
+	}
+	d, known := q.Details[tag]
+	switch {
+	case !known:
+		return "", true
+	case d.Err != "":
+		return "can't be read: " + d.Err, false
+	case q.NeedsDigest && d.Digest == "":
+		return "has no digest", false
+	}
+	for _, want := range q.Platforms {
+		if !slices.ContainsFunc(d.Platforms, func(has string) bool { return has == want || strings.HasPrefix(has, want+"/") }) {
+			return "has no image for " + want, false
+		}
+	}
+	return "", false
+}
+
+// rejectRest says of the tags behind the chosen one why they don't come in.
+func (r *Rule) rejectRest(rest []candidate, chosen candidate, there string) []Rejected {
+	out := make([]Rejected, len(rest))
+	older, even := "is older than "+chosen.tag+there, "is as new as "+chosen.tag+there
+	for i, c := range rest {
+		out[i] = Rejected{c.tag, older}
+		if r.compare(c.rank, chosen.rank) == 0 {
+			out[i].Why = even
+		}
+	}
+	return out
+}
+
+func (r *Rule) explainNothing(candidates []candidate, q *Query, whyUnknown string) string {
+	switch {
+	case len(candidates) == 0 && len(q.Tags) == 0:
+		return "the registry lists no tag"
+	case len(candidates) == 0:
+		return fmt.Sprintf("none of %d tags can be %s", len(q.Tags), r)
+	case whyUnknown != "" && !r.choose.Downgrade:
+		return fmt.Sprintf("what is there, %s, can't be compared, as it %s: set it once by liftlock set", q.Current, whyUnknown)
+	}
+	if q.Current == "" {
+		return "none of the tags that count may come in"
+	}
+	return fmt.Sprintf("no tag that may come in is newer than %s", q.Current)
+}
+
+// findWithdrawn are the tags that were there before and were replaced by an older one, or by one of which can't be told
+// whether it is. Whoever set one again wanted it.
+func (r *Rule) findWithdrawn(q *Query) map[string]bool {
+	out := map[string]bool{}
+	line := append(slices.Clone(q.Past), q.Current)
+	for i, tag := range line {
+		delete(out, tag)
+		if i+1 == len(line) || line[i+1] == tag || line[i+1] == "" {
+			continue
+		}
+		from, whyFrom := r.rankOf(tag, q.Details)
+		to, whyTo := r.rankOf(line[i+1], q.Details)
+		if whyFrom == "" && whyTo == "" && r.compare(from, to) <= 0 {
+			continue
+		}
+		out[tag] = whyFrom == "" // what has no rank isn't chosen anyway
+	}
+	return out
+}
+
+// follow chooses the digest that one tag has.
+func (r *Rule) follow(tag string, q *Query) Choice {
+	d, known := q.Details[tag]
+	switch {
+	case !known:
+		return Choice{Missing: []string{tag}}
+	case d.Err != "":
+		return Choice{Why: fmt.Sprintf("the tag %s can't be read: %s", tag, d.Err)}
+	case d.Digest == "":
+		return Choice{Why: fmt.Sprintf("the registry gives no digest of the tag %s", tag)}
+	case d.Digest == q.CurrentDigest:
+		return Choice{Stays: true, Digest: d.Digest, Why: fmt.Sprintf("%s is there, %s", d.Digest, r)}
+	}
+	var why string
+	switch {
+	case q.KeptOut[d.Digest] != "":
+		why = q.KeptOut[d.Digest]
+	case slices.Contains(q.Past, d.Digest):
+		why = "was there before: digests have no order, so it stays out until somebody sets it"
+	default:
+		q := *q
+		q.NeedsDigest = true
+		why, _ = rejectForDetails(tag, &q)
+	}
+	if why != "" {
+		return Choice{Why: fmt.Sprintf("%s, %s, doesn't come in", d.Digest, r), Rejected: []Rejected{{d.Digest, why}}}
+	}
+	return Choice{Tag: tag, Digest: d.Digest, Why: fmt.Sprintf("%s, %s", d.Digest, r)}
+}

@@ -1,0 +1,135 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/liftlock/liftlock/internal/controller/charts"
+	"github.com/liftlock/liftlock/internal/controller/facts/people"
+	"github.com/liftlock/liftlock/internal/controller/gateclient"
+	"github.com/liftlock/liftlock/internal/controller/registry"
+	"github.com/liftlock/liftlock/internal/discover"
+	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/server/config"
+)
+
+// newImages makes what looks into the images of the server's file's registries, and lists their tags. Registries of charts
+// are among them, each with the login of its first entry.
+func (s *Server) newImages() (*registry.Images, error) {
+	var all []registry.Host
+	listed := map[string]bool{}
+	for i := range s.o.Config.Registries {
+		g := &s.o.Config.Registries[i]
+		host, err := s.registryHost(g.Host, &g.TLS)
+		if err != nil {
+			return nil, fmt.Errorf("the registry %s: %w", g.Host, err)
+		}
+		host.Username, host.Password, host.PlainHTTP = g.Username, g.Password.Reveal(), g.PlainHTTP
+		if g.DockerConfig != "" {
+			if err := fillCredentials(&host, g.DockerConfig); err != nil {
+				return nil, fmt.Errorf("the registry %s: dockerConfig: %w", g.Host, err)
+			}
+		}
+		all, listed[strings.ToLower(g.Host)] = append(all, host), true
+	}
+	for i := range s.o.Config.Charts {
+		g := &s.o.Config.Charts[i]
+		rest, isOCI := strings.CutPrefix(g.URL, "oci://")
+		name, _, _ := strings.Cut(rest, "/")
+		if !isOCI || listed[strings.ToLower(name)] {
+			continue
+		}
+		host, err := s.registryHost(name, &g.TLS)
+		if err != nil {
+			return nil, fmt.Errorf("the chart repository %s: %w", g.URL, err)
+		}
+		host.Username, host.Password = g.Username, g.Password.Reveal()
+		all, listed[strings.ToLower(name)] = append(all, host), true
+	}
+	return registry.New(all, s.o.Clock.Now, &s.caches), nil
+}
+
+// registryHost is a registry without its login.
+func (s *Server) registryHost(name string, t *config.CallTLS) (registry.Host, error) {
+	known, err := readCallTLS(t)
+	if err != nil {
+		return registry.Host{}, err
+	}
+	transport, err := gateclient.NewTransport(known)
+	return registry.Host{Name: name, Transport: transport, OnCall: func(status int) {
+		s.metrics.registryCalls.WithLabelValues(name, strconv.Itoa(status)).Inc()
+	}}, err
+}
+
+// fillCredentials takes a registry's credentials from a file as docker login writes it.
+func fillCredentials(host *registry.Host, file string) error {
+	info, err := os.Stat(file)
+	if err != nil {
+		return err
+	}
+	if info.Size() > registry.MaxDockerConfig {
+		return fmt.Errorf("%s has more than %d bytes", file, registry.MaxDockerConfig)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	all, err := registry.ParseDockerConfig(data)
+	if err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	found, ok := registry.CredentialsOf(all, host.Name)
+	if !ok {
+		return fmt.Errorf("%s has no credentials of %s itself; what a program keeps (credsStore, credHelpers) isn't read", file, host.Name)
+	}
+	host.Username, host.Password, host.IdentityToken = found.Username, found.Password, found.IdentityToken
+	return nil
+}
+
+// imageSource is what looks into images; nil where no registry may be read.
+func (s *Server) imageSource() people.ImageSource {
+	if len(s.o.Config.Registries) == 0 {
+		return nil
+	}
+	return s.images
+}
+
+// versionSource lists the tags and versions of the registries and chart repositories of the server's file.
+type versionSource struct {
+	images *registry.Images
+	charts *charts.Fetcher // nil: none is listed
+	maxAge time.Duration   // of lists
+}
+
+// ListTags lists the tags of an image.
+func (v *versionSource) ListTags(ctx context.Context, image string) ([]string, error) {
+	return v.images.ListTags(ctx, image, v.maxAge)
+}
+
+// ReadDetails looks into tags of an image.
+func (v *versionSource) ReadDetails(ctx context.Context, image string, tags []string) (map[string]discover.Details, bool, error) {
+	return v.images.ReadDetails(ctx, image, tags)
+}
+
+// ReadDigest gives the digest that a tag has now.
+func (v *versionSource) ReadDigest(ctx context.Context, image, tag string) (string, error) {
+	return v.images.ReadDigest(ctx, image, tag)
+}
+
+// ListVersions lists the versions of a chart.
+func (v *versionSource) ListVersions(ctx context.Context, chart string) ([]string, error) {
+	repository, name, isOCI, ok := pipeline.SplitChart(chart)
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("%s is no chart", chart)
+	case isOCI:
+		return v.images.ListVersions(ctx, repository+"/"+name, v.maxAge)
+	case v.charts == nil:
+		return nil, fmt.Errorf("%s isn't listed under charts in the server's file", repository)
+	}
+	return v.charts.ListVersions(ctx, repository, name, v.maxAge)
+}
