@@ -199,8 +199,8 @@ fuzz: ## run every fuzz target for FUZZTIME each
 	done
 
 .PHONY: e2e
-e2e: ## tell the stories in a real world: Kubernetes, Argo CD, Gitea (builds them first, about 15 minutes; ARGOCD=v3.5.7 or v3.2.11: on that one; STORIES=regexp)
-	deploy/lab/e2e -run '$(STORIES)'
+e2e: ## tell the stories in a real world: Kubernetes, Argo CD, Gitea (builds them first, about 15 minutes; ARGOCD=v3.5.7 or v3.2.11: on that one; STORIES=regexp; AGAIN=3 as for test)
+	AGAIN='$(AGAIN)' GOTESTSUM='$(GOTESTSUM)' deploy/lab/e2e -run '$(STORIES)'
 
 .PHONY: lab-up
 lab-up: ## start the real world and leave it running
