@@ -41,12 +41,22 @@ func (f *tagFront) set(repository string, tags ...string) {
 	f.tags[repository] = tags
 }
 
+// answerBefore has something answer in its place, if it says that it has; nil: nothing.
+func (f *tagFront) answerBefore(before func(w http.ResponseWriter, r *http.Request) bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.before = before
+}
+
 func (f *tagFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/v2/" {
 		return
 	}
 	f.lists.Add(1)
-	if f.before != nil && f.before(w, r) {
+	f.mu.Lock()
+	before := f.before
+	f.mu.Unlock()
+	if before != nil && before(w, r) {
 		return
 	}
 	repository := strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, "/v2/"), "/tags/list")
@@ -217,7 +227,7 @@ func TestListFails(t *testing.T) {
 			if got != nil || !errors.Is(err, c.want) {
 				t.Fatalf("%q, %v", got, err)
 			}
-			f.before = nil
+			f.answerBefore(nil)
 			requests := f.lists.Load()
 			got, err = i.ListTags(t.Context(), host+"/acme/web", 0)
 			if c.away != (errors.Is(err, ErrAway) && f.lists.Load() == requests) || !c.away && strings.Join(got, "") != "1" {
@@ -304,7 +314,7 @@ func TestLimitsAreKept(t *testing.T) {
 				return c.status != 200
 			}
 			_, _ = i.ListTags(t.Context(), host+"/acme/web", 0)
-			f.before = nil
+			f.answerBefore(nil)
 			list := func(want error) {
 				t.Helper()
 				if _, err := i.ListTags(t.Context(), host+"/acme/web", -1); !errors.Is(err, want) {
@@ -355,7 +365,7 @@ func TestHangingRegistry(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	f.before = nil
+	f.answerBefore(nil)
 	close(release)
 	if got, err := i.ListTags(t.Context(), host+"/acme/web", 0); err != nil || len(got) != 1 {
 		t.Errorf("%q, %v", got, err)
