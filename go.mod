@@ -26,7 +26,7 @@ require (
 	github.com/golang-jwt/jwt/v4 v4.5.2 // tokens of GitHub Apps and of Argo CD, at the version that both have
 	github.com/google/cel-go v0.30.0 // expressions of gates
 	github.com/google/go-cmp v0.7.0 // differences in tests
-	github.com/google/go-containerregistry v0.20.3 // images' names, and what registries say of them
+	github.com/google/go-containerregistry v0.20.7 // images' names, and what registries say of them
 	github.com/google/go-github/v60 v60.0.0 // GitHub's API, at the version that the product set
 	github.com/google/licenseclassifier/v2 v2.0.0 // licences in a release's bill of materials
 	github.com/hashicorp/golang-lru/v2 v2.0.7 // what the caches keep
@@ -41,6 +41,9 @@ require (
 	github.com/robfig/cron/v3 v3.0.1 // windows and freezes, as the product set
 	github.com/rogpeppe/go-internal v1.14.1 // scripts that test the commands
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.2 // tests hold files and answers against their schemas
+	github.com/secure-systems-lab/go-securesystemslib v0.9.1 // what the signatures of envelopes are over
+	github.com/sigstore/protobuf-specs v0.5.0 // sigstore's bundles
+	github.com/sigstore/sigstore v1.10.4 // signatures of images; sigstore-go, which verifies without keys too, needs newer libraries than Argo CD's code takes
 	github.com/sirupsen/logrus v1.9.3 // what Argo CD's code logs with, which is turned off
 	github.com/spf13/cobra v1.10.2 // the commands
 	github.com/spf13/pflag v1.0.10 // their flags
@@ -61,6 +64,7 @@ require (
 	golang.org/x/text v0.44.0 // manifests in UTF-16, which Windows' editors write
 	golang.org/x/time v0.12.0 // limits of rates
 	golang.org/x/tools v0.52.0 // the tests of the rules read the code
+	google.golang.org/protobuf v1.36.11 // sigstore's bundles as JSON
 	gopkg.in/yaml.v3 v3.0.1 // YAML with places
 	helm.sh/helm/v3 v3.20.2 // charts, as Argo CD renders them
 	k8s.io/api v0.35.1 // Kubernetes' types, at Argo CD 2.14's version like all of k8s.io
@@ -105,17 +109,17 @@ require (
 	github.com/chai2010/gettext-go v1.0.2 // indirect
 	github.com/chromedp/sysutil v1.0.0 // indirect
 	github.com/cloudflare/circl v1.6.5 // indirect
-	github.com/containerd/stargz-snapshotter/estargz v0.16.3 // indirect
-	github.com/cpuguy83/go-md2man/v2 v2.0.6 // indirect
+	github.com/containerd/stargz-snapshotter/estargz v0.18.1 // indirect
+	github.com/cpuguy83/go-md2man/v2 v2.0.7 // indirect
 	github.com/cyphar/filepath-securejoin v0.6.1 // indirect
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
 	github.com/davidmz/go-pageant v1.0.2 // indirect
 	github.com/dgryski/go-rendezvous v0.0.0-20200823014737-9f7001d12a5f // indirect
 	github.com/distribution/reference v0.6.0 // indirect
 	github.com/dlclark/regexp2 v1.11.4 // indirect
-	github.com/docker/cli v27.5.0+incompatible // indirect
+	github.com/docker/cli v29.0.3+incompatible // indirect
 	github.com/docker/distribution v2.8.3+incompatible // indirect
-	github.com/docker/docker-credential-helpers v0.8.2 // indirect
+	github.com/docker/docker-credential-helpers v0.9.3 // indirect
 	github.com/dustin/go-humanize v1.0.1 // indirect
 	github.com/emicklei/go-restful/v3 v3.12.2 // indirect
 	github.com/emirpasic/gods v1.18.1 // indirect
@@ -210,7 +214,7 @@ require (
 	github.com/skeema/knownhosts v1.3.1 // indirect
 	github.com/spf13/cast v1.7.0 // indirect
 	github.com/valyala/bytebufferpool v1.0.0 // indirect
-	github.com/vbatts/tar-split v0.11.6 // indirect
+	github.com/vbatts/tar-split v0.12.2 // indirect
 	github.com/vmihailenco/go-tinylfu v0.2.2 // indirect
 	github.com/vmihailenco/msgpack/v5 v5.3.4 // indirect
 	github.com/vmihailenco/tagparser/v2 v2.0.0 // indirect
@@ -233,7 +237,6 @@ require (
 	google.golang.org/genproto/googleapis/api v0.0.0-20260706201446-f0a921348800 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260706201446-f0a921348800 // indirect
 	google.golang.org/grpc v1.84.0 // indirect
-	google.golang.org/protobuf v1.36.11 // indirect
 	gopkg.in/evanphx/json-patch.v4 v4.13.0 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	gopkg.in/warnings.v0 v0.1.2 // indirect

@@ -19,6 +19,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/gateclient"
 	"github.com/liftlock/liftlock/internal/controller/registry"
 	"github.com/liftlock/liftlock/internal/discover"
+	"github.com/liftlock/liftlock/internal/discover/signature"
 	"github.com/liftlock/liftlock/internal/manifest/render"
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
@@ -130,6 +131,11 @@ func (r *registryVersions) ReadDetails(ctx context.Context, image string, tags [
 // ReadDigest gives the digest that a tag has now.
 func (r *registryVersions) ReadDigest(ctx context.Context, image, tag string) (string, error) {
 	return r.images.ReadDigest(ctx, image, tag)
+}
+
+// VerifySignatures says whether a digest of an image is signed as a policy wants.
+func (r *registryVersions) VerifySignatures(ctx context.Context, image, digest string, p *signature.Policy) (discover.Signature, error) {
+	return r.images.VerifySignatures(ctx, image, digest, p)
 }
 
 // ListVersions lists the versions of a chart.

@@ -183,7 +183,8 @@ func (co *Controller) discoverAt(ctx context.Context, r *Repository, at discover
 				return false, err
 			}
 		}
-		found, err := co.opts.Gatherer.Discover(ctx, ev, at.unit.Component, at.environment, co.opts.Versions(r.DiscoverInterval/2))
+		source := co.opts.Versions(r.DiscoverInterval / 2)
+		found, err := co.opts.Gatherer.Discover(ctx, ev, at.unit.Component, at.environment, source)
 		if err != nil || found == nil {
 			return false, err
 		}
@@ -192,6 +193,12 @@ func (co *Controller) discoverAt(ctx context.Context, r *Repository, at discover
 		}
 		if len(found.Edits) == 0 || found.DryRun {
 			return found.Unfinished, nil
+		}
+		if moved, err := found.HasMoved(ctx, source); err != nil || moved != "" {
+			co.opts.Log.Info("a tag isn't for sure the image of which the signature was verified any more; it is looked at again",
+				zap.String("tag", moved), zap.String("component", at.unit.Component), zap.String("environment", at.environment),
+				zap.Error(err))
+			return true, ctx.Err()
 		}
 		err = co.opts.Actor.CommitDiscovered(ctx, ev, found)
 		switch {
@@ -210,10 +217,17 @@ func (co *Controller) discoverAt(ctx context.Context, r *Repository, at discover
 // reportUndiscovered tells once of what can't come in, or isn't known, for a reason that a person has to see to.
 func (co *Controller) reportUndiscovered(ctx context.Context, at discoveryPlace, found *discovery.Found) error {
 	var all []store.Event
-	add := func(text string) { all = append(all, co.undiscoveredEvent(at, text)) }
+	add := func(text string) { all = append(all, co.undiscoveredEvent(at, event.Undiscovered, text)) }
 	for i := range found.Versions {
-		if v := &found.Versions[i]; v.Err != "" && !v.Passing {
+		v := &found.Versions[i]
+		if v.Err != "" && !v.Passing {
 			add(fmt.Sprintf("%s in %s: %s", v.Name, at.environment, v.Err))
+		}
+		for _, u := range v.Unsigned {
+			if !u.Pending {
+				all = append(all, co.undiscoveredEvent(at, event.Unsigned, fmt.Sprintf("%s:%s doesn't come into %s: it %s", v.Name, u.Tag,
+					at.environment, u.Why)))
+			}
 		}
 	}
 	if found.Refused != "" && !found.KeptOut {
@@ -228,14 +242,14 @@ func (co *Controller) reportUndiscovered(ctx context.Context, at discoveryPlace,
 
 // reportRefusedPush tells once that the forge takes no commit for the environment's branch.
 func (co *Controller) reportRefusedPush(ctx context.Context, at discoveryPlace, found *discovery.Found, why error) error {
-	_, err := co.opts.Store.AddEvents(ctx, co.undiscoveredEvent(at, fmt.Sprintf("%s can't come into %s: the push to %s was refused: %v",
-		found.Release, at.environment, found.Branch, why)))
+	text := fmt.Sprintf("%s can't come into %s: the push to %s was refused: %v", found.Release, at.environment, found.Branch, why)
+	_, err := co.opts.Store.AddEvents(ctx, co.undiscoveredEvent(at, event.Undiscovered, text))
 	return err
 }
 
-func (co *Controller) undiscoveredEvent(at discoveryPlace, text string) store.Event {
+func (co *Controller) undiscoveredEvent(at discoveryPlace, kind event.Kind, text string) store.Event {
 	sum := sha256.Sum256([]byte(text))
 	return store.Event{At: co.opts.Clock.Now(), Repo: at.unit.Repo, Pipeline: at.unit.Pipeline, Component: at.unit.Component,
-		Environment: at.environment, Kind: event.Undiscovered, Message: text,
-		IdempotencyKey: "undiscovered|" + wake.UnitName(at.unit) + "|" + at.environment + "|" + hex.EncodeToString(sum[:12])}
+		Environment: at.environment, Kind: kind, Message: text,
+		IdempotencyKey: string(kind) + "|" + wake.UnitName(at.unit) + "|" + at.environment + "|" + hex.EncodeToString(sum[:12])}
 }

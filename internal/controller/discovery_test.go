@@ -15,6 +15,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/facts/discovery"
 	"github.com/liftlock/liftlock/internal/controller/wake"
 	"github.com/liftlock/liftlock/internal/discover"
+	"github.com/liftlock/liftlock/internal/discover/signature"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/pipeline/event"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -29,7 +30,19 @@ type testVersions struct {
 	tags    map[string][]string
 	digests map[string]string // by image:tag
 	errs    map[string]error
+	signed  map[string]bool // by digest
+	pending bool            // what isn't signed was pushed a moment ago
+	onRead  func()          // before a digest is read; nil: nothing
 	lists   int
+}
+
+func (v *testVersions) VerifySignatures(_ context.Context, _, digest string, p *signature.Policy) (discover.Signature, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.signed[digest] {
+		return discover.Signature{Digest: digest, By: p.String()}, nil
+	}
+	return discover.Signature{Digest: digest, Why: "there is no signature of " + digest, Pending: v.pending}, nil
 }
 
 // passingError is of a registry that is away.
@@ -68,6 +81,9 @@ func (v *testVersions) ReadDetails(_ context.Context, image string, tags []strin
 }
 
 func (v *testVersions) ReadDigest(_ context.Context, image, tag string) (string, error) {
+	if v.onRead != nil {
+		v.onRead()
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.digests[image+":"+tag], v.errs[image]
@@ -448,5 +464,96 @@ func TestDiscoveryAfterEachFailure(t *testing.T) {
 			t.Errorf("%s came in twice", subject)
 		}
 		seen[subject] = true
+	}
+}
+
+// webKey is a public key, as a file of a repository.
+const webKey = `-----BEGIN PUBLIC KEY-----
+MCowBQYDK2VwAyEAO2onvM62pC1io6jQKm8Nc2UyFXcd4kOmOsBIoYtZ2ik=
+-----END PUBLIC KEY-----
+`
+
+const signedWeb = `[{image: "registry.example/*", choose: {semver: "*"}, verify: {cosign: {key: keys/web.pub}}}]`
+
+// newSignedFixture is a repository in which images have to be signed to come into dev.
+func newSignedFixture(t *testing.T) *discoveryFixture {
+	t.Helper()
+	w := newDiscoveryFixture(t, signedWeb, "web")
+	w.commit("linus", "keys/web.pub", webKey)
+	w.runRepository()
+	w.versions.digests = map[string]string{"registry.example/web:1.1.0": "sha256:b", "registry.example/web:1.2.0": "sha256:c"}
+	w.versions.signed = map[string]bool{}
+	return w
+}
+
+// TestDiscoveryOfSigned brings in what is signed, tells once of what isn't, and not at once of what was pushed a moment ago.
+func TestDiscoveryOfSigned(t *testing.T) {
+	w := newSignedFixture(t)
+	w.versions.set("registry.example/web", "1.0.0", "1.1.0", "1.2.0")
+	w.versions.pending = true
+	if got := w.discover("web"); got != "1.0.0" || len(w.said(event.Unsigned)) != 0 {
+		t.Errorf("%s, said %q", got, w.said(event.Unsigned))
+	}
+	w.versions.pending = false
+	w.versions.signed["sha256:b"] = true
+	for range 2 {
+		if got := w.discover("web"); got != "1.1.0" {
+			t.Errorf("%s", got)
+		}
+	}
+	want := []string{"registry.example/web:1.2.0 doesn't come into dev: it isn't signed as it has to be: there is no signature of sha256:c"}
+	if diff := cmp.Diff(want, w.said(event.Unsigned)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	log := w.ownCommits()
+	if len(log) != 1 || !strings.Contains(log[0].Message, "\nregistry.example/web: sha256:b, signed with the key keys/web.pub, is 1.1.0, the highest version in *\n") {
+		t.Fatalf("%+v", log)
+	}
+	w.versions.signed["sha256:c"] = true
+	if got := w.discover("web"); got != "1.2.0" {
+		t.Errorf("%s", got)
+	}
+}
+
+// TestDiscoveryOfMovedTag brings nothing in where a tag is pushed over between the look at its signature and the commit.
+func TestDiscoveryOfMovedTag(t *testing.T) {
+	w := newSignedFixture(t)
+	w.versions.set("registry.example/web", "1.0.0", "1.1.0")
+	w.versions.signed["sha256:b"] = true
+	reads := 0
+	w.versions.onRead = func() {
+		if reads++; reads == 2 {
+			w.versions.mu.Lock()
+			defer w.versions.mu.Unlock()
+			w.versions.digests["registry.example/web:1.1.0"] = "sha256:evil"
+		}
+	}
+	for range 2 {
+		if got := w.discover("web"); got != "1.0.0" || len(w.ownCommits()) != 0 {
+			t.Errorf("%s", got)
+		}
+	}
+	want := []string{"registry.example/web:1.1.0 doesn't come into dev: it isn't signed as it has to be: there is no signature of sha256:evil"}
+	if diff := cmp.Diff(want, w.said(event.Unsigned)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestDiscoveryWithoutKey brings nothing in where the key can't be read, and tells of it.
+func TestDiscoveryWithoutKey(t *testing.T) {
+	w := newDiscoveryFixture(t, signedWeb, "web")
+	w.versions.set("registry.example/web", "1.1.0")
+	if got := w.discover("web"); got != "1.0.0" {
+		t.Errorf("%s", got)
+	}
+	said := w.said(event.Undiscovered)
+	if len(said) != 1 || !strings.HasPrefix(said[0], "registry.example/web in dev: the key keys/web.pub of verify can't be read beside the pipeline file, so nothing counts as signed: ") {
+		t.Errorf("%q", said)
+	}
+	w.commit("linus", "keys/web.pub", webKey)
+	w.runRepository()
+	w.versions.digests["registry.example/web:1.1.0"], w.versions.signed = "sha256:b", map[string]bool{"sha256:b": true}
+	if got := w.discover("web"); got != "1.1.0" {
+		t.Errorf("%s", got)
 	}
 }

@@ -63,6 +63,10 @@ type Problem struct{ Key, Message string }
 // charts' versions have in its place.
 var validTag = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._+-]{0,127}$`)
 
+// attachedTag is what lies beside images under tags of its own: what refers to an image (distribution-spec: "Referrers Tag
+// Schema"), and cosign's signatures, attestations and bills of materials.
+var attachedTag = regexp.MustCompile(`^sha256-[0-9a-f]{64}(\.[a-z]+)?$`)
+
 // Problems says all that is wrong with a rule; none: [Compile] takes it.
 func (c *Choose) Problems() []Problem {
 	var out []Problem

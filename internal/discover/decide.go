@@ -22,6 +22,18 @@ type Details struct {
 	Err       string   // why nothing is known of it, for people; empty: the rest is true
 }
 
+// MaxUnsigned bounds the tags that, newest first, are looked at for one with a signature that counts.
+const MaxUnsigned = 20
+
+// Signature is what is known of a tag's signatures.
+type Signature struct {
+	Digest string // that the tag had, and that the signatures are of
+	By     string // whose signature counts, for people; empty: none does
+	Why    string // why none does, for people
+	// Pending says that the image was found a moment ago, so that a signature may follow.
+	Pending bool
+}
+
 // Query is what to choose from, and what is there.
 type Query struct {
 	Tags    []string
@@ -36,6 +48,9 @@ type Query struct {
 	Platforms []string
 	// NeedsDigest says that the digest is written, too.
 	NeedsDigest bool
+	// NeedsSignature says that an image has to be signed; Signatures are by tag, as far as they are known.
+	NeedsSignature bool
+	Signatures     map[string]Signature
 }
 
 // Rejected is a tag that doesn't come in, and why.
@@ -49,13 +64,19 @@ type Choice struct {
 	Tag    string // the one that comes in; empty: none
 	Digest string // of that, where it is known
 	Why    string // why it does, or why nothing does
+	Signer string // whose signature of the digest counts; empty: none is needed
 	// Stays says that what is there is what the rule chooses.
 	Stays bool
 	// Rejected are the other tags, those that count first, newest first.
 	Rejected []Rejected
 	// Missing are the tags of which details are needed before anything can be said. Then the rest is empty.
 	Missing []string
+	// Unverified is the tag of which the signatures are needed, likewise.
+	Unverified string
 }
+
+// isOpen says that something is needed before anything can be said.
+func (c *Choice) isOpen() bool { return len(c.Missing) > 0 || c.Unverified != "" }
 
 type candidate struct {
 	tag string
@@ -75,7 +96,7 @@ func (r *Rule) Choose(q *Query) (Choice, error) {
 	}
 	candidates, rest := r.sortCandidates(q)
 	out := r.chooseFrom(candidates, q)
-	if len(out.Missing) == 0 {
+	if !out.isOpen() {
 		out.Rejected = append(out.Rejected, rest...)
 	}
 	return out, nil
@@ -88,6 +109,7 @@ func (r *Rule) chooseFrom(candidates []candidate, q *Query) (out Choice) {
 		now.rank, whyUnknown = r.rankOf(q.Current, q.Details)
 	}
 	withdrawn := r.findWithdrawn(q)
+	unsigned := 0
 	for i, c := range candidates {
 		if c.tag == q.Current {
 			out.Stays, out.Why = true, fmt.Sprintf("%s is there, %s", q.Current, r)
@@ -104,8 +126,25 @@ func (r *Rule) chooseFrom(candidates []candidate, q *Query) (out Choice) {
 				return Choice{Missing: []string{c.tag}}
 			}
 		}
+		if why == "" && q.NeedsSignature {
+			if why = rejectForSignature(c.tag, q); why == unverified {
+				return Choice{Unverified: c.tag}
+			}
+			if why != "" {
+				unsigned++
+			}
+		}
+		if unsigned == MaxUnsigned {
+			out.Why = fmt.Sprintf("the %d newest tags that may come in aren't signed as they have to be; older ones aren't looked at",
+				MaxUnsigned)
+			out.Rejected = append(out.Rejected, Rejected{c.tag, why})
+			return out
+		}
 		if why == "" {
 			out.Tag, out.Digest, out.Why = c.tag, q.Details[c.tag].Digest, fmt.Sprintf("%s, %s", c.tag, r)
+			if q.NeedsSignature {
+				out.Digest, out.Signer = q.Signatures[c.tag].Digest, q.Signatures[c.tag].By
+			}
 			out.Rejected = append(out.Rejected, r.rejectRest(candidates[i+1:], c, "")...)
 			return out
 		}
@@ -124,7 +163,7 @@ func (r *Rule) missingCreated(q *Query) []string {
 	var out []string
 	for _, tag := range q.Tags {
 		_, known := q.Details[tag]
-		counts := validTag.MatchString(tag) && r.pattern.MatchString(tag)
+		counts := validTag.MatchString(tag) && !attachedTag.MatchString(tag) && r.pattern.MatchString(tag)
 		if !known && counts && (tag == q.Current || r.ignoredBy(tag) == "") {
 			out = append(out, tag)
 		}
@@ -160,6 +199,9 @@ func (r *Rule) sortCandidates(q *Query) (out []candidate, rest []Rejected) {
 func (r *Rule) admit(tag string, details map[string]Details) (at rank, why string) {
 	if !validTag.MatchString(tag) {
 		return rank{}, "can't be a tag"
+	}
+	if attachedTag.MatchString(tag) {
+		return rank{}, "is a signature or the like of an image, and none itself"
 	}
 	if glob := r.ignoredBy(tag); glob != "" {
 		return rank{}, "is ignored by " + glob
@@ -238,6 +280,21 @@ func rejectForDetails(tag string, q *Query) (why string, missing bool) {
 	return "", false
 }
 
+// unverified is of a tag of which the signatures aren't known yet.
+const unverified = "its signatures aren't known"
+
+// rejectForSignature looks at what is known of a tag's signatures.
+func rejectForSignature(tag string, q *Query) string {
+	s, known := q.Signatures[tag]
+	switch {
+	case !known:
+		return unverified
+	case s.By == "":
+		return "isn't signed as it has to be: " + s.Why
+	}
+	return ""
+}
+
 // rejectRest says of the tags behind the chosen one why they don't come in.
 func (r *Rule) rejectRest(rest []candidate, chosen candidate, there string) []Rejected {
 	out := make([]Rejected, len(rest))
@@ -310,8 +367,13 @@ func (r *Rule) follow(tag string, q *Query) Choice {
 		q.NeedsDigest = true
 		why, _ = rejectForDetails(tag, &q)
 	}
+	if why == "" && q.NeedsSignature {
+		if why = rejectForSignature(tag, q); why == unverified {
+			return Choice{Unverified: tag}
+		}
+	}
 	if why != "" {
 		return Choice{Why: fmt.Sprintf("%s, %s, doesn't come in", d.Digest, r), Rejected: []Rejected{{d.Digest, why}}}
 	}
-	return Choice{Tag: tag, Digest: d.Digest, Why: fmt.Sprintf("%s, %s", d.Digest, r)}
+	return Choice{Tag: tag, Digest: d.Digest, Why: fmt.Sprintf("%s, %s", d.Digest, r), Signer: q.Signatures[tag].By}
 }

@@ -1,6 +1,7 @@
 package fieldedit
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"path"
@@ -26,6 +27,9 @@ type NamedVersion struct {
 // CanPin says that the digest is in a carried field.
 func (n *NamedVersion) CanPin() bool { return n.digest != nil || n.isReference && n.Digest != "" }
 
+// TakesDigest says that a carried field has room for a digest: one of its own, or a whole reference, with a digest or without.
+func (n *NamedVersion) TakesDigest() bool { return n.digest != nil || n.isReference }
+
 // HasTag says that the tag, or the chart's version, is in a carried field.
 func (n *NamedVersion) HasTag() bool {
 	return n.tag != nil && (!n.isReference || n.Tag != "")
@@ -33,6 +37,14 @@ func (n *NamedVersion) HasTag() bool {
 
 // With is the carried fields with another tag and digest, as far as they have them. An empty one stays as it is.
 func (n *NamedVersion) With(tag, digest string) []Field {
+	if n.isReference && n.Digest == "" {
+		digest = ""
+	}
+	return n.WithDigest(tag, digest)
+}
+
+// WithDigest is With, and a reference that has no digest gets it.
+func (n *NamedVersion) WithDigest(tag, digest string) []Field {
 	if n.isReference {
 		f := *n.tag
 		f.Value = n.Image
@@ -42,7 +54,7 @@ func (n *NamedVersion) With(tag, digest string) []Field {
 		if n.Tag != "" {
 			f.Value += ":" + tag
 		}
-		if n.Digest != "" {
+		if digest = cmp.Or(digest, n.Digest); digest != "" {
 			f.Value += "@" + digest
 		}
 		return []Field{f}

@@ -2,12 +2,14 @@ package pipeline
 
 import (
 	"fmt"
+	"io/fs"
 	"regexp"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/liftlock/liftlock/internal/discover"
+	"github.com/liftlock/liftlock/internal/discover/signature"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
@@ -28,7 +30,37 @@ type Discovery struct {
 	Choose discover.Choose `yaml:"choose" json:"choose" jsonschema:"required"`
 	// Platforms that an image must have: linux/amd64. Not set: any.
 	Platforms []string `yaml:"platforms" json:"platforms,omitempty" jsonschema:"minItems=1"`
+	// What comes in must be signed so.
+	Verify *VerifySignature `yaml:"verify" json:"verify,omitempty"`
+	// digest: it is written beside the tag.
+	Pin string `yaml:"pin" json:"pin,omitempty" jsonschema:"enum=digest"`
 }
+
+// VerifySignature says whose signatures count.
+type VerifySignature struct {
+	// As by cosign sign --key.
+	Cosign *CosignKey `yaml:"cosign" json:"cosign,omitempty" jsonschema:"required"`
+}
+
+// CosignKey is a key by which images are signed.
+type CosignKey struct {
+	// A public key in PEM, or a file with one, from the repository's root.
+	Key string `yaml:"key" json:"key" jsonschema:"required,minLength=1"`
+	// Globs of image names that a signature may have besides the image's own.
+	SignedAs []string `yaml:"signedAs" json:"signedAs,omitempty" jsonschema:"minItems=1"`
+}
+
+// unsupportedKeys are those that are refused by name, with the reason.
+var unsupportedKeys = map[string]string{
+	"spec.environments[].discover[].verify.keyless": "it takes certificates and a transparency log, and half of that proves nothing; " +
+		"sign with a key, as cosign sign --key does, and write cosign: {key: …}",
+}
+
+// PinDigest is the only value of pin.
+const PinDigest = "digest"
+
+// Pins says that the digest is written, too.
+func (d *Discovery) Pins() bool { return d.Pin == PinDigest }
 
 // Name is what the entry is about, as the file has it.
 func (d *Discovery) Name() string { return d.Image + d.Chart }
@@ -144,6 +176,14 @@ func (c *checker) checkDiscoveryEntry(at string, d *Discovery) {
 			c.Errorf(path, "%s", p.Message)
 		}
 	}
+	if c.Doc.Has(at + ".verify") {
+		c.checkVerifySignature(at+".verify", d)
+	}
+	if c.Doc.Has(at + ".pin") {
+		if c.OneOf(at+".pin", d.Pin, PinDigest); hasChart {
+			c.Errorf(at+".pin", "charts are carried by their version, which has no digest: remove it")
+		}
+	}
 	c.checkAtMost(at+".platforms", len(d.Platforms), maxPlatforms)
 	if hasChart && len(d.Platforms) > 0 {
 		c.Errorf(at+".platforms", "charts have no platforms: remove it")
@@ -152,6 +192,37 @@ func (c *checker) checkDiscoveryEntry(at string, d *Discovery) {
 		if !platform.MatchString(p) {
 			c.Errorf(fmt.Sprintf("%s.platforms[%d]", at, i), "%q is no platform; write it like linux/amd64 or linux/arm/v7", p)
 		}
+	}
+}
+
+// maxSignedAs bounds the names that signatures may have.
+const maxSignedAs = 20
+
+// checkVerifySignature checks whose signatures count.
+func (c *checker) checkVerifySignature(at string, d *Discovery) {
+	v := d.Verify
+	switch {
+	case v == nil || v.Cosign == nil:
+		c.Errorf(at, "cosign is missing: whose signatures count, like cosign: {key: keys/web.pub}")
+		return
+	case strings.HasPrefix(d.Chart, "http"):
+		c.Errorf(at, "charts of %s have no signatures that are looked at; take one in a registry, oci://…", d.Chart)
+	}
+	key := v.Cosign.Key
+	switch {
+	case key == "":
+		c.Errorf(at+".cosign", "key is missing: a public key in PEM, or the path of a file with one, like keys/web.pub")
+	case signature.IsText(key):
+		if _, err := signature.ParseKey("", []byte(key)); err != nil {
+			c.Errorf(at+".cosign.key", "%v", err)
+		}
+	case !fs.ValidPath(key) || key == ".":
+		c.Errorf(at+".cosign.key", "%q is neither a public key in PEM nor the path of a file in this repository, like keys/web.pub",
+			wording.Clip(key, maxNameLength))
+	}
+	c.checkAtMost(at+".cosign.signedAs", len(v.Cosign.SignedAs), maxSignedAs)
+	for i, glob := range v.Cosign.SignedAs {
+		c.checkImageGlob(fmt.Sprintf("%s.cosign.signedAs[%d]", at, i), glob)
 	}
 }
 

@@ -47,7 +47,16 @@ func TestDiscoverIsRefused(t *testing.T) {
 			"p:15: spec.environments[0].discover[1]: a/* and discover[0] (a/b) are about the same, and each could choose another tag: keep one of them, or write globs that don't overlap"},
 		"a chart twice": {discovering("      discover:\n        - {chart: 'https://a.example#b', choose: {semver: '*'}}\n        - {chart: 'https://a.example#b', choose: {semver: '1'}}\n"),
 			"p:15: spec.environments[0].discover[1]: https://a.example#b and discover[0] (https://a.example#b) are about the same, and each could choose another tag: keep one of them, or write globs that don't overlap"},
-		"signatures": {discovering(entry("{image: a, verify: {cosign: {key: k}}, choose: {semver: '*'}}")), `p:14: spec.environments[0].discover[0]: unknown key "verify"; there are chart, choose, image, platforms`},
+		"no signer":           {discovering(entry("{image: a, verify: {}, choose: {semver: '*'}}")), "p:14: spec.environments[0].discover[0].verify: cosign is missing: whose signatures count, like cosign: {key: keys/web.pub}"},
+		"no key":              {discovering(entry("{image: a, verify: {cosign: {signedAs: [b]}}, choose: {semver: '*'}}")), "p:14: spec.environments[0].discover[0].verify.cosign: key is missing: a public key in PEM, or the path of a file with one, like keys/web.pub"},
+		"a key elsewhere":     {discovering(entry("{image: a, verify: {cosign: {key: ../web.pub}}, choose: {semver: '*'}}")), `p:14: spec.environments[0].discover[0].verify.cosign.key: "../web.pub" is neither a public key in PEM nor the path of a file in this repository, like keys/web.pub`},
+		"a key of a cloud":    {discovering(entry("{image: a, verify: {cosign: {key: 'awskms:///alias/web'}}, choose: {semver: '*'}}")), `p:14: spec.environments[0].discover[0].verify.cosign.key: "awskms:///alias/web" is neither a public key in PEM nor the path of a file in this repository, like keys/web.pub`},
+		"a broken key":        {discovering(entry("{image: a, verify: {cosign: {key: '-----BEGIN PUBLIC KEY-----'}}, choose: {semver: '*'}}")), "p:14: spec.environments[0].discover[0].verify.cosign.key: it is no public key in PEM, which begins with -----BEGIN PUBLIC KEY-----"},
+		"another name's glob": {discovering(entry("{image: a, verify: {cosign: {key: k, signedAs: ['b:1']}}, choose: {semver: '*'}}")), `p:14: spec.environments[0].discover[0].verify.cosign.signedAs[0]: "b:1" has a tag or a digest; write the name alone, and which tags come in under choose`},
+		"keyless":             {discovering(entry("{image: a, verify: {keyless: {identity: i, issuer: s, roots: r}}, choose: {semver: '*'}}")), "p:14: spec.environments[0].discover[0].verify.keyless: not supported yet: it takes certificates and a transparency log, and half of that proves nothing; sign with a key, as cosign sign --key does, and write cosign: {key: …}"},
+		"a signed chart":      {discovering(entry("{chart: 'https://a.example#b', verify: {cosign: {key: k}}, choose: {semver: '*'}}")), "p:14: spec.environments[0].discover[0].verify: charts of https://a.example#b have no signatures that are looked at; take one in a registry, oci://…"},
+		"another pin":         {discovering(entry("{image: a, pin: tag, choose: {semver: '*'}}")), `p:14: spec.environments[0].discover[0].pin: "tag" is not one of digest`},
+		"a chart's pin":       {discovering(entry("{chart: 'oci://a.example/b/c', pin: digest, choose: {semver: '*'}}")), "p:14: spec.environments[0].discover[0].pin: charts are carried by their version, which has no digest: remove it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -68,7 +77,7 @@ func TestDiscoverIsRead(t *testing.T) {
 	t.Parallel()
 	all, err := Parse("p", []byte(discovering(`      discover:
         - {image: "registry.example/*", choose: {semver: "~1.2", prerelease: true}, platforms: [linux/amd64]}
-        - {image: "docker.io/library/nginx", choose: {digest: {tag: stable}}}
+        - {image: "docker.io/library/nginx", choose: {digest: {tag: stable}}, verify: {cosign: {key: keys/nginx.pub, signedAs: ["ci.example/*"]}}, pin: digest}
         - {chart: "oci://registry.example/charts/web/", choose: {semver: "~3.2"}}
         - {chart: "https://charts.example/stable#redis", choose: {newest: {tags: ".", by: alphabet}}}
       deliver: commit
@@ -77,6 +86,9 @@ func TestDiscoverIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	entries := all[0].Spec.Environments[0].Discover
+	if v := entries[1].Verify; v == nil || v.Cosign.Key != "keys/nginx.pub" || v.Cosign.SignedAs[0] != "ci.example/*" || !entries[1].Pins() || entries[0].Pins() {
+		t.Errorf("%+v", entries[1])
+	}
 	for name, want := range map[string]string{
 		"registry.example/web": "0", "registry.example/a/b": "", "registry.example": "", "docker.io/library/nginx": "1", "nginx": "",
 		ChartAddress("registry.example/charts", "web"): "2", ChartAddress("oci://registry.example/charts/", "web"): "2", ChartAddress("https://charts.example/stable/", "redis"): "3",

@@ -51,7 +51,7 @@ func parseDocuments(file string, data []byte) ([]document, error) {
 	for _, d := range docs {
 		p := &Pipeline{File: file}
 		var found strictyaml.Errors
-		if err := d.Decode(p); err != nil && !errors.As(err, &found) {
+		if err := d.Decode(p, strictyaml.UnsupportedKeys(unsupportedKeys)); err != nil && !errors.As(err, &found) {
 			return nil, fmt.Errorf("read the pipeline file %s: %w", file, err)
 		}
 		if kind := describeOtherKind(p); kind != "" {

@@ -1,6 +1,9 @@
 package server_test
 
 import (
+	"crypto/ed25519"
+	"encoding/base64"
+	"fmt"
 	"io"
 	"log"
 	"net/http/httptest"
@@ -10,9 +13,12 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	memory "github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/world/emulator"
@@ -32,7 +38,7 @@ func startTestRegistry(t *testing.T) *testRegistry {
 }
 
 // push puts an image there, with the labels that say what it was built from where source isn't empty.
-func (r *testRegistry) push(image, source, revision string) {
+func (r *testRegistry) push(image, source, revision string) v1.Image {
 	r.t.Helper()
 	ref, err := name.NewTag(r.host+"/"+image, name.Insecure)
 	if err != nil {
@@ -50,6 +56,38 @@ func (r *testRegistry) push(image, source, revision string) {
 	built, err := mutate.ConfigFile(empty.Image, config)
 	if err == nil {
 		err = remote.Write(ref, built)
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return built
+}
+
+// webKey is the public key to the private one by which sign signs.
+const webKey = `-----BEGIN PUBLIC KEY-----
+MCowBQYDK2VwAyEAO2onvM62pC1io6jQKm8Nc2UyFXcd4kOmOsBIoYtZ2ik=
+-----END PUBLIC KEY-----
+`
+
+// sign puts a signature beside an image, as cosign sign --key does. seed makes the key; 0 is webKey's.
+func (r *testRegistry) sign(repository string, image v1.Image, seed byte) {
+	r.t.Helper()
+	digest, err := image.Digest()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	signed := fmt.Appendf(nil, `{"critical":{"identity":{"docker-reference":%q},"image":{"docker-manifest-digest":%q},"type":"cosign container image signature"}}`,
+		r.host+"/"+repository, digest)
+	key := ed25519.NewKeyFromSeed(append(make([]byte, ed25519.SeedSize-1), seed))
+	signatures, err := mutate.Append(mutate.MediaType(empty.Image, types.OCIManifestSchema1), mutate.Addendum{
+		Layer:       static.NewLayer(signed, "application/vnd.dev.cosign.simplesigning.v1+json"),
+		Annotations: map[string]string{"dev.cosignproject.cosign/signature": base64.StdEncoding.EncodeToString(ed25519.Sign(key, signed))}})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	ref, err := name.NewTag(r.host+"/"+repository+":sha256-"+digest.Hex+".sig", name.Insecure)
+	if err == nil {
+		err = remote.Write(ref, signatures)
 	}
 	if err != nil {
 		r.t.Fatal(err)
@@ -109,4 +147,22 @@ func TestReleasesComeIn(t *testing.T) {
 	if code, text := s.getText("/api/v1/audit?verb=" + promotion.AuditDiscover); code != 200 || strings.Count(text, "came into dev by itself") != 2 {
 		t.Errorf("the audit trail says %d: %s", code, text)
 	}
+}
+
+// TestSignedReleasesComeIn brings in what is signed by the key beside the pipeline file, and not what somebody else pushed
+// and signed.
+func TestSignedReleasesComeIn(t *testing.T) {
+	r := startTestRegistry(t)
+	o := r.discovering(qa)
+	o.pipeline = strings.Replace(o.pipeline, "choose: {semver: \"*\"}", "choose: {semver: \"*\"}, verify: {cosign: {key: keys/web.pub}}", 1)
+	o.files["keys/web.pub"] = webKey
+	s := newHarness(t, o)
+	r.sign("web", r.push("web:1.0.0", "", ""), 0)
+	s.start()
+	s.awaitJudged()
+	r.sign("web", r.push("web:1.2.0", "", ""), 1)
+	r.sign("web", r.push("web:1.1.0", "", ""), 0)
+	s.awaitVerified("web", "dev", "1.1.0")
+	r.sign("web", r.push("web:1.3.0", "", ""), 0)
+	s.awaitVerified("web", "dev", "1.3.0")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/gateclient"
 	"github.com/liftlock/liftlock/internal/controller/registry"
 	"github.com/liftlock/liftlock/internal/discover"
+	"github.com/liftlock/liftlock/internal/discover/signature"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/server/config"
 )
@@ -118,6 +119,11 @@ func (v *versionSource) ReadDetails(ctx context.Context, image string, tags []st
 // ReadDigest gives the digest that a tag has now.
 func (v *versionSource) ReadDigest(ctx context.Context, image, tag string) (string, error) {
 	return v.images.ReadDigest(ctx, image, tag)
+}
+
+// VerifySignatures says whether a digest of an image is signed as a policy wants.
+func (v *versionSource) VerifySignatures(ctx context.Context, image, digest string, p *signature.Policy) (discover.Signature, error) {
+	return v.images.VerifySignatures(ctx, image, digest, p)
 }
 
 // ListVersions lists the versions of a chart.

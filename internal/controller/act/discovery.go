@@ -46,7 +46,7 @@ func (a *Actor) CommitDiscovered(ctx context.Context, ev *facts.Evaluation, d *d
 	text := prtext.Discovery{Unit: u, Environment: d.Environment, Release: d.Release}
 	for i := range d.Versions {
 		if v := &d.Versions[i]; v.Err == "" && v.Choice.Tag != "" {
-			text.Reasons = append(text.Reasons, v.Name+": "+v.Choice.Why)
+			text.Reasons = append(text.Reasons, v.Reason())
 		}
 	}
 	for i := range d.Edits {

@@ -31,7 +31,8 @@ func (ga *Gatherer) Discover(ctx context.Context, ev *Evaluation, component, env
 		return out, nil
 	}
 	q := discovery.Query{Pipeline: ev.Pipeline.Pipeline, Environment: spec, At: c.Unit.Envs[environment],
-		Tree: c.Snapshot.Repo.Mirror.Tree(env.Tip), Current: c.Contents[env.Release.Value.ID]}
+		Tree: c.Snapshot.Repo.Mirror.Tree(env.Tip), Rules: c.Snapshot.Repo.Mirror.Tree(c.Snapshot.PipelineCommit),
+		Current: c.Contents[env.Release.Value.ID]}
 	q.Past = func() (past []fieldedit.Release, err error) {
 		found, err := ga.History.FindPast(ctx, &c.ComponentBasis, env, maxDiscoveredPast)
 		for _, p := range slices.Backward(found) {

@@ -57,7 +57,8 @@ type DiscoveredVersion struct {
 	Digest   string              `json:"digest,omitempty"`
 	Rule     string              `json:"rule"`
 	Comes    string              `json:"comes,omitempty"`
-	Pinned   string              `json:"comesAs,omitempty"` // its digest, where that is written
+	Pinned   string              `json:"comesAs,omitempty"`    // its digest, where that is written or was verified
+	Signer   string              `json:"signedWith,omitempty"` // where it has to be signed
 	Why      string              `json:"why"`
 	Rejected []discover.Rejected `json:"others"`
 	Err      string              `json:"error,omitempty"`
@@ -145,8 +146,8 @@ func (pl *planner) describeDiscovered(f *discovery.Found, d *Discovery) (Discove
 			shown.Rejected = []discover.Rejected{}
 		}
 		if v.Err == "" && v.Choice.Tag != "" {
-			shown.Comes = v.Choice.Tag
-			if v.Digest != "" {
+			shown.Comes, shown.Signer = v.Choice.Tag, v.Choice.Signer
+			if v.Pinned || v.Choice.Signer != "" {
 				shown.Pinned = v.Choice.Digest
 			}
 		}
@@ -226,6 +227,9 @@ func writeDiscovered(b *strings.Builder, c *DiscoveredComponent, all bool) {
 			fmt.Fprintf(b, ": %s\n", appset.Printable(v.Err))
 		case v.Comes != "":
 			fmt.Fprintf(b, " → %s\n", appset.Printable(v.Why))
+			if v.Signer != "" {
+				fmt.Fprintf(b, "      %s is signed with %s\n", appset.Printable(v.Pinned), appset.Printable(v.Signer))
+			}
 		default:
 			fmt.Fprintf(b, ": %s\n", appset.Printable(v.Why))
 		}

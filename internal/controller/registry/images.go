@@ -71,12 +71,13 @@ type Images struct {
 	// It is set before anything is read.
 	Open func(registry string) Host
 
-	hostsMu sync.Mutex
-	hosts   map[string]*host
-	known   *cache.Cache[string, lookResult]
-	lists   *cache.Cache[string, *tagList]
-	details *cache.Cache[string, readDetails]
-	listing lock.Keyed[string] // by repository: one listing at a time
+	hostsMu  sync.Mutex
+	hosts    map[string]*host
+	known    *cache.Cache[string, lookResult]
+	lists    *cache.Cache[string, *tagList]
+	details  *cache.Cache[string, readDetails]
+	verified *cache.Cache[string, foundSignatures]
+	listing  lock.Keyed[string] // by repository: one listing at a time
 }
 
 // lookResult is what was found, and until when that is taken for true.
@@ -88,7 +89,7 @@ type lookResult struct {
 
 // New makes it; it doesn't dial.
 func New(hosts []Host, now func() time.Time, group *cache.Group) *Images {
-	i := &Images{now: now, hosts: map[string]*host{}, lists: newLists(group),
+	i := &Images{now: now, hosts: map[string]*host{}, lists: newLists(group), verified: newVerified(group),
 		known:   cache.New(group, cache.Options[string, lookResult]{Name: "image_sources", Entries: maxRemembered}),
 		details: cache.New(group, cache.Options[string, readDetails]{Name: "image_details", Entries: maxDetails})}
 	for _, h := range hosts {

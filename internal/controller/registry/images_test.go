@@ -36,10 +36,10 @@ type testRegistry struct {
 	now   time.Time
 }
 
-func newTestRegistry(t *testing.T) *testRegistry {
+func newTestRegistry(t *testing.T, options ...memory.Option) *testRegistry {
 	t.Helper()
 	r := &testRegistry{t: t, now: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)}
-	whole := memory.New(memory.Logger(log.New(io.Discard, "", 0)))
+	whole := memory.New(append(options, memory.Logger(log.New(io.Discard, "", 0)))...)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		r.calls.Add(1)
 		r.mu.Lock()

@@ -43,6 +43,7 @@ const (
 	RevertLimit  Kind = "storm"  // so many reverts that everything holds
 	Discovered   Kind = "discovered"
 	Undiscovered Kind = "undiscovered" // something new is there, or may be, and can't come in
+	Unsigned     Kind = "unsigned"     // an image that would come in isn't signed as it has to be
 )
 
 // Declaration is what the other rooms need of a kind.
@@ -79,6 +80,7 @@ var kinds = []Declaration{
 	{RevertLimit, "limit", "quiet"},
 	{Discovered, "discovered", "ok"},
 	{Undiscovered, "failed", "hand"},
+	{Unsigned, "unsigned", "bad"},
 }
 
 // Kinds are the declarations of all kinds.
@@ -120,6 +122,7 @@ var words = []Word{
 	{"drifted", false, "a target was changed in the cluster"},
 	{"limit", true, "so many reverts that everything holds"},
 	{"discovered", false, "something new came into a source environment by itself"},
+	{"unsigned", true, "a new image isn't signed"},
 }
 
 // Words are all words, in the order in which the reference lists them.

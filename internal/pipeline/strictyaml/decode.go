@@ -24,15 +24,10 @@ type Shorthand interface{ ShorthandKey() string }
 // Option changes how a document is decoded.
 type Option func(*decoder)
 
-// UnsupportedKeys names keys that are known but not supported yet, by their path with
-// [] for any index: "spec.environments[].branch". Giving one is the error
-// "PATH: not supported yet".
-func UnsupportedKeys(paths ...string) Option {
-	return func(d *decoder) {
-		for _, p := range paths {
-			d.unsupported[p] = true
-		}
-	}
+// UnsupportedKeys says of keys that are known but not supported yet why, by their path with
+// [] for any index: "spec.environments[].branch". Giving one is that error.
+func UnsupportedKeys(why map[string]string) Option {
+	return func(d *decoder) { d.unsupported = why }
 }
 
 // Expand replaces ${NAME} in text values by what lookup gives; $${ stays a literal ${. A variable
@@ -67,7 +62,7 @@ func (d *Document) Decode(into any, options ...Option) error {
 	if v.Kind() != reflect.Pointer || v.IsNil() {
 		panic(fmt.Sprintf("strictyaml: decode into %T, which is not a pointer", into))
 	}
-	dec := &decoder{doc: d, unsupported: map[string]bool{}}
+	dec := &decoder{doc: d}
 	for _, o := range options {
 		o(dec)
 	}
@@ -78,7 +73,7 @@ func (d *Document) Decode(into any, options ...Option) error {
 
 type decoder struct {
 	doc         *Document
-	unsupported map[string]bool
+	unsupported map[string]string
 	lookup      func(string) (string, bool)
 	errs        Errors
 }
@@ -169,8 +164,8 @@ func (d *decoder) decodeStruct(n *yaml.Node, v reflect.Value, path string) {
 			d.decodeValue(e.value, v.Field(i), appendKey(path, key))
 			continue
 		}
-		if d.unsupported[stripIndexes(appendKey(path, key))] {
-			d.errorf(e.key, appendKey(path, key), "not supported yet")
+		if why := d.unsupported[stripIndexes(appendKey(path, key))]; why != "" {
+			d.errorf(e.key, appendKey(path, key), "not supported yet: %s", why)
 			continue
 		}
 		d.errorf(e.key, path, "unknown key %s%s", quoteKey(key), suggestKeys(key, names))

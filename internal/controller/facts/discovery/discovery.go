@@ -15,6 +15,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/discover"
+	"github.com/liftlock/liftlock/internal/discover/signature"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/promotion"
@@ -32,6 +33,8 @@ type Source interface {
 	ReadDigest(ctx context.Context, image, tag string) (string, error)
 	// ListVersions lists the versions of a chart, given as pipeline.ChartAddress has it.
 	ListVersions(ctx context.Context, chart string) ([]string, error)
+	// VerifySignatures says whether a digest in an image's repository is signed as a policy wants.
+	VerifySignatures(ctx context.Context, image, digest string, p *signature.Policy) (discover.Signature, error)
 }
 
 // maxDetailRounds bounds the tags of which, one after the other, an image for the wanted platforms is looked for.
@@ -46,6 +49,11 @@ type Version struct {
 	Choice          discover.Choice
 	Err             string // why nothing can be said; empty: the choice counts
 	Passing         bool   // what it is for passes by itself, such as a registry that is away
+	Pinned          bool   // the digest is written, too
+	// Unsigned are the tags that would come in, if they were signed as they have to be; newest first.
+	Unsigned []Unsigned
+
+	repository string // of what was chosen, with tags
 }
 
 // Found is what would come into a source environment of a component by itself.
@@ -74,6 +82,7 @@ type Query struct {
 	Environment *pipeline.Environment
 	At          *history.Environment
 	Tree        fs.FS // of the environment's branch
+	Rules       fs.FS // that the pipeline file lies in
 	Current     fieldedit.Release
 	// Past gives what was there before, oldest first. It is read where something new would come in: that walks the history.
 	Past func() ([]fieldedit.Release, error)
@@ -91,8 +100,11 @@ func (f *Found) Find(ctx context.Context, q *Query, source Source) error {
 	past := sync.OnceValues(q.Past)
 	for _, m := range f.match(q.Environment, versions) {
 		v := Version{Name: m.version.Image + m.version.Chart, Where: m.version.Where, Current: m.version.Tag,
-			Digest: m.version.Digest, Rule: m.rule.String()}
+			Digest: m.version.Digest, Rule: m.rule.String(), Pinned: m.writesDigest()}
 		if v.Err = m.refuse(versions); v.Err == "" {
+			v.Err = m.readPolicy(q.Rules)
+		}
+		if v.Err == "" {
 			unfinished, err := m.chooseVersion(ctx, past, source, &v)
 			if err != nil {
 				return err
@@ -112,6 +124,7 @@ type chosen struct {
 	version *fieldedit.NamedVersion
 	entry   *pipeline.Discovery
 	rule    *discover.Rule
+	policy  *signature.Policy // nil: no signature is needed
 }
 
 // follows says that the version's digest is compared, not its tag.
@@ -140,7 +153,7 @@ func (f *Found) match(spec *pipeline.Environment, versions []fieldedit.NamedVers
 		case len(about) == 1:
 			entry := &spec.Discover[about[0]]
 			if rule, err := discover.Compile(entry.Choose); err == nil { // a pipeline file that is read has no other
-				all = append(all, chosen{v, entry, rule})
+				all = append(all, chosen{version: v, entry: entry, rule: rule})
 			}
 		}
 	}
@@ -158,7 +171,10 @@ func (c *chosen) refuse(all []fieldedit.NamedVersion) string {
 		}
 	}
 	switch {
-	case c.follows() && !c.version.CanPin():
+	case c.entry.Pins() && !c.version.TakesDigest():
+		return fmt.Sprintf("pin: digest has no place to write to: no carried field at %s has a digest; add digest beside the tag, and "+
+			"carry it", strings.Join(c.version.Where, ", "))
+	case c.follows() && !c.writesDigest():
 		return "the rule writes a digest, and no carried field has one: add digest beside the tag, and carry it"
 	case !c.follows() && !c.version.HasTag():
 		return "the rule writes a tag, and no carried field has one"
@@ -166,16 +182,28 @@ func (c *chosen) refuse(all []fieldedit.NamedVersion) string {
 	return ""
 }
 
+// writesDigest says that the digest of what is chosen is written. A digest wins over a tag, so that one that is there moves
+// with it.
+func (c *chosen) writesDigest() bool {
+	if c.entry.Pins() && c.version.TakesDigest() {
+		return true
+	}
+	return c.version.CanPin() && (c.follows() || c.version.Digest != "")
+}
+
 // newFields are the fields with what was chosen.
 func (c *chosen) newFields(choice discover.Choice) []fieldedit.Field {
+	tag, digest := choice.Tag, ""
 	if c.follows() {
-		return c.version.With("", choice.Digest)
+		tag = ""
 	}
-	digest := ""
-	if c.version.Digest != "" {
-		digest = choice.Digest // a digest wins over a tag, so that both move
+	if c.writesDigest() {
+		digest = choice.Digest
 	}
-	return c.version.With(choice.Tag, digest)
+	if c.entry.Pins() {
+		return c.version.WithDigest(tag, digest)
+	}
+	return c.version.With(tag, digest)
 }
 
 // setFields replaces fields of a release.
@@ -191,7 +219,9 @@ func setFields(r *fieldedit.Release, fields []fieldedit.Field) {
 func (c *chosen) chooseVersion(ctx context.Context, past func() ([]fieldedit.Release, error), source Source,
 	v *Version) (unfinished bool, err error) {
 	q := discover.Query{Details: map[string]discover.Details{}, Current: c.version.Tag, CurrentDigest: c.version.Digest,
-		Platforms: c.entry.Platforms, NeedsDigest: c.version.Digest != ""}
+		Platforms: c.entry.Platforms, NeedsDigest: c.writesDigest(), NeedsSignature: c.policy != nil,
+		Signatures: map[string]discover.Signature{}}
+	v.repository = c.repository()
 	fail := func(err error) error {
 		var passing interface{ IsPassing() bool }
 		v.Err, v.Passing = err.Error(), errors.As(err, &passing) && passing.IsPassing()
@@ -209,13 +239,19 @@ func (c *chosen) chooseVersion(ctx context.Context, past func() ([]fieldedit.Rel
 		return false, fail(err)
 	}
 	knowsPast := false
-	for range maxDetailRounds {
+	for range maxDetailRounds + discover.MaxUnsigned {
 		if v.Choice, err = c.rule.Choose(&q); err != nil {
 			return false, fail(err)
 		}
 		missing := v.Choice.Missing
 		switch {
+		case v.Choice.Unverified != "":
+			if err := c.verify(ctx, source, v.Choice.Unverified, &q); err != nil {
+				return false, fail(err)
+			}
+			continue
 		case len(missing) == 0 && (knowsPast || v.Choice.Tag == ""):
+			v.Unsigned = unsignedOf(&v.Choice, &q)
 			return false, nil
 		case len(missing) == 0:
 			before, err := past()

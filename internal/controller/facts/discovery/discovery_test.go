@@ -12,6 +12,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/appset/history"
 	"github.com/liftlock/liftlock/internal/discover"
+	"github.com/liftlock/liftlock/internal/discover/signature"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
@@ -20,6 +21,8 @@ import (
 type testSource struct {
 	tags    map[string]string // by image or chart, separated by blanks
 	details map[string]discover.Details
+	signed  map[string]string           // by digest: who signed it
+	stale   map[string]discover.Details // what is remembered of tags that were pushed over since
 	atOnce  int
 	err     error
 	calls   []string
@@ -40,6 +43,17 @@ func (s *testSource) ReadDigest(_ context.Context, image, tag string) (string, e
 	return s.details[tag].Digest, s.err
 }
 
+func (s *testSource) VerifySignatures(_ context.Context, image, digest string, p *signature.Policy) (discover.Signature, error) {
+	s.calls = append(s.calls, "signatures of "+image+"@"+digest)
+	out := discover.Signature{Digest: digest}
+	if s.signed[digest] == p.String() {
+		out.By = p.String()
+	} else {
+		out.Why = "there is no signature"
+	}
+	return out, s.err
+}
+
 func (s *testSource) ReadDetails(_ context.Context, image string, tags []string) (map[string]discover.Details, bool, error) {
 	s.calls = append(s.calls, fmt.Sprintf("%d of %s", len(tags), image))
 	out := map[string]discover.Details{}
@@ -48,6 +62,9 @@ func (s *testSource) ReadDetails(_ context.Context, image string, tags []string)
 			return out, false, s.err
 		}
 		out[tag] = s.details[tag]
+		if old, is := s.stale[tag]; is {
+			out[tag] = old
+		}
 	}
 	return out, true, s.err
 }
