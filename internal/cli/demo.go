@@ -28,10 +28,11 @@ func demoCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "Tell the main job as a story, on embedded parts",
-		Long: "Starts a forge emulator (real Git over HTTP, GitHub's or GitLab's REST API), a simulated Argo CD and the\n" +
-			"server itself, and tells a release's way from dev to prod and another one's way back, as it\n" +
-			"happens. The console is served meanwhile, and afterwards until Ctrl-C, unless --once is given: then\n" +
-			"another release is left for you, which waits for approvals and breaks prod.",
+		Long: "Starts a forge emulator (real Git over HTTP, GitHub's or GitLab's REST API), a registry of images, a\n" +
+			"simulated Argo CD and the server itself. It tells an image's way from its push through dev to prod,\n" +
+			"and another release's way back, as it happens. The console is served meanwhile, and afterwards\n" +
+			"until Ctrl-C, unless --once is given: then another release is left for you, which waits for\n" +
+			"approvals and breaks prod.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			p, ok := map[string]story.Timings{"demo": story.DemoTimings(), "fast": story.FastTimings()}[pace]
@@ -121,7 +122,7 @@ func runDemo(ctx context.Context, in io.Reader, out io.Writer, dir string, face 
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nThe story is told: one release went from dev to prod, one came back from qa.\n")
+	fmt.Fprintf(out, "\nThe story is told: one release went from its push to a registry to prod, one came back from qa.\n")
 	if in != nil {
 		if err = leaveWork(ctx, in, out, &tale); err == nil {
 			<-ctx.Done()

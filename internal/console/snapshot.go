@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +24,7 @@ type shownUnit struct {
 	at          time.Time
 	learnedURLs int // the reader's, when component was made
 	record      *stored.Unit
+	available   map[string]stored.Available // by environment: what registries have besides
 	component   api.Component
 
 	urgency api.Urgency
@@ -73,6 +75,10 @@ func (r *reader) readSnapshot(ctx context.Context) (*snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
+	available, err := r.readAvailable(ctx)
+	if err != nil {
+		return nil, err
+	}
 	s := &snapshot{units: make([]*shownUnit, 0, len(rows)), byKey: make(map[string]*shownUnit, len(rows)), troubles: r.health(ctx)}
 	sum := sha256.New()
 	for i := range rows {
@@ -87,6 +93,10 @@ func (r *reader) readSnapshot(ctx context.Context) (*snapshot, error) {
 				continue
 			}
 		}
+		if now := available[row.Key]; !maps.EqualFunc(u.available, now, isSameAvailable) {
+			u = &shownUnit{digest: u.digest, at: u.at, record: u.record, available: now, learnedURLs: -1}
+		}
+		writeAvailable(sum, u.available)
 		s.units = append(s.units, u)
 	}
 	s.troubles = addBrokenPipelines(s.troubles, s.units)
@@ -155,8 +165,10 @@ func (r *reader) rememberUnits(s *snapshot) {
 
 // newShownUnit is a unit with what is shown of it. Another snapshot may have the old one.
 func (r *reader) newShownUnit(old *shownUnit, learnedURLs int) *shownUnit {
-	u := &shownUnit{digest: old.digest, at: old.at, record: old.record, learnedURLs: learnedURLs, component: r.buildComponent(old.record)}
+	u := &shownUnit{digest: old.digest, at: old.at, record: old.record, available: old.available, learnedURLs: learnedURLs,
+		component: r.buildComponent(old.record)}
 	c := &u.component
+	addAvailable(c, u.available, r.wordsOf(c.Repository))
 	u.urgency = c.Urgency()
 	u.labels = labelsOf(c)
 	u.names = strings.ToLower(c.Component + "\n" + c.Pipeline + "\n" + c.Repository)
@@ -168,6 +180,9 @@ func (r *reader) newShownUnit(old *shownUnit, learnedURLs int) *shownUnit {
 		}
 		for j := range e.Targets {
 			text = append(text, joinLabels(e.Targets[j].Labels)...)
+		}
+		for j := range e.Available {
+			text = append(text, e.Available[j].Version)
 		}
 		u.texts = append(u.texts, strings.ToLower(strings.Join(text, "\n")))
 	}

@@ -301,6 +301,10 @@ func (tc *testConsole) seed() {
 	}
 	tc.unit("hub:acme/data", "lake", "ingest", "", env("staging", promotion.Verified, "2026.9", 8*time.Hour, 1), env("live", promotion.Verified, "2026.9", 4*time.Hour, 4))
 
+	tc.available("web", "dev", stored.AvailableVersion{Name: "registry.example/web", Version: "2.0.0", Since: before(4 * time.Minute), Reason: "held by rule: it is not in >=1.0.0 <2.0.0"},
+		stored.AvailableVersion{Name: "registry.example/proxy", Version: "sha256:" + releaseID("proxy"), Since: before(3 * time.Hour), Reason: "it was reverted from qa by #17"})
+	tc.available("billing", "dev", stored.AvailableVersion{Name: "registry.example/billing", Since: before(58 * time.Minute), Reason: "the registry can't answer now; it is asked again"})
+
 	tc.promotion("web", "qa", "promotion", "1.5.0", "verified", 12, 2*time.Hour)
 	tc.promotion("web", "prod", "promotion", "1.5.0", "open", 14, 70*time.Minute)
 	tc.promotion("cart", "qa", "promotion", "2.3.0", "reverting", 16, 20*time.Minute)
@@ -347,6 +351,13 @@ func (tc *testConsole) seed() {
 			{"At": before(4 * time.Minute), "State": "degraded", "Note": "Deployment cart: 0 of 3 replicas are available"},
 		}})}
 	tc.putRecord(func(tx *store.Tx) error { return tx.PutObservations(ctx, observed) })
+}
+
+// available puts on record what registries have besides what a component has in an environment.
+func (tc *testConsole) available(component, environment string, all ...stored.AvailableVersion) {
+	tc.t.Helper()
+	about := record.InUnit{Unit: record.Unit{Repo: testRepo, Pipeline: "shop", Component: component}, Name: environment}
+	tc.must(stored.AvailableVersions.Put(tc.t.Context(), tc.store, about, stored.Available{Versions: all}))
 }
 
 func (tc *testConsole) putRecord(put func(tx *store.Tx) error) {

@@ -56,12 +56,13 @@ type Options struct {
 	Versions  Versions      // nil: nothing is discovered
 }
 
-// Metrics is told how runs, and the checks of people's pull requests, end, and which gates
-// are skipped.
+// Metrics is told how runs, and the checks of people's pull requests, end, which gates are skipped, and
+// how long what came in by itself took from when it was first seen to its commit.
 type Metrics interface {
 	Run(kind string, took time.Duration, err error)
 	Check(took time.Duration, failed bool)
 	Skipped(pipeline, environment, gate string)
+	Discovered(pipeline, environment string, took time.Duration)
 }
 
 // Controller runs the keys. Run may be called once.

@@ -23,7 +23,9 @@ import (
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/pipeline/event"
 	"github.com/liftlock/liftlock/internal/promotion"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // Versions says which tags and versions there are, as lists that are no older than maxAge have them.
@@ -58,8 +60,9 @@ func (co *Controller) runDiscovery(ctx context.Context, r *Repository) (time.Tim
 		return time.Time{}, err
 	}
 	places := discoveryPlaces(s)
-	if len(places) == 0 {
-		return time.Time{}, nil // the look that finds one wakes this key
+	available, err := co.readAvailable(ctx, r, places)
+	if err != nil || len(places) == 0 {
+		return time.Time{}, err // the look that finds one wakes this key
 	}
 	next := co.opts.Clock.Now().Add(spreadInterval(r))
 	if s.PipelineErr != "" {
@@ -68,7 +71,7 @@ func (co *Controller) runDiscovery(ctx context.Context, r *Repository) (time.Tim
 	var errs []error
 	var last lastGathered
 	for _, at := range places {
-		unfinished, err := co.discoverAt(ctx, r, at, &last)
+		unfinished, err := co.discoverAt(ctx, r, at, available[at], &last)
 		if ctx.Err() != nil {
 			return time.Time{}, ctx.Err()
 		}
@@ -164,7 +167,9 @@ func (co *Controller) gatherFor(ctx context.Context, s *branch.Snapshot, u promo
 
 // discoverAt looks for what is new for one component in one source environment, and commits it. Where somebody else pushed
 // meanwhile, it is composed anew on that.
-func (co *Controller) discoverAt(ctx context.Context, r *Repository, at discoveryPlace, last *lastGathered) (unfinished bool, err error) {
+func (co *Controller) discoverAt(ctx context.Context, r *Repository, at discoveryPlace, known stored.Available,
+	last *lastGathered) (unfinished bool, err error) {
+	began := co.opts.Clock.Now()
 	for range discoveryTries {
 		s, err := co.opts.Gatherer.Targets.Snapshot(ctx, r.Repository)
 		if err != nil {
@@ -192,7 +197,7 @@ func (co *Controller) discoverAt(ctx context.Context, r *Repository, at discover
 			return found.Unfinished, err
 		}
 		if len(found.Edits) == 0 || found.DryRun {
-			return found.Unfinished, nil
+			return found.Unfinished, co.putAvailable(ctx, at, known, found, "")
 		}
 		if moved, err := found.HasMoved(ctx, source); err != nil || moved != "" {
 			co.opts.Log.Info("a tag isn't for sure the image of which the signature was verified any more; it is looked at again",
@@ -205,13 +210,63 @@ func (co *Controller) discoverAt(ctx context.Context, r *Repository, at discover
 		case errors.Is(err, act.ErrStale):
 			continue
 		case errors.Is(err, git.ErrRejected), errors.Is(err, git.ErrAuth), errors.Is(err, forge.ErrForbidden):
-			return found.Unfinished, errors.Join(err, co.reportRefusedPush(ctx, at, found, err))
+			return found.Unfinished, errors.Join(err, co.reportRefusedPush(ctx, at, found, err),
+				co.putAvailable(ctx, at, known, found, fmt.Sprintf("the push to %s was refused: %v", found.Branch, err)))
+		case err != nil:
+			return found.Unfinished, err
 		}
-		return found.Unfinished, err
+		if m := co.opts.Metrics; m != nil {
+			seen := found.FirstSeen(&known)
+			if seen.IsZero() {
+				seen = began
+			}
+			m.Discovered(at.unit.Pipeline, at.environment, co.opts.Clock.Now().Sub(seen))
+		}
+		return found.Unfinished, co.putAvailable(ctx, at, known, found, "")
 	}
 	co.opts.Log.Info("the branch kept moving; new versions come in with the next look", zap.String("repository", r.ID),
 		zap.String("component", at.unit.Component), zap.String("environment", at.environment))
 	return true, nil
+}
+
+// readAvailable reads what is on record of each place, and forgets what is of places that are there no more.
+func (co *Controller) readAvailable(ctx context.Context, r *Repository,
+	places []discoveryPlace) (map[discoveryPlace]stored.Available, error) {
+	all, err := stored.AvailableVersions.List(ctx, co.opts.Store, record.Within{Repo: r.ID})
+	if err != nil {
+		return nil, err
+	}
+	isThere := make(map[discoveryPlace]bool, len(places))
+	for _, at := range places {
+		isThere[at] = true
+	}
+	out := make(map[discoveryPlace]stored.Available, len(all))
+	for _, one := range all {
+		at := discoveryPlace{promotion.Unit(one.About.Unit), one.About.Name}
+		if !isThere[at] {
+			if err := stored.AvailableVersions.Drop(ctx, co.opts.Store, one.About); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		out[at] = one.Value
+	}
+	return out, nil
+}
+
+// putAvailable puts on record what the registries have and the environment doesn't get, where that is something else than
+// what is known.
+func (co *Controller) putAvailable(ctx context.Context, at discoveryPlace, known stored.Available, found *discovery.Found,
+	refused string) error {
+	now := found.ListAvailable(&known, refused, co.opts.Clock.Now())
+	about := record.InUnit{Unit: record.Unit(at.unit), Name: at.environment}
+	switch {
+	case now.IsEqual(&known):
+		return nil
+	case len(now.Versions) == 0:
+		return stored.AvailableVersions.Drop(ctx, co.opts.Store, about)
+	}
+	return stored.AvailableVersions.Put(ctx, co.opts.Store, about, now)
 }
 
 // reportUndiscovered tells once of what can't come in, or isn't known, for a reason that a person has to see to.

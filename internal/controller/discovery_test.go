@@ -20,7 +20,9 @@ import (
 	"github.com/liftlock/liftlock/internal/pipeline/event"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/promotion/command"
+	"github.com/liftlock/liftlock/internal/promotion/stored"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/internal/world/emulator"
 )
 
@@ -378,6 +380,78 @@ func TestDiscoveryStaysOut(t *testing.T) {
 			}
 		})
 	}
+}
+
+// available is what is on record of what doesn't come into dev.
+func (d *discoveryFixture) available(component string) []stored.AvailableVersion {
+	d.t.Helper()
+	about := record.InUnit{Unit: record.Unit{Repo: d.repo.ID, Pipeline: "shop", Component: component}, Name: "dev"}
+	a, _, err := stored.AvailableVersions.Get(d.t.Context(), d.opts.Store, about)
+	d.must(err)
+	return a.Versions
+}
+
+// TestDiscoveryOnRecord holds that what registries have besides is on record with since when and why, that it goes with its
+// reason, and that a look which finds the same writes nothing.
+func TestDiscoveryOnRecord(t *testing.T) {
+	w := newDiscoveryFixture(t, `[{image: "registry.example/*", choose: {semver: "<2"}}]`, "web")
+	w.versions.set("registry.example/web", "1.0.0", "2.0.0")
+	w.discover("web")
+	first := w.clock.Now()
+	seen := stored.AvailableVersion{Name: "registry.example/web", Version: "2.0.0", Since: first, Reason: "held by rule: it is not in <2"}
+	check := func(want ...stored.AvailableVersion) {
+		t.Helper()
+		if diff := cmp.Diff(want, w.available("web")); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	check(seen)
+	writes := 0
+	w.injected.Deep = true
+	w.injected.Hook = func(call string) {
+		if strings.Contains(call, "putRecord") || strings.Contains(call, "deleteRecord") {
+			writes++
+		}
+	}
+	w.clock.Step(time.Hour)
+	w.discover("web")
+	if w.injected.Hook = nil; writes != 0 {
+		t.Errorf("%d writes", writes)
+	}
+	check(seen)
+
+	w.must(w.consoleHold(command.Hold))
+	w.versions.set("registry.example/web", "1.0.0", "1.1.0", "2.0.0")
+	w.discover("web")
+	all := w.available("web")
+	if len(all) != 2 || all[0].Version != "1.1.0" || !all[0].Since.Equal(w.clock.Now()) || !strings.HasPrefix(all[0].Reason, "component web is on hold by ") {
+		t.Errorf("on hold: %+v", all)
+	}
+	w.versions.fail("registry.example/web", passingError{})
+	w.clock.Step(time.Hour)
+	away := w.clock.Now()
+	w.discover("web")
+	unknown := w.available("web")[2]
+	if unknown.Since.Before(away) || unknown.Since.After(w.clock.Now()) {
+		t.Errorf("it is unknown since %s", unknown.Since)
+	}
+	check(all[0], seen, stored.AvailableVersion{Name: "registry.example/web", Since: unknown.Since, Reason: passingError{}.Error()})
+	w.versions.fail("registry.example/web", nil)
+	w.must(w.consoleHold(command.Unhold))
+	counter := &skipCounter{}
+	w.opts.Metrics = counter
+	if got := w.discover("web"); got != "1.1.0" {
+		t.Errorf("%s", got)
+	}
+	check(seen)
+	if len(counter.discovered) != 1 || counter.discovered[0] < time.Hour {
+		t.Errorf("it took %v", counter.discovered)
+	}
+	w.setPipeline(func(text string) string {
+		return strings.Replace(text, "discover: [{image: \"registry.example/*\", choose: {semver: \"<2\"}}],", "", 1)
+	})
+	w.discover("web")
+	check()
 }
 
 // consoleHold holds the component in dev, or lifts that.

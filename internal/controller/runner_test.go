@@ -71,6 +71,8 @@ func (r *runMetrics) Check(time.Duration, bool) {}
 
 func (*runMetrics) Skipped(string, string, string) {}
 
+func (*runMetrics) Discovered(string, string, time.Duration) {}
+
 func newRunnerFixture(t *testing.T) *runnerFixture {
 	t.Helper()
 	t.Parallel()

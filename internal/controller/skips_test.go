@@ -300,11 +300,17 @@ func (f *fixture) skipEvents(component string) []store.Event {
 	return slices.DeleteFunc(all, func(e store.Event) bool { return e.Kind != "skipped" })
 }
 
-// skipCounter has which gates were skipped.
-type skipCounter struct{ skips []string }
+// skipCounter has which gates were skipped, and how long what came in by itself took.
+type skipCounter struct {
+	skips      []string
+	discovered []time.Duration
+}
 
 func (*skipCounter) Run(string, time.Duration, error) {}
 func (*skipCounter) Check(time.Duration, bool)        {}
+func (s *skipCounter) Discovered(_, _ string, took time.Duration) {
+	s.discovered = append(s.discovered, took)
+}
 func (s *skipCounter) Skipped(pipeline, environment, gate string) {
 	s.skips = append(s.skips, pipeline+" "+environment+" "+gate)
 }

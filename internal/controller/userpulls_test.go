@@ -23,7 +23,8 @@ func (c *checkCounter) Check(_ time.Duration, failed bool) {
 		c.failed++
 	}
 }
-func (*checkCounter) Skipped(string, string, string) {}
+func (*checkCounter) Skipped(string, string, string)           {}
+func (*checkCounter) Discovered(string, string, time.Duration) {}
 
 // openChange has linus propose files, and gives the pull request's number.
 func (f *fixture) openChange(branch string, files map[string]string) int {

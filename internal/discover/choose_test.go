@@ -195,6 +195,17 @@ func TestNeverDownwards(t *testing.T) {
 				t.Fatalf("%q has no reason: %+v", tag, got)
 			}
 		}
+		than := got.Tag
+		if than == "" {
+			than = q.Current
+		}
+		for _, n := range got.Newer {
+			at, why := r.rankOf(n.Tag, nil)
+			is, _ := r.rankOf(than, nil)
+			if why != "" || r.compare(at, is) <= 0 || n.Why == "" || !seen[n.Tag] {
+				t.Fatalf("%+v is newer than %q", n, than)
+			}
+		}
 		again := q
 		again.Tags = slices.Clone(q.Tags)
 		slices.Sort(again.Tags)
@@ -202,6 +213,63 @@ func TestNeverDownwards(t *testing.T) {
 			t.Fatalf("in another order %q comes in, not %q", other.Tag, got.Tag)
 		}
 	})
+}
+
+// TestNewer says which tags are newer and don't come in: the newest first, a few of them, each with its reason.
+func TestNewer(t *testing.T) {
+	t.Parallel()
+	held := map[string]string{"1.3.0": "is held"}
+	for name, c := range map[string]struct {
+		choose Choose
+		q      Query
+		want   string // TAG(r for one that the rule leaves out): WHY, …, and how many more
+	}{
+		"nothing":          {Choose{SemVer: "*"}, Query{Tags: []string{"1.0.0", "0.9.0"}, Current: "1.0.0"}, " 0"},
+		"what comes in":    {Choose{SemVer: "*"}, Query{Tags: []string{"1.1.0", "1.2.0"}, Current: "1.0.0"}, " 0"},
+		"out of the range": {Choose{SemVer: "<2"}, Query{Tags: []string{"1.1.0", "2.0.0", "0.1.0"}, Current: "1.0.0"}, "2.0.0(r) is not in <2 0"},
+		"several": {Choose{SemVer: "<2"}, Query{Tags: []string{"2.0.0", "2.4.0", "2.1.0", "2.3.0", "1.0.0"}, Current: "1.0.0"},
+			"2.4.0(r) is not in <2, 2.3.0(r) is not in <2, 2.1.0(r) is not in <2 1"},
+		"a pre-release":     {Choose{SemVer: "*"}, Query{Tags: []string{"1.1.0-rc.1", "1.0.0"}, Current: "1.0.0"}, "1.1.0-rc.1(r) is a pre-release 0"},
+		"what a person has": {Choose{SemVer: "<2"}, Query{Tags: []string{"1.3.0", "2.0.0", "1.2.0"}, Current: "1.0.0", KeptOut: held}, "2.0.0(r) is not in <2, 1.3.0 is held 0"},
+		"what went back": {Choose{SemVer: "*"}, Query{Tags: []string{"1.1.0", "1.0.0"}, Current: "1.0.0", Past: []string{"1.1.0"}},
+			"1.1.0 was there before, and was replaced by an older one: it stays out until somebody sets it 0"},
+		"for another platform": {Choose{SemVer: "*"}, Query{Tags: []string{"1.1.0"}, Current: "1.0.0", Platforms: []string{"linux/arm64"}, Details: map[string]Details{"1.1.0": {}}},
+			"1.1.0 has no image for linux/arm64 0"},
+		"can't be compared": {Choose{SemVer: "<2"}, Query{Tags: []string{"1.1.0", "2.0.0"}, Current: "main"}, "2.0.0(r) is not in <2, 1.1.0 can't be compared with main, which is there 0"},
+		"what is ignored":   {Choose{SemVer: "*", Ignore: []string{"9*"}}, Query{Tags: []string{"9.0.0", "latest"}, Current: "1.0.0"}, " 0"},
+		"no versions": {Choose{Newest: &Newest{Tags: "^main-(?P<n>\\d+)$", By: ByNumber}}, Query{Tags: []string{"main-3", "dev-4", "main-2"}, Current: "main-1", KeptOut: map[string]string{"main-3": "is held"}},
+			"main-3 is held 0"},
+		"a digest": {Choose{Digest: &FollowedTag{"main"}}, Query{CurrentDigest: "sha256:a", Past: []string{"sha256:b"}, Details: map[string]Details{"main": {Digest: "sha256:b"}}},
+			"sha256:b was there before: digests have no order, so it stays out until somebody sets it 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := mustCompile(t, c.choose).Choose(&c.q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var said []string
+			for _, n := range got.Newer {
+				said = append(said, n.Tag+map[bool]string{true: "(r)"}[n.ByRule]+" "+n.Why)
+			}
+			if text := fmt.Sprintf("%s %d", strings.Join(said, ", "), got.MoreNewer); text != c.want {
+				t.Errorf("%s, not %s", text, c.want)
+			}
+		})
+	}
+}
+
+// TestNewerUnsigned holds that tags which aren't looked at, behind many that aren't signed, are said nothing of.
+func TestNewerUnsigned(t *testing.T) {
+	t.Parallel()
+	q := Query{Current: "1.0.0", NeedsSignature: true, Signatures: map[string]Signature{}}
+	for i := range MaxUnsigned + 3 {
+		tag := fmt.Sprintf("1.%d.0", i+1)
+		q.Tags, q.Signatures[tag] = append(q.Tags, tag), Signature{Why: "nobody signed it"}
+	}
+	got, err := mustCompile(t, Choose{SemVer: "*"}).Choose(&q)
+	if err != nil || len(got.Newer) != MaxNewer || got.MoreNewer != MaxUnsigned-MaxNewer || got.Newer[0].Why != "isn't signed as it has to be: nobody signed it" {
+		t.Errorf("%+v and %d more, %v", got.Newer, got.MoreNewer, err)
+	}
 }
 
 // TestManyTags holds the bound, and that a list up to it is chosen from.

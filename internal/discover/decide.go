@@ -59,6 +59,16 @@ type Rejected struct {
 	Why string `json:"why"`
 }
 
+// MaxNewer bounds the tags of which a choice says that they are newer.
+const MaxNewer = 3
+
+// Newer is a tag, or with a rule that follows one a digest, that is newer and doesn't come in.
+type Newer struct {
+	Tag, Why string
+	// ByRule says that the rule leaves it out: neither a person does, nor what the image is.
+	ByRule bool
+}
+
 // Choice is what comes in. Without a tag nothing does.
 type Choice struct {
 	Tag    string // the one that comes in; empty: none
@@ -69,6 +79,12 @@ type Choice struct {
 	Stays bool
 	// Rejected are the other tags, those that count first, newest first.
 	Rejected []Rejected
+	// Newer are the first of those that are newer than the one that comes in or, where none does, than what is there, the
+	// newest first; MoreNewer is how many more there are. What a rule ignores or doesn't match isn't among them.
+	Newer     []Newer
+	MoreNewer int
+	// Counted is how many tags the rule chooses from.
+	Counted int
 	// Missing are the tags of which details are needed before anything can be said. Then the rest is empty.
 	Missing []string
 	// Unverified is the tag of which the signatures are needed, likewise.
@@ -81,6 +97,7 @@ func (c *Choice) isOpen() bool { return len(c.Missing) > 0 || c.Unverified != ""
 type candidate struct {
 	tag string
 	rank
+	why string // it doesn't count; empty: it does
 }
 
 // Choose chooses. The error is [ErrTooMany].
@@ -96,10 +113,52 @@ func (r *Rule) Choose(q *Query) (Choice, error) {
 	}
 	candidates, rest := r.sortCandidates(q)
 	out := r.chooseFrom(candidates, q)
-	if !out.isOpen() {
-		out.Rejected = append(out.Rejected, rest...)
+	if out.isOpen() {
+		return out, nil
+	}
+	out.Counted = len(candidates)
+	r.addNewer(&out, candidates, rest, q)
+	for _, c := range rest {
+		out.Rejected = append(out.Rejected, Rejected{c.tag, c.why})
 	}
 	return out, nil
+}
+
+// addNewer adds which tags are newer and don't come in: of those that count, and of those that only the range leaves out.
+// The choice has the reasons of the former, in their order.
+func (r *Rule) addNewer(out *Choice, candidates, rest []candidate, q *Query) {
+	var against *rank // nil: nothing can be compared with
+	if at, why := r.rankOf(q.Current, q.Details); q.Current != "" && why == "" {
+		against = &at
+	}
+	if i := slices.IndexFunc(candidates, func(c candidate) bool { return c.tag == out.Tag }); i >= 0 {
+		against = &candidates[i].rank
+	}
+	var newer []candidate
+	for i, c := range candidates {
+		if isLast := c.tag == out.Tag || c.tag == q.Current || i == len(out.Rejected); isLast {
+			break // the others are older, or weren't looked at
+		}
+		if against == nil || r.compare(c.rank, *against) > 0 {
+			c.why = out.Rejected[i].Why
+			newer = append(newer, c)
+		}
+	}
+	counted := len(newer)
+	for _, c := range rest {
+		if c.version != nil && (against == nil || c.version.Compare(against.version) > 0) {
+			newer = append(newer, c)
+		}
+	}
+	byRule := map[string]bool{}
+	for _, c := range newer[counted:] {
+		byRule[c.tag] = true
+	}
+	slices.SortStableFunc(newer, func(a, b candidate) int { return r.compare(b.rank, a.rank) })
+	for _, c := range newer[:min(len(newer), MaxNewer)] {
+		out.Newer = append(out.Newer, Newer{c.tag, c.why, byRule[c.tag]})
+	}
+	out.MoreNewer = len(newer) - len(out.Newer)
 }
 
 // chooseFrom chooses from the tags that count, newest first.
@@ -172,7 +231,7 @@ func (r *Rule) missingCreated(q *Query) []string {
 }
 
 // sortCandidates are the tags that count, newest first, and those that don't.
-func (r *Rule) sortCandidates(q *Query) (out []candidate, rest []Rejected) {
+func (r *Rule) sortCandidates(q *Query) (out, rest []candidate) {
 	seen := make(map[string]bool, len(q.Tags))
 	for _, tag := range q.Tags {
 		if seen[tag] {
@@ -181,10 +240,10 @@ func (r *Rule) sortCandidates(q *Query) (out []candidate, rest []Rejected) {
 		seen[tag] = true
 		at, why := r.admit(tag, q.Details)
 		if why != "" {
-			rest = append(rest, Rejected{tag, why})
+			rest = append(rest, candidate{tag, at, why})
 			continue
 		}
-		out = append(out, candidate{tag, at})
+		out = append(out, candidate{tag, at, ""})
 	}
 	slices.SortFunc(out, func(a, b candidate) int {
 		if c := r.compare(b.rank, a.rank); c != 0 {
@@ -195,7 +254,7 @@ func (r *Rule) sortCandidates(q *Query) (out []candidate, rest []Rejected) {
 	return out, rest
 }
 
-// admit gives the rank of a tag, or says why the tag doesn't count.
+// admit gives the rank of a tag, and says why the tag doesn't count where it doesn't.
 func (r *Rule) admit(tag string, details map[string]Details) (at rank, why string) {
 	if !validTag.MatchString(tag) {
 		return rank{}, "can't be a tag"
@@ -354,7 +413,7 @@ func (r *Rule) follow(tag string, q *Query) Choice {
 	case d.Digest == "":
 		return Choice{Why: fmt.Sprintf("the registry gives no digest of the tag %s", tag)}
 	case d.Digest == q.CurrentDigest:
-		return Choice{Stays: true, Digest: d.Digest, Why: fmt.Sprintf("%s is there, %s", d.Digest, r)}
+		return Choice{Stays: true, Digest: d.Digest, Why: fmt.Sprintf("%s is there, %s", d.Digest, r), Counted: 1}
 	}
 	var why string
 	switch {
@@ -373,7 +432,8 @@ func (r *Rule) follow(tag string, q *Query) Choice {
 		}
 	}
 	if why != "" {
-		return Choice{Why: fmt.Sprintf("%s, %s, doesn't come in", d.Digest, r), Rejected: []Rejected{{d.Digest, why}}}
+		return Choice{Why: fmt.Sprintf("%s, %s, doesn't come in", d.Digest, r), Rejected: []Rejected{{d.Digest, why}},
+			Newer: []Newer{{Tag: d.Digest, Why: why}}, Counted: 1}
 	}
-	return Choice{Tag: tag, Digest: d.Digest, Why: fmt.Sprintf("%s, %s", d.Digest, r), Signer: q.Signatures[tag].By}
+	return Choice{Tag: tag, Digest: d.Digest, Why: fmt.Sprintf("%s, %s", d.Digest, r), Counted: 1, Signer: q.Signatures[tag].By}
 }

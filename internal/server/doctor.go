@@ -52,7 +52,9 @@ func Doctor(ctx context.Context, o Options, probe bool) (*doctor.Report, error) 
 	if checks.Charts, err = chartsForDoctor(o.Config.Charts, o.Clock.Now); err != nil {
 		return nil, err
 	}
-	checks.Targets = newDoctorTargets(o.Config, o.Clock.Now)
+	if checks.Targets, err = newDoctorTargets(o.Config, o.Clock.Now); err != nil {
+		return nil, err
+	}
 	if consoleLogin != nil && consoleLogin.Provider != nil {
 		checks.Login = consoleLogin.Provider
 	}

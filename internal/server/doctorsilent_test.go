@@ -73,7 +73,8 @@ spec:
 	_, err = mirror.Fetch(t.Context())
 	must(err)
 
-	targets := newDoctorTargets(&config.Config{ArgoCD: []config.ArgoCD{{Name: "hub", Version: "v3.2.1", Kubernetes: config.Kubernetes{Kubeconfig: kubeconfig, Namespaces: []string{"argocd"}}}}}, time.Now)
+	targets, err := newDoctorTargets(&config.Config{ArgoCD: []config.ArgoCD{{Name: "hub", Version: "v3.2.1", Kubernetes: config.Kubernetes{Kubeconfig: kubeconfig, Namespaces: []string{"argocd"}}}}}, time.Now)
+	must(err)
 	checkout := &doctor.Checkout{Config: &config.Repository{Forge: "hub", Name: "acme/fleet", Branch: "main"}, URL: address, Mirror: mirror}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()

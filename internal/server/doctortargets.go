@@ -19,14 +19,17 @@ type doctorTargets struct {
 	config   *config.Config
 	now      func() time.Time
 	resolver *appset.Resolver
+	versions *doctorVersions
 
 	once    sync.Once
 	argocds map[string]branch.ArgoCD
 	unread  map[string]error // by the Argo CD's name, why its sets and projects couldn't be listed
 }
 
-func newDoctorTargets(c *config.Config, now func() time.Time) *doctorTargets {
-	return &doctorTargets{config: c, now: now, resolver: appset.New(appset.Options{Now: now})}
+// newDoctorTargets makes it. The error is of a registry that the server couldn't start with either.
+func newDoctorTargets(c *config.Config, now func() time.Time) (*doctorTargets, error) {
+	versions, err := newDoctorVersions(c, now)
+	return &doctorTargets{config: c, now: now, resolver: appset.New(appset.Options{Now: now}), versions: versions}, err
 }
 
 // Resolve implements doctor.Targets. It may be called concurrently.
@@ -50,7 +53,7 @@ func (d *doctorTargets) Resolve(ctx context.Context, of *doctor.Checkout, all []
 	var out []doctor.PipelineTargets
 	for _, p := range s.Pipelines {
 		found := doctor.PipelineTargets{Pipeline: p.Name(), Targets: len(p.TargetSet.Targets), Components: len(p.Units),
-			Problems: p.Problems}
+			Problems: p.Problems, Discover: d.versions.tryPipeline(s, p)}
 		for _, name := range gatherer.ArgoCDs.NamesOf(p.Pipeline) {
 			if err := d.unread[name]; err != nil {
 				found.Unread = err

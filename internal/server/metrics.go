@@ -41,7 +41,7 @@ type metrics struct {
 	tokenEnds       *prometheus.GaugeVec
 	argocdTokenEnds *prometheus.GaugeVec
 	limited         *prometheus.CounterVec
-	registryCalls   *prometheus.CounterVec
+	registries      registryMetrics
 }
 
 // deliveryLabels are those of the metrics of delivery.
@@ -100,15 +100,15 @@ func newMetrics(s *store.Store, caches *cache.Group, now func() time.Time) *metr
 			Help: "How often a forge refused a call for the number of them, after which none is made for a while."}, []string{"forge"}),
 		tokenEnds: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "liftlock_forge_token_expiry_timestamp_seconds",
 			Help: "When the token for a forge ends, in Unix time, where it ends and the forge says so."}, []string{"forge"}),
-		registryCalls: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "liftlock_registry_calls_total",
-			Help: "Calls of registries, by HTTP status (0: no answer)."}, []string{"registry", "status"}),
+		registries: newRegistryMetrics(),
 		argocdTokenEnds: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "liftlock_argocd_token_expiry_timestamp_seconds",
 			Help: "When the token for an Argo CD's API ends, in Unix time, where it ends."}, []string{"argocd"}),
 	}
 	m.registry.MustRegister(m.calls, m.callTime, m.deliveries, m.closed, m.runs, m.runTime, m.stages, m.reverts, m.changes, m.failures,
 		m.leadTime, m.restores, m.checkTime, m.messages, m.gateCalls, m.gateTime, m.callbacks, m.skips, m.disagreements, m.tokenEnds,
-		m.argocdTokenEnds, m.limited, m.registryCalls, newQueueCollector(s), newStateCollector(s, now), newCacheCollector(caches),
+		m.argocdTokenEnds, m.limited, newQueueCollector(s), newStateCollector(s, now), newCacheCollector(caches),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(m.registries.collectors()...)
 	return m
 }
 
@@ -172,6 +172,11 @@ func (m *metrics) gateCallback(server, outcome string) {
 // Skipped implements engine.Metrics.
 func (m *metrics) Skipped(pipeline, environment, gate string) {
 	m.skips.WithLabelValues(pipeline, environment, gate).Inc()
+}
+
+// Discovered implements engine.Metrics.
+func (m *metrics) Discovered(pipeline, environment string, took time.Duration) {
+	m.registries.commits.WithLabelValues(pipeline, environment).Observe(took.Seconds())
 }
 
 // Stage implements act.Metrics.

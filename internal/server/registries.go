@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,14 +17,26 @@ import (
 	"github.com/liftlock/liftlock/internal/server/config"
 )
 
-// newImages makes what looks into the images of the server's file's registries, and lists their tags. Registries of charts
-// are among them, each with the login of its first entry.
+// newImages makes what looks into the images of the server's file's registries, and lists their tags.
 func (s *Server) newImages() (*registry.Images, error) {
+	hosts, err := registryHosts(s.o.Config)
+	if err != nil {
+		return nil, err
+	}
+	for i := range hosts {
+		s.metrics.registries.countAnswers(&hosts[i])
+	}
+	return registry.New(hosts, s.o.Clock.Now, &s.caches), nil
+}
+
+// registryHosts are the registries of the server's file with their logins. Registries of charts are among them, each with
+// the login of its first entry.
+func registryHosts(c *config.Config) ([]registry.Host, error) {
 	var all []registry.Host
 	listed := map[string]bool{}
-	for i := range s.o.Config.Registries {
-		g := &s.o.Config.Registries[i]
-		host, err := s.registryHost(g.Host, &g.TLS)
+	for i := range c.Registries {
+		g := &c.Registries[i]
+		host, err := registryHost(g.Host, &g.TLS)
 		if err != nil {
 			return nil, fmt.Errorf("the registry %s: %w", g.Host, err)
 		}
@@ -37,33 +48,48 @@ func (s *Server) newImages() (*registry.Images, error) {
 		}
 		all, listed[strings.ToLower(g.Host)] = append(all, host), true
 	}
-	for i := range s.o.Config.Charts {
-		g := &s.o.Config.Charts[i]
+	for i := range c.Charts {
+		g := &c.Charts[i]
 		rest, isOCI := strings.CutPrefix(g.URL, "oci://")
 		name, _, _ := strings.Cut(rest, "/")
 		if !isOCI || listed[strings.ToLower(name)] {
 			continue
 		}
-		host, err := s.registryHost(name, &g.TLS)
+		host, err := registryHost(name, &g.TLS)
 		if err != nil {
 			return nil, fmt.Errorf("the chart repository %s: %w", g.URL, err)
 		}
 		host.Username, host.Password = g.Username, g.Password.Reveal()
 		all, listed[strings.ToLower(name)] = append(all, host), true
 	}
-	return registry.New(all, s.o.Clock.Now, &s.caches), nil
+	return all, nil
 }
 
 // registryHost is a registry without its login.
-func (s *Server) registryHost(name string, t *config.CallTLS) (registry.Host, error) {
+func registryHost(name string, t *config.CallTLS) (registry.Host, error) {
 	known, err := readCallTLS(t)
 	if err != nil {
 		return registry.Host{}, err
 	}
 	transport, err := gateclient.NewTransport(known)
-	return registry.Host{Name: name, Transport: transport, OnCall: func(status int) {
-		s.metrics.registryCalls.WithLabelValues(name, strconv.Itoa(status)).Inc()
-	}}, err
+	return registry.Host{Name: name, Transport: transport}, err
+}
+
+// listedHosts are the registries and chart repositories of the server's file, by what images' names and charts' addresses
+// begin with.
+func listedHosts(c *config.Config) []string {
+	var out []string
+	for i := range c.Registries {
+		out = append(out, c.Registries[i].Host)
+	}
+	for i := range c.Charts {
+		rest, isOCI := strings.CutPrefix(c.Charts[i].URL, "oci://")
+		if isOCI {
+			rest, _, _ = strings.Cut(rest, "/")
+		}
+		out = append(out, rest)
+	}
+	return out
 }
 
 // fillCredentials takes a registry's credentials from a file as docker login writes it.
@@ -104,11 +130,30 @@ type versionSource struct {
 	images *registry.Images
 	charts *charts.Fetcher // nil: none is listed
 	maxAge time.Duration   // of lists
+	hosts  []string        // as listedHosts has them
+	// onList is told of each list, by the host that it is of and how it ended; nil: nobody is.
+	onList func(host string, err error)
+}
+
+// newVersionSource is one whose lists are counted.
+func (s *Server) newVersionSource(charts *charts.Fetcher, maxAge time.Duration) *versionSource {
+	return &versionSource{s.images, charts, maxAge, listedHosts(s.o.Config), func(host string, err error) {
+		s.metrics.registries.listed(host, s.o.Clock.Now(), err)
+	}}
 }
 
 // ListTags lists the tags of an image.
 func (v *versionSource) ListTags(ctx context.Context, image string) ([]string, error) {
-	return v.images.ListTags(ctx, image, v.maxAge)
+	tags, err := v.images.ListTags(ctx, image, v.maxAge)
+	v.count(ctx, image, err)
+	return tags, err
+}
+
+// count tells of a list, unless it is we who gave up.
+func (v *versionSource) count(ctx context.Context, name string, err error) {
+	if v.onList != nil && ctx.Err() == nil {
+		v.onList(registryOf(v.hosts, name), err)
+	}
 }
 
 // ReadDetails looks into tags of an image.
@@ -128,6 +173,12 @@ func (v *versionSource) VerifySignatures(ctx context.Context, image, digest stri
 
 // ListVersions lists the versions of a chart.
 func (v *versionSource) ListVersions(ctx context.Context, chart string) ([]string, error) {
+	versions, err := v.listVersions(ctx, chart)
+	v.count(ctx, chart, err)
+	return versions, err
+}
+
+func (v *versionSource) listVersions(ctx context.Context, chart string) ([]string, error) {
 	repository, name, isOCI, ok := pipeline.SplitChart(chart)
 	switch {
 	case !ok:

@@ -395,7 +395,7 @@ func (s *Server) newEngine(first *controller.Repository) (*controller.Controller
 	return controller.New(controller.Options{Store: s.store, Gatherer: gatherer, Actor: actor, Repos: []*controller.Repository{first},
 		Awaited: awaited, Clock: s.o.Clock, Log: s.log.Named("controller"), Metrics: s.metrics, Caches: &s.caches, Owner: s.owner,
 		Workers: s.o.Seams.Workers, Lease: s.o.Seams.Lease, Propose: s.newProposer(),
-		Versions: func(maxAge time.Duration) discovery.Source { return &versionSource{s.images, charts, maxAge} }}), nil
+		Versions: func(maxAge time.Duration) discovery.Source { return s.newVersionSource(charts, maxAge) }}), nil
 }
 
 // applyFloor raises an environment's gates to what the server's file demands.

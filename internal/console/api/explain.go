@@ -106,6 +106,7 @@ func (e *Environment) Explain() string {
 	for _, w := range e.WaitReasons() {
 		b.WriteString("\n- " + w)
 	}
+	e.explainAvailable(&b)
 	return b.String()
 }
 

@@ -86,6 +86,18 @@ type Environment struct {
 	Incoming    *Incoming   `json:"incoming,omitempty"` // what wants to come in
 	Revert      *OpenRevert `json:"undo,omitempty"`     // the open revert
 	Why         []Reason    `json:"why,omitempty"`      // why nothing (more) happens
+	// Available are versions that registries have and that don't come in, of an environment with discover: at most
+	// 12. MoreAvailable is how many more there are.
+	Available     []AvailableVersion `json:"available,omitempty"`
+	MoreAvailable int                `json:"moreAvailable,omitempty"`
+}
+
+// AvailableVersion is a version that a registry has, and that doesn't come into an environment by itself.
+type AvailableVersion struct {
+	Name    string    `json:"name,omitempty"`    // of the image or the chart; left out: it is about all of them
+	Version string    `json:"version,omitempty"` // a tag, a digest or a chart's version; left out: what there is isn't known
+	Since   time.Time `json:"since"`             // when it was first seen, or since when nothing is known
+	Reason  string    `json:"reason"`            // why it doesn't come in, or isn't known
 }
 
 // Pull is a pull request of Liftlock's.

@@ -69,7 +69,7 @@ func PrintWidePipeline(w io.Writer, p *api.Pipeline) error {
 			}
 			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d of %d\t%s\t%s\t%s\n", replaceUnprintable(c.Component), replaceUnprintable(e.Environment),
 				orNone(e.Name), e.State, timeOrNone(e.Since), e.Verified(), len(e.Targets), incoming, pull,
-				orNone(strings.Join(e.WaitReasons(), "; ")))
+				orNone(strings.Join(append(e.WaitReasons(), describeAvailable(e)...), "; ")))
 		}
 	}
 	return t.Flush()
@@ -117,9 +117,33 @@ func formatCell(c *api.Component, name string) string {
 		if e.Revert != nil {
 			s += fmt.Sprintf(", revert %s", &e.Revert.Pull)
 		}
+		if v := e.Newest(); v != nil {
+			s += ", " + formatAvailable(v, e.BesidesNewest())
+		}
 		return s
 	}
 	return "-"
+}
+
+// describeAvailable says of each version that is available why it doesn't come in.
+func describeAvailable(e *api.Environment) []string {
+	var out []string
+	for i := range e.Available {
+		out = append(out, e.Available[i].Describe())
+	}
+	return out
+}
+
+// formatAvailable is what is available and doesn't come in, in few words.
+func formatAvailable(v *api.AvailableVersion, more int) string {
+	text := "newer ones unknown"
+	if v.Version != "" {
+		text = replaceUnprintable(v.ShortVersion()) + " available"
+	}
+	if more > 0 {
+		text += fmt.Sprintf(" (+%d)", more)
+	}
+	return text
 }
 
 // PrintWhy writes why a component is as it is.

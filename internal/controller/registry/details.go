@@ -79,8 +79,8 @@ func (i *Images) ReadDigest(ctx context.Context, repository, tag string) (string
 	if err != nil {
 		return "", err
 	}
-	if h.isAway(i.now()) {
-		return "", ErrAway
+	if err := h.awayError(i.now()); err != nil {
+		return "", err
 	}
 	within, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -104,17 +104,18 @@ func (i *Images) failed(ctx context.Context, h *host, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	kind := kindOf(err)
+	kind, now := kindOf(err), i.now()
 	if kind == ErrAway {
-		h.leaveAlone(i.now().Add(awayDelay))
+		h.leaveAlone(now, now.Add(awayDelay), false)
+		return cmp.Or(h.awayError(now), kind)
 	}
 	return kind
 }
 
 // readTag looks into one tag, and remembers what it says. The error is of a registry that can't be asked now.
 func (i *Images) readTag(ctx context.Context, h *host, tag name.Reference) (discover.Details, error) {
-	if h.isAway(i.now()) {
-		return discover.Details{}, ErrAway
+	if err := h.awayError(i.now()); err != nil {
+		return discover.Details{}, err
 	}
 	within, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()

@@ -24,6 +24,8 @@ type Host struct {
 	Transport     http.RoundTripper // nil: the default one
 	// OnCall is told of each answer: its status, 0 where there was none; nil: nobody is.
 	OnCall func(status int)
+	// OnLimit is told how many requests of how many are left, as an answer says; nil: nobody is.
+	OnLimit func(remaining, limit int)
 }
 
 // host is a registry, and when it may be asked.
@@ -33,8 +35,9 @@ type host struct {
 	options   []remote.Option
 	names     []name.Option // by which its images' names are read
 
-	mu    sync.Mutex
-	until time.Time // when it may be asked again
+	mu      sync.Mutex
+	until   time.Time // when it may be asked again
+	limited bool      // the registry said so itself
 }
 
 func newHost(h Host, now func() time.Time) *host {
@@ -52,7 +55,8 @@ func newHost(h Host, now func() time.Time) *host {
 	if h.PlainHTTP {
 		out.names = []name.Option{name.Insecure}
 	}
-	out.transport = &guardedTransport{next: next, host: out, plainHTTP: h.PlainHTTP, now: now, onCall: h.OnCall}
+	out.transport = &guardedTransport{next: next, host: out, plainHTTP: h.PlainHTTP, now: now, onCall: h.OnCall,
+		onLimit: h.OnLimit}
 	out.options = []remote.Option{remote.WithTransport(out.transport), remote.WithAuth(out.auth), remote.WithUserAgent(userAgent),
 		remote.WithRetryBackoff(remote.Backoff{Steps: 1}), remote.WithRetryStatusCodes()}
 	return out
@@ -69,18 +73,26 @@ func hostOf(text string) string {
 	return text
 }
 
-func (h *host) isAway(now time.Time) bool {
+// awayError says why the registry isn't asked now; nil: it may be.
+func (h *host) awayError(now time.Time) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return now.Before(h.until)
+	switch {
+	case !now.Before(h.until):
+		return nil
+	case h.limited:
+		return waitError{h.until}
+	}
+	return ErrAway
 }
 
-// leaveAlone keeps the registry from being asked before a time.
-func (h *host) leaveAlone(until time.Time) {
+// leaveAlone keeps the registry from being asked before a time; limited says that the registry said so itself.
+func (h *host) leaveAlone(now, until time.Time, limited bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	isWaiting := h.limited && now.Before(h.until)
 	if until.After(h.until) {
-		h.until = until
+		h.until, h.limited = until, limited || isWaiting
 	}
 }
 
@@ -93,6 +105,7 @@ type guardedTransport struct {
 	plainHTTP bool
 	now       func() time.Time
 	onCall    func(status int)
+	onLimit   func(remaining, limit int)
 }
 
 func (g *guardedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -108,8 +121,13 @@ func (g *guardedTransport) RoundTrip(req *http.Request) (*http.Response, error) 
 	if err == nil {
 		status = res.StatusCode
 		res.Body = http.MaxBytesReader(nil, res.Body, maxAnswer)
-		if until := restUntil(res, g.now()); !until.IsZero() {
-			g.host.leaveAlone(until)
+		now := g.now()
+		if until := restUntil(res, now); !until.IsZero() {
+			g.host.leaveAlone(now, until, true)
+		}
+		limit, _, isLimited := parseQuota(res.Header.Get("RateLimit-Limit"))
+		if remaining, _, ok := parseQuota(res.Header.Get("RateLimit-Remaining")); ok && isLimited && g.onLimit != nil {
+			g.onLimit(remaining, limit)
 		}
 	}
 	if g.onCall != nil {

@@ -56,6 +56,25 @@ func (awayError) Error() string { return "the registry can't answer now; it is a
 // IsPassing is true: nobody has to see to it.
 func (awayError) IsPassing() bool { return true }
 
+// waitError is of a registry that wants to be left alone until a time. It is an [ErrAway].
+type waitError struct{ until time.Time }
+
+func (w waitError) Error() string {
+	return "the registry's limit of requests is reached; it is asked again at " + w.until.UTC().Format("2006-01-02 15:04 UTC")
+}
+
+// Is says that it is an ErrAway.
+func (waitError) Is(target error) bool { return target == ErrAway }
+
+// IsPassing is true: nobody has to see to it.
+func (waitError) IsPassing() bool { return true }
+
+// IsLimited says that an error is of a registry whose limit of requests is reached.
+func IsLimited(err error) bool {
+	var wait waitError
+	return errors.As(err, &wait)
+}
+
 // built is what an image says that it was built from; empty where it doesn't say.
 type built struct {
 	source   string // org.opencontainers.image.source: an address
@@ -141,8 +160,8 @@ func (i *Images) lookInto(ctx context.Context, image string) (built, error) {
 	if known, ok := i.known.Get(key); ok && now.Before(known.until) {
 		return known.built, known.err
 	}
-	if h.isAway(now) {
-		return built{}, ErrAway
+	if err := h.awayError(now); err != nil {
+		return built{}, err
 	}
 	within, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
@@ -159,7 +178,7 @@ func (i *Images) lookInto(ctx context.Context, image string) (built, error) {
 		found.err, age = kindOf(err), failedAge
 	}
 	if found.err == ErrAway {
-		h.leaveAlone(now.Add(awayDelay))
+		h.leaveAlone(now, now.Add(awayDelay), false)
 		return built{}, ErrAway
 	}
 	found.until = now.Add(age)

@@ -75,8 +75,8 @@ func (i *Images) VerifySignatures(ctx context.Context, repository, digest string
 	if is && now.Before(known.until) {
 		return known.Signature, nil
 	}
-	if h.isAway(now) {
-		return discover.Signature{}, ErrAway
+	if err := h.awayError(now); err != nil {
+		return discover.Signature{}, err
 	}
 	within, cancel := context.WithTimeout(ctx, signaturesTimeout)
 	defer cancel()

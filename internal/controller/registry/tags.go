@@ -99,8 +99,8 @@ func (i *Images) ListTags(ctx context.Context, repository string, maxAge time.Du
 	if known != nil && !known.at.IsZero() && now.Sub(known.at) <= maxAge {
 		return known.tags, nil
 	}
-	if h.isAway(now) {
-		return nil, ErrAway
+	if err := h.awayError(now); err != nil {
+		return nil, err
 	}
 	within, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()

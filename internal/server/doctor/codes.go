@@ -19,13 +19,15 @@ const (
 	CodeLogin       Code = "login"
 	CodeSource      Code = "source"
 	CodeCharts      Code = "charts"
+	CodeRegistry    Code = "registry"
+	CodeDiscover    Code = "discover"
 )
 
 // levels are the findings' levels by code.
 var levels = map[Code]Level{
 	CodeHost: OK, CodeFile: OK, CodeCredentials: OK, CodeRepository: OK, CodeHooks: OK, CodeRules: OK, CodePipeline: OK, CodeTargets: OK,
 	CodeArgoCD: OK, CodeProbe: OK, CodeLogin: OK,
-	CodeSource: OK, CodeCharts: OK,
+	CodeSource: OK, CodeCharts: OK, CodeRegistry: OK, CodeDiscover: OK,
 
 	"git-unusable": Fail, "disk-low": Warn, "disk-full": Fail, "disk-unread": Unknown, "data-dir-closed": Fail, "clock-off": Fail,
 
@@ -34,6 +36,10 @@ var levels = map[Code]Level{
 	"login-unreachable": Unknown, "login-issuer": Fail,
 
 	"source-refused": Fail, "source-unread": Unknown, "charts-refused": Fail, "charts-unread": Unknown,
+
+	"registry-unlisted": Fail, "registry-refused": Fail, "registry-missing": Fail, "registry-tags": Fail, "registry-plain": Fail,
+	"registry-limited": Warn, "registry-unread": Unknown,
+	"discover-refused": Fail, "discover-nothing": Warn, "discover-unmatched": Warn, "discover-unread": Unknown,
 
 	"forge-unreachable": Unknown, "credentials-refused": Fail, "grant-missing": Fail, "token-ends": Warn, "token-ended": Fail,
 	"calls-low": Warn, "calls-forecast": Warn,

@@ -37,6 +37,8 @@ type PipelineTargets struct {
 	Problems            []string // what couldn't be resolved, and why
 	// Unread says why an Argo CD that runs one of its sets couldn't be read; nil: all could.
 	Unread error
+	// Discover tries at the registries what comes in by itself; nil: nothing does.
+	Discover func(ctx context.Context) *Discovered
 }
 
 // checkouts are those of one run, from the repositories' parts, which run side by side.
@@ -81,17 +83,21 @@ func (d *doctor) checkTargets(ctx context.Context) findings {
 }
 
 func (d *doctor) checkTargetsOf(ctx context.Context, c *Checkout) (found findings) {
-	ctx, cancel := d.limit(ctx)
+	resolving, cancel := d.limit(ctx)
 	defer cancel()
-	resolved, err := d.Targets.Resolve(ctx, c, d.checkouts.all)
+	resolved, err := d.Targets.Resolve(resolving, c, d.checkouts.all)
 	if err != nil {
 		found.add("targets-unread", "targets in "+c.Config.Name, err.Error(),
 			"try again; liftlock resolve in a checkout says what its files alone come to")
 		return found
 	}
 	for _, p := range resolved {
-		if slices.Contains(c.usable, p.Pipeline) {
-			judgeTargets(&found, fmt.Sprintf("targets of %s in %s", p.Pipeline, c.Config.Name), &p)
+		if !slices.Contains(c.usable, p.Pipeline) {
+			continue
+		}
+		judgeTargets(&found, fmt.Sprintf("targets of %s in %s", p.Pipeline, c.Config.Name), &p)
+		if p.Discover != nil {
+			found = append(found, d.checkDiscovered(ctx, fmt.Sprintf("discover of %s in %s", p.Pipeline, c.Config.Name), p.Discover)...)
 		}
 	}
 	return found

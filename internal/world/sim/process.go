@@ -233,3 +233,5 @@ func (r runCounter) Run(kind string, _ time.Duration, err error) {
 
 func (r runCounter) Check(time.Duration, bool)      {}
 func (r runCounter) Skipped(string, string, string) {}
+
+func (r runCounter) Discovered(string, string, time.Duration) {}

@@ -46,6 +46,7 @@ type Version struct {
 	Where           []string
 	Current, Digest string
 	Rule            string // what the entry chooses, for people
+	Follows         bool   // the entry follows a tag: digests come in
 	Choice          discover.Choice
 	Err             string // why nothing can be said; empty: the choice counts
 	Passing         bool   // what it is for passes by itself, such as a registry that is away
@@ -100,7 +101,7 @@ func (f *Found) Find(ctx context.Context, q *Query, source Source) error {
 	past := sync.OnceValues(q.Past)
 	for _, m := range f.match(q.Environment, versions) {
 		v := Version{Name: m.version.Image + m.version.Chart, Where: m.version.Where, Current: m.version.Tag,
-			Digest: m.version.Digest, Rule: m.rule.String(), Pinned: m.writesDigest()}
+			Digest: m.version.Digest, Rule: m.rule.String(), Follows: m.follows(), Pinned: m.writesDigest()}
 		if v.Err = m.refuse(versions); v.Err == "" {
 			v.Err = m.readPolicy(q.Rules)
 		}

@@ -1,5 +1,6 @@
-// Package story tells Liftlock's main job as a story on embedded parts. A change goes from dev
-// through qa to prod, and a release that only fails in qa is reverted there. The world is
+// Package story tells Liftlock's main job as a story on embedded parts. An image that is pushed to a
+// registry comes into dev by itself and goes through qa to prod, and a release that only fails in qa
+// is reverted there. The world is
 // internal/world/emulator's; the same server that "liftlock serve" runs moves the releases.
 //
 // The story is told from outside: it acts as people do and reads what they see. So the same story

@@ -1,6 +1,7 @@
 package story
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/liftlock/liftlock/internal/world/argoemulator"
 	"github.com/liftlock/liftlock/internal/world/emulator"
+	"github.com/liftlock/liftlock/internal/world/imageregistry"
 )
 
 // The people and things in the world.
@@ -27,9 +29,11 @@ const (
 
 	Component = "web"
 	APIToken  = "demo-api-token-operator" // of the server's API and console
-	image     = "registry.example/web"
-	botToken  = "demo-token-of-the-bot"
-	secret    = "demo-webhook-secret"
+	// application is the repository that the image is built from.
+	application = "acme/web"
+	firstTag    = "1.0.0" // that runs everywhere when the story begins
+	botToken    = "demo-token-of-the-bot"
+	secret      = "demo-webhook-secret"
 )
 
 // Timings says how fast the story goes.
@@ -38,6 +42,7 @@ type Timings struct {
 	Verify   string        // the pipeline's verify block
 	Wait     time.Duration // how long a step may take before the story says that it was not reached
 	Poll     time.Duration // how often the server fetches without being told
+	Discover time.Duration // how often the server looks for new images
 	Sweep    time.Duration
 	Soak     time.Duration // how long a release is verified in qa before it may go to prod
 	Notify   bool          // there is a channel that is told of what happens
@@ -45,28 +50,30 @@ type Timings struct {
 
 // DemoTimings is for people, Fast for machines.
 func DemoTimings() Timings {
-	return Timings{Emulator: argoemulator.DemoTimings(), Wait: 45 * time.Second, Poll: time.Minute, Sweep: time.Minute, Soak: 3 * time.Second,
-		Notify: true,
+	return Timings{Emulator: argoemulator.DemoTimings(), Wait: 45 * time.Second, Poll: time.Minute, Sweep: time.Minute,
+		Discover: time.Second, Soak: 3 * time.Second, Notify: true,
 		Verify: "{arriveWithin: 30s, timeout: 8s, healthyFor: 1s, watch: 2m, debounce: 500ms}"}
 }
 
 // FastTimings keeps a story to a few seconds.
 func FastTimings() Timings {
 	return Timings{Emulator: argoemulator.FastTimings(), Wait: 45 * time.Second, Poll: time.Minute, Sweep: time.Minute,
-		Soak:   200 * time.Millisecond,
+		Discover: time.Second, Soak: 200 * time.Millisecond,
 		Verify: "{arriveWithin: 20s, timeout: 3s, healthyFor: 100ms, watch: 2m, debounce: 50ms}"}
 }
 
 // Fixture is the demo's world, made and running, and the server's file for it.
 type Fixture struct {
 	*emulator.Simulation
-	Dir     string
-	Config  string // path of the server's file
-	URL     string // where the server will listen
-	Start   string // the commit that the story starts from
-	Server  Identity
-	timings Timings
-	channel *channel // nil: nobody is told
+	Dir    string
+	Config string // path of the server's file
+	URL    string // where the server will listen
+	Start  string // the commit that the story starts from
+	Server Identity
+	// Registry has the image that comes into dev by itself.
+	Registry *imageregistry.Registry
+	timings  Timings
+	channel  *channel // nil: nobody is told
 }
 
 // Close ends the world.
@@ -74,7 +81,7 @@ func (f *Fixture) Close() error {
 	if f.channel != nil {
 		f.channel.close()
 	}
-	return f.Simulation.Close()
+	return errors.Join(f.Registry.Close(), f.Simulation.Close())
 }
 
 // Pulls are the repository's pull requests, without those that only bring releases to dev.
@@ -90,9 +97,13 @@ func NewFixture(dir string, face emulator.Face, p Timings, log *zap.Logger) (_ *
 	if err != nil {
 		return nil, err
 	}
+	out := &Fixture{Simulation: w, Dir: dir, Config: filepath.Join(dir, "liftlock.yaml"), timings: p}
+	if out.Registry, err = imageregistry.Start(); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, w.Close())
+			err = errors.Join(err, out.Close())
 		}
 	}()
 	for login, token := range map[string]string{"acme": "demo-token-of-acme", Author: "demo-token-of-linus",
@@ -101,14 +112,21 @@ func NewFixture(dir string, face emulator.Face, p Timings, log *zap.Logger) (_ *
 			return nil, err
 		}
 	}
-	identity, err := NewIdentity(w.Forge, face, dir, "acme")
-	if err != nil {
+	if out.Server, err = NewIdentity(w.Forge, face, dir, "acme"); err != nil {
 		return nil, err
 	}
 	if err := w.Forge.CreateRepo(Repo, emulator.RepoOptions{Branch: Branch, Author: Author,
-		Message: "Overlays, an ApplicationSet and a pipeline", Files: repositoryFiles(w.Forge, p),
-		Access: map[string]emulator.Permission{identity.Login: emulator.Admin, Author: emulator.Write, FirstApprover: emulator.Write,
+		Message: "Overlays, an ApplicationSet and a pipeline", Files: out.repositoryFiles(),
+		Access: map[string]emulator.Permission{out.Server.Login: emulator.Admin, Author: emulator.Write, FirstApprover: emulator.Write,
 			SecondApprover: emulator.Write}}); err != nil {
+		return nil, err
+	}
+	if err := w.Forge.CreateRepo(application, emulator.RepoOptions{Branch: Branch, Author: Author, Message: "The application",
+		Files:  map[string]string{"main.go": "package main // " + firstTag + "\n"},
+		Access: map[string]emulator.Permission{out.Server.Login: emulator.Read, Author: emulator.Write}}); err != nil {
+		return nil, err
+	}
+	if err := out.pushImage(context.Background(), firstTag); err != nil {
 		return nil, err
 	}
 	for _, env := range []string{"dev", "qa", "prod"} {
@@ -118,8 +136,7 @@ func NewFixture(dir string, face emulator.Face, p Timings, log *zap.Logger) (_ *
 			return nil, err
 		}
 	}
-	start, err := w.Forge.Head(Repo, Branch)
-	if err != nil {
+	if out.Start, err = w.Forge.Head(Repo, Branch); err != nil {
 		return nil, err
 	}
 	if err := w.ArgoCD.WriteKubeconfig(filepath.Join(dir, "kubeconfig")); err != nil {
@@ -132,9 +149,8 @@ func NewFixture(dir string, face emulator.Face, p Timings, log *zap.Logger) (_ *
 	if err != nil {
 		return nil, err
 	}
-	out := &Fixture{Simulation: w, Dir: dir, Config: filepath.Join(dir, "liftlock.yaml"), URL: "http://" + addr, Start: start,
-		Server: identity, timings: p}
-	text := serverConfig(dir, addr, w, identity, p)
+	out.URL = "http://" + addr
+	text := out.serverConfig(addr)
 	if p.Notify {
 		if out.channel, err = openChannel(); err != nil {
 			return nil, err
@@ -149,18 +165,29 @@ func overlayDir(env string) string { return "apps/" + Component + "/overlays/" +
 // Kustomization is the file that a promotion into an environment edits.
 func Kustomization(env string) string { return overlayDir(env) + "/kustomization.yaml" }
 
-func repositoryFiles(forge *emulator.Forge, p Timings) map[string]string {
+// pushImage pushes the image that is built from the application's newest commit.
+func (f *Fixture) pushImage(ctx context.Context, tag string) error {
+	commit, err := f.Forge.Head(application, Branch)
+	if err != nil {
+		return err
+	}
+	return f.Registry.Push(ctx, Component, tag,
+		imageregistry.Source{Repository: strings.TrimSuffix(f.Forge.CloneURL(application), ".git"), Commit: commit})
+}
+
+func (f *Fixture) repositoryFiles() map[string]string {
+	registry := f.Registry.Host
 	out := map[string]string{
-		"argocd/shop.yaml": strings.ReplaceAll(applicationSetTemplate, "REPO", forge.CloneURL(Repo)),
-		".liftlock.yaml": strings.NewReplacer("VERIFY", p.Verify, "SOAK", p.Soak.String(), "DEPLOYMENTS",
-			fmt.Sprint(forge.Face() == emulator.GitHub)).Replace(pipelineTemplate),
+		"argocd/shop.yaml": strings.ReplaceAll(applicationSetTemplate, "REPO", f.Forge.CloneURL(Repo)),
+		".liftlock.yaml": strings.NewReplacer("VERIFY", f.timings.Verify, "SOAK", f.timings.Soak.String(), "REGISTRY", registry,
+			"DEPLOYMENTS", fmt.Sprint(f.Forge.Face() == emulator.GitHub)).Replace(pipelineTemplate),
 		"apps/web/base/kustomization.yaml": `resources:
   - deployment.yaml
 `,
-		"apps/web/base/deployment.yaml": deploymentTemplate,
+		"apps/web/base/deployment.yaml": strings.ReplaceAll(deploymentTemplate, "REGISTRY", registry),
 	}
 	for _, env := range []string{"dev", "qa", "prod"} {
-		out[Kustomization(env)] = strings.NewReplacer("ENV", env, "REPLICAS",
+		out[Kustomization(env)] = strings.NewReplacer("ENV", env, "REGISTRY", registry, "TAG", firstTag, "REPLICAS",
 			map[string]string{"dev": "1", "qa": "2", "prod": "6"}[env]).Replace(kustomizationTemplate)
 	}
 	return out
@@ -206,12 +233,15 @@ spec:
   component: '{{ index .path.segments 1 }}'
   environment: '{{ .path.basename }}'
   carry:
-    - kustomizeImages: ["registry.example/*"]
+    - kustomizeImages: ["REGISTRY/*"]
   deployments: DEPLOYMENTS
   notify:
     - {to: bus, on: [waiting, degraded, reverted]}
   environments:
     - name: dev
+      discover:
+        - image: REGISTRY/web
+          choose: {semver: ">=1.0.0"}
       verify: VERIFY
     - name: qa
       after: [dev]
@@ -241,7 +271,7 @@ spec:
     spec:
       containers:
         - name: web
-          image: registry.example/web
+          image: REGISTRY/web
 `
 
 // kustomizationTemplate has comments and a line of the environment's own, which a
@@ -252,15 +282,16 @@ resources:
 
 images:
   # moved by Liftlock; everything else here belongs to ENV
-  - name: registry.example/web
-    newTag: 1.0.0   # the release
+  - name: REGISTRY/web
+    newTag: TAG   # the release
 
 replicas:
   - name: web
     count: REPLICAS
 `
 
-func serverConfig(dir, addr string, w *emulator.Simulation, as Identity, p Timings) string {
+func (f *Fixture) serverConfig(addr string) string {
+	data := filepath.Join(f.Dir, "data")
 	return fmt.Sprintf(`listen: %s
 externalURL: http://%s
 store: sqlite://%s
@@ -273,12 +304,15 @@ forges:
     auth: %s
     webhookSecrets: [%s]
 repositories:
-  - {forge: hub, name: %s, branch: %s, manageWebhooks: %t, pollInterval: %s}
+  - {forge: hub, name: %s, branch: %s, manageWebhooks: %t, pollInterval: %s, discoverInterval: %s}
+registries:
+  - {host: "%s", plainHTTP: true}
 argocd:
   - name: hub
     kubernetes: {kubeconfig: kubeconfig, namespaces: [argocd]}
     api: {url: %s, token: %s, caFile: argocd-ca.pem}
 api:
   tokens: [{name: demo, role: operator, token: %s}]
-`, addr, addr, filepath.Join(dir, "data", "liftlock.db"), filepath.Join(dir, "data"), p.Sweep, w.Forge.Face(), w.Forge.APIURL(), as.Auth, secret, Repo, Branch, as.Manage, p.Poll, w.ArgoCD.APIURL(), w.ArgoCD.APIToken(), APIToken)
+`, addr, addr, filepath.Join(data, "liftlock.db"), data, f.timings.Sweep, f.Forge.Face(), f.Forge.APIURL(), f.Server.Auth, secret, Repo,
+		Branch, f.Server.Manage, f.timings.Poll, f.timings.Discover, f.Registry.Host, f.ArgoCD.APIURL(), f.ArgoCD.APIToken(), APIToken)
 }

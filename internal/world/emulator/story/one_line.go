@@ -19,6 +19,22 @@ func (s *Story) checkOneLine(ctx context.Context, p *emulator.PullRequest) error
 	if !ok {
 		return &StepError{Step: step, Seen: p.Branch}
 	}
+	_, err := s.checkCommit(ctx, step, p.MergeCommit, Kustomization(ref.Environment))
+	return err
+}
+
+// checkDiscovered holds that a commit brought a release into dev by itself, and moved one line of its overlay.
+func (s *Story) checkDiscovered(ctx context.Context, tag, commit string) error {
+	step := tag + " comes into dev by a commit of its own, which moves one line"
+	landed, err := s.checkCommit(ctx, step, commit, Kustomization("dev"))
+	if err == nil && landed.Trailers[promotion.TrailerKind] != promotion.KindDiscovery {
+		return &StepError{Step: step, Seen: landed.Message}
+	}
+	return err
+}
+
+// checkCommit holds that a commit moves one line of one file, and nothing else.
+func (s *Story) checkCommit(ctx context.Context, step, commit, file string) (*git.CommitInfo, error) {
 	var m *git.Mirror
 	err := s.awaitStep(ctx, step, func() (bool, string, error) {
 		var err error
@@ -28,16 +44,16 @@ func (s *Story) checkOneLine(ctx context.Context, p *emulator.PullRequest) error
 		return true, "", nil
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer m.Close() // it only read
-	landed, err := m.Commit(ctx, p.MergeCommit)
+	landed, err := m.Commit(ctx, commit)
 	if err != nil {
-		return &StepError{Step: step, Err: err}
+		return landed, &StepError{Step: step, Err: err}
 	}
-	diff, err := m.Diff(ctx, landed.Parents[0], p.MergeCommit)
+	diff, err := m.Diff(ctx, landed.Parents[0], commit)
 	if err != nil {
-		return &StepError{Step: step, Err: err}
+		return landed, &StepError{Step: step, Err: err}
 	}
 	var files []string
 	added, removed := 0, 0
@@ -52,10 +68,10 @@ func (s *Story) checkOneLine(ctx context.Context, p *emulator.PullRequest) error
 			removed++
 		}
 	}
-	if len(files) != 1 || files[0] != Kustomization(ref.Environment) || added != 1 || removed != 1 {
-		return &StepError{Step: step, Seen: diff}
+	if len(files) != 1 || files[0] != file || added != 1 || removed != 1 {
+		return landed, &StepError{Step: step, Seen: diff}
 	}
-	return nil
+	return landed, nil
 }
 
 // openMirror opens a mirror of the world's repository, to look at it with.

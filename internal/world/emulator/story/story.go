@@ -87,9 +87,9 @@ func (s *Story) AwaitNothingToDo(ctx context.Context) error {
 	return nil
 }
 
-// GoodRelease goes from dev to prod.
+// GoodRelease goes from a push to the registry, with which it comes into dev by itself, to prod.
 func (s *Story) GoodRelease(ctx context.Context) error {
-	if err := s.commitRelease(GoodTag, "1.0.0"); err != nil {
+	if err := s.pushRelease(ctx, GoodTag); err != nil {
 		return err
 	}
 	qa, err := s.awaitPromotion(ctx, "qa", GoodTag)
@@ -275,6 +275,36 @@ func (s *Story) checkNeverInProd(ctx context.Context) error {
 	}
 	s.Narrate("liftlock", fmt.Sprintf("prod never had a pull request for %s and still runs %s", BadTag, GoodTag))
 	return nil
+}
+
+// pushRelease is a build of the application that pushes its image, and touches no other repository. It holds that Liftlock
+// commits exactly that to dev.
+func (s *Story) pushRelease(ctx context.Context, tag string) error {
+	built, err := s.Fixture.Forge.LandAs(application, Author, Branch, "Release "+tag,
+		map[string]string{"main.go": "package main // " + tag + "\n"})
+	if err == nil {
+		err = s.Fixture.pushImage(ctx, tag)
+	}
+	if err != nil {
+		return &StepError{Step: "an image is pushed to the registry", Err: err}
+	}
+	s.Narrate(Author, fmt.Sprintf("builds %s of %s and pushes %s/%s:%s; nobody touches %s", wording.Short(built), application,
+		s.Fixture.Registry.Host, Component, tag, Repo))
+	commit := ""
+	err = s.awaitStep(ctx, "liftlock brings "+tag+" into dev", func() (bool, string, error) {
+		st, err := s.State(ctx, "dev")
+		if err != nil || st == nil {
+			return false, fmt.Sprint(err), nil
+		}
+		commit = st.Commit
+		return st.Name == tag && commit != "", fmt.Sprintf("dev carries %s: %s, %s", st.Name, st.State, st.Reason), nil
+	})
+	if err != nil {
+		return err
+	}
+	s.Narrate("liftlock", fmt.Sprintf("finds it there by dev's rule (semver: \">=1.0.0\"), and commits it to dev (%s)",
+		wording.Short(commit)))
+	return s.checkDiscovered(ctx, tag, commit)
 }
 
 // commitRelease is a build job's commit into dev.
