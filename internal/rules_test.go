@@ -98,7 +98,7 @@ var rooms = map[string][]string{
 	"internal/world/emulator/githubshape/extract":         {},
 	"internal/world/emulator/githubshape/extract/graphql": {},
 	"internal/world/emulator/gitlabshape":                 {"internal/world/emulator/apishape"},
-	"internal/world/emulator/playground":                  {"internal/appset", "internal/git", "internal/pipeline", "internal/world/argoemulator", "internal/world/emulator"},
+	"internal/world/emulator/playground":                  {"internal/appset", "internal/git", "internal/pipeline", "internal/world/argoemulator", "internal/world/emulator", "internal/world/imageregistry"},
 	"internal/world/emulator/story":                       {"internal/console/api", "internal/git", "internal/promotion", "internal/world/argoemulator", "internal/world/emulator", "internal/world/imageregistry"},
 	"internal/world/evaluatetest":                         {"internal/appset/evaluate", "internal/proc/sandbox"},
 	"internal/world/faulttest":                            {},

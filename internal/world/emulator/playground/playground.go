@@ -15,6 +15,7 @@ import (
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/world/argoemulator"
 	"github.com/liftlock/liftlock/internal/world/emulator"
+	"github.com/liftlock/liftlock/internal/world/imageregistry"
 )
 
 // The names in the world. Tokens are words, because they open nothing but this world.
@@ -51,6 +52,7 @@ type Playground struct {
 	*emulator.Simulation
 	EnvFile   string // for a shell: addresses, tokens, the kubeconfig
 	ServerURL string // where a server is expected, on a port that was free
+	Registry  *imageregistry.Registry
 
 	dir      string // absolute
 	report   func(line string)
@@ -80,6 +82,9 @@ func New(ctx context.Context, o Options) (_ *Playground, err error) {
 			err = errors.Join(err, p.Close())
 		}
 	}()
+	if p.Registry, err = imageregistry.Start(); err != nil {
+		return nil, err
+	}
 	if err := p.addAccounts(); err != nil {
 		return nil, err
 	}
@@ -99,6 +104,9 @@ func (p *Playground) Close() error {
 	var err error
 	if p.mirror != nil {
 		err = p.mirror.Close()
+	}
+	if p.Registry != nil {
+		err = errors.Join(err, p.Registry.Close())
 	}
 	return errors.Join(err, p.Simulation.Close())
 }
@@ -141,7 +149,7 @@ func (p *Playground) writeFiles() error {
 	variables := [][2]string{
 		{"FORGE", p.Forge.URL()}, {"CLONE", clone}, {"ADA", ownerToken}, {"GRACE", colleagueToken},
 		{"FORGE_TOKEN", botToken}, {"WEBHOOK_SECRET", webhookSecret}, {"KUBECONFIG", kubeconfig},
-		{"ADDRESS", address}, {"LIFTLOCK_SERVER", p.ServerURL}, {"LIFTLOCK_TOKEN", APIToken},
+		{"REGISTRY", p.Registry.Host}, {"ADDRESS", address}, {"LIFTLOCK_SERVER", p.ServerURL}, {"LIFTLOCK_TOKEN", APIToken},
 	}
 	var text strings.Builder
 	for _, v := range variables {
