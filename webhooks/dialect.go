@@ -14,8 +14,11 @@ type dialect struct {
 	authenticate authenticator
 	checkSecret  func([]byte) error // nil: any will do
 	forms        bool               // form-encoded bodies are signed as they are sent, so they can be verified
-	acknowledge  bool               // an authentic delivery that can't be read isn't refused
-	parse        payloadParser
+	contentTypes []string           // that are taken besides application/json
+	// tokenParameter is the parameter of the address that may have what else is in Authorization; empty: none may.
+	tokenParameter string
+	acknowledge    bool // an authentic delivery that can't be read isn't refused
+	parse          payloadParser
 }
 
 // authenticator says by a delivery's headers whether it may be authentic; if so, what it
@@ -48,6 +51,8 @@ func dialectOf(forgeType string) (dialect, error) {
 		return gitea, nil
 	case GitLab:
 		return gitlab, nil
+	case Registry:
+		return containerRegistry, nil
 	default:
 		return dialect{}, fmt.Errorf("webhooks of forge type %q are not supported yet (known: %s, %s, %s)", forgeType, GitHub,
 			Gitea, GitLab)

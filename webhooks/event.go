@@ -22,6 +22,7 @@ const (
 	Installation Kind = "installation" // an app was installed, suspended or taken away, or given other repositories
 	Rules        Kind = "rules"        // what the forge demands of merges into branches was changed
 	Repository   Kind = "repository"   // the repository itself was renamed, moved, archived or deleted
+	ImagePush    Kind = "image_push"   // something was pushed to a registry of containers
 	Ping         Kind = "ping"         // the forge tries the hook
 	Other        Kind = "other"
 )
@@ -30,7 +31,7 @@ const (
 // payload doesn't have are empty: callers fall back to the wider key (the
 // repository instead of the pull request).
 type Event struct {
-	Forge    string `json:"forge"`            // the forge's type: github, gitea or gitlab
+	Forge    string `json:"forge"`            // its type: github, gitea, gitlab or registry
 	Delivery string `json:"delivery"`         // the forge's identity of the delivery; a redelivery keeps it
 	Name     string `json:"name"`             // the forge's own name for the event
 	Kind     Kind   `json:"kind"`             // the neutral kind
@@ -54,6 +55,9 @@ type Event struct {
 
 	InstallationID int64  `json:"installation_id,omitempty"` // Installation: the forge's number of it
 	Owner          string `json:"owner,omitempty"`           // Installation: the login of whose it is, also a new name
+
+	// Images are the repositories of an ImagePush: of a forge's packages with the registry's name, of a registry without.
+	Images []string `json:"images,omitempty"`
 }
 
 // maxField bounds every string of an event, in bytes. Forges stop far below:

@@ -88,6 +88,10 @@ type githubPayload struct {
 		} `json:"owner"`
 	} `json:"changes"`
 
+	// package, registry_package
+	Package         githubPackage `json:"package"`
+	RegistryPackage githubPackage `json:"registry_package"`
+
 	// installation, installation_repositories; installation_target has the account beside it
 	Installation struct {
 		ID      int64   `json:"id"`
@@ -97,6 +101,26 @@ type githubPayload struct {
 }
 
 var githubFields = fieldsOf(reflect.TypeFor[githubPayload]())
+
+// githubPackage is one of GitHub's packages. Of images, and of nothing else, the version's address has a registry.
+type githubPackage struct {
+	Type    string `json:"package_type"`
+	Version struct {
+		Address string `json:"package_url"`
+	} `json:"package_version"`
+}
+
+// image is the repository of an image, with its registry; empty where the package is none.
+func (g *githubPackage) image() string {
+	name, _, _ := strings.Cut(g.Version.Address, "@")
+	if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') {
+		name = name[:i]
+	}
+	if !strings.EqualFold(g.Type, "container") || !strings.Contains(name, "/") {
+		return ""
+	}
+	return name
+}
 
 type formerText struct {
 	From string `json:"from"`
@@ -111,7 +135,7 @@ type checkSuite struct {
 func parseGitHub(name string, body []byte) (*Event, error) {
 	if !slices.Contains([]string{"branch_protection_rule", "repository_ruleset", "push", "pull_request", "pull_request_review",
 		"issue_comment", "status", "check_run", "check_suite", "installation", "installation_repositories", "installation_target",
-		"merge_group", "repository"}, name) {
+		"merge_group", "repository", "package", "registry_package"}, name) {
 		return parseEnvelope(name, body)
 	}
 	var p githubPayload
@@ -126,6 +150,8 @@ func parseGitHub(name string, body []byte) (*Event, error) {
 		e.InstallationID, e.Owner = p.Installation.ID, cmp.Or(p.Installation.Account.Login, p.Account.Login)
 	case "repository":
 		e.Kind, e.Former = Repository, p.formerName()
+	case "package", "registry_package":
+		e.addImage(cmp.Or(p.Package.image(), p.RegistryPackage.image()))
 	case "merge_group":
 		// A group is a branch of GitHub's own; one that is gone needs nothing.
 		if p.Action == "checks_requested" {

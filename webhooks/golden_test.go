@@ -47,7 +47,7 @@ func readFixture(t testing.TB, file string) []byte {
 // TestPayloads compares the event of every recorded payload with its golden
 // file (go test ./webhooks -update writes them anew).
 func TestPayloads(t *testing.T) {
-	for _, forgeType := range []string{GitHub, Gitea, GitLab} {
+	for _, forgeType := range []string{GitHub, Gitea, GitLab, Registry} {
 		for _, file := range listPayloads(t, forgeType) {
 			t.Run(forgeType+"/"+strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
 				compareGolden(t, forgeType, eventName(file), readFixture(t, file), file+".golden")
@@ -83,7 +83,7 @@ func compareGolden(t *testing.T, forgeType, name string, payload []byte, golden 
 // null in its place: an incomplete payload gives an event or an error, never a
 // panic (argo-cd#23024).
 func TestIncompletePayloads(t *testing.T) {
-	for _, forgeType := range []string{GitHub, Gitea, GitLab} {
+	for _, forgeType := range []string{GitHub, Gitea, GitLab, Registry} {
 		for _, file := range listPayloads(t, forgeType) {
 			var doc map[string]any
 			if err := json.Unmarshal(readFixture(t, file), &doc); err != nil {
@@ -167,6 +167,8 @@ func TestUnknownEventKeepsFittingFields(t *testing.T) {
 func FuzzGitHub(f *testing.F) { fuzzParse(f, GitHub) }
 func FuzzGitea(f *testing.F)  { fuzzParse(f, Gitea) }
 func FuzzGitLab(f *testing.F) { fuzzParse(f, GitLab) }
+
+func FuzzRegistry(f *testing.F) { fuzzParse(f, Registry) }
 
 func fuzzParse(f *testing.F, forgeType string) {
 	for _, file := range listPayloads(f, forgeType) {

@@ -5,6 +5,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 )
 
@@ -109,11 +110,23 @@ func (r *Receiver) checkHeaders(req *http.Request) (form bool, verify verifyBody
 	if form, refusal = r.isForm(req.Header); refusal != nil {
 		return false, nil, refusal
 	}
-	verify, ok := r.dialect.authenticate(req.Header, r.secrets, r.budget.now())
+	verify, ok := r.dialect.authenticate(r.credentials(req), r.secrets, r.budget.now())
 	if !ok {
 		return false, nil, newUnsignedRefusal()
 	}
 	return form, verify, nil
+}
+
+// credentials are the headers that a sender is known by, also where they are in the address.
+func (r *Receiver) credentials(req *http.Request) http.Header {
+	parameter := r.dialect.tokenParameter
+	if parameter == "" || req.Header.Get("Authorization") != "" {
+		return req.Header
+	}
+	if token := req.URL.Query().Get(parameter); token != "" {
+		return http.Header{"Authorization": {token}}
+	}
+	return req.Header
 }
 
 // parseBody makes the event of an authentic body.
@@ -147,7 +160,7 @@ func (r *Receiver) parseBody(header http.Header, body *bodyReader, form bool) (*
 func (r *Receiver) isForm(h http.Header) (bool, *Refusal) {
 	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
 	switch {
-	case err == nil && kind == "application/json":
+	case err == nil && (kind == "application/json" || slices.Contains(r.dialect.contentTypes, kind)):
 		return false, nil
 	case err == nil && kind == "application/x-www-form-urlencoded" && r.dialect.forms:
 		return true, nil

@@ -188,7 +188,11 @@ func (co *Controller) discoverAt(ctx context.Context, r *Repository, at discover
 				return false, err
 			}
 		}
-		source := co.opts.Versions(r.DiscoverInterval / 2)
+		age, err := co.listAge(ctx, r)
+		if err != nil {
+			return false, err
+		}
+		source := co.opts.Versions(age)
 		found, err := co.opts.Gatherer.Discover(ctx, ev, at.unit.Component, at.environment, source)
 		if err != nil || found == nil {
 			return false, err

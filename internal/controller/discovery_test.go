@@ -631,3 +631,31 @@ func TestDiscoveryWithoutKey(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 }
+
+// TestImagePushed holds that a registry's word has lists made anew, for the repositories whose rules are about the image.
+func TestImagePushed(t *testing.T) {
+	w := newDiscoveryFixture(t, anyWeb, "web")
+	var ages []time.Duration
+	w.opts.Versions = func(age time.Duration) discovery.Source { ages = append(ages, age); return w.versions }
+	w.versions.set("registry.example/web", "1.1.0")
+	pushed := func(image string) bool {
+		t.Helper()
+		w.must(w.ImagePushed(t.Context(), []string{image}))
+		at, is, err := imagePushes.Get(t.Context(), w.opts.Store, record.Repository(w.repo.ID))
+		w.must(err)
+		return is && at.Equal(w.clock.Now())
+	}
+	if pushed("other.example/web") {
+		t.Error("another registry's image counts")
+	}
+	if got := w.discover("web"); got != "1.1.0" || ages[len(ages)-1] != w.repo.DiscoverInterval/2 {
+		t.Errorf("%s, lists of %s", got, ages)
+	}
+	if !pushed("registry.example/web") {
+		t.Error("its own image doesn't count")
+	}
+	w.discover("web")
+	if got := ages[len(ages)-1]; got >= w.repo.DiscoverInterval/10 {
+		t.Errorf("lists of %s count", got)
+	}
+}

@@ -166,3 +166,31 @@ func TestSignedReleasesComeIn(t *testing.T) {
 	r.sign("web", r.push("web:1.3.0", "", ""), 0)
 	s.awaitVerified("web", "dev", "1.3.0")
 }
+
+// TestReleasesComeInByWebhook brings in at once what the registry tells of, and nothing that somebody tells who doesn't
+// know the secret. Nobody polls meanwhile.
+func TestReleasesComeInByWebhook(t *testing.T) {
+	r := startTestRegistry(t)
+	o := r.discovering(qa)
+	o.discover = time.Hour
+	o.serverLines = "registries: [{host: \"" + r.host + "\", plainHTTP: true, webhookSecret: hook-secret-1}]\n"
+	s := newHarness(t, o)
+	r.push("web:1.0.0", "", "")
+	s.start()
+	s.awaitJudged()
+	s.waitFor("the first list of tags is made", func() (bool, string) {
+		_, text := s.getText("/metrics")
+		return strings.Contains(text, "liftlock_registry_calls_total{registry=\""+r.host+"\",status=\"200\"}"), ""
+	})
+	r.push("web:1.1.0", "", "")
+	push := map[string]any{"events": []any{map[string]any{"action": "push", "target": map[string]string{"repository": "web", "tag": "1.1.0"}}}}
+	for _, token := range []string{"", "hook-secret-2"} {
+		if code, text := s.postCommand(token, "/webhooks/registries/"+r.host, push); code != 401 {
+			t.Errorf("%d: %s", code, text)
+		}
+	}
+	if code, text := s.postCommand("", "/webhooks/registries/"+r.host+"?token=hook-secret-1", push); code != 200 {
+		t.Errorf("%d: %s", code, text)
+	}
+	s.awaitVerified("web", "dev", "1.1.0")
+}

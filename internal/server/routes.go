@@ -114,7 +114,56 @@ func (s *Server) webhookRoutes() ([]route, error) {
 			webhooks.Handler(recv, func(ctx context.Context, ev *webhooks.Event) error { return s.acceptDelivery(ctx, name, ev) },
 				countDelivery)})
 	}
+	for i := range s.o.Config.Registries {
+		g := &s.o.Config.Registries[i]
+		if g.WebhookSecret == "" {
+			continue
+		}
+		recv, err := webhooks.New(webhooks.Registry, [][]byte{[]byte(g.WebhookSecret.Reveal())}, budget)
+		if err != nil {
+			return nil, fmt.Errorf("webhooks of %s: %w", g.Host, err)
+		}
+		host := g.Host
+		countDelivery := func(outcome string) { s.metrics.deliveries.WithLabelValues(host, outcome).Inc() }
+		routes = append(routes, route{"/webhooks/registries/" + host, forForges, true,
+			webhooks.Handler(recv, func(ctx context.Context, ev *webhooks.Event) error { return s.acceptPush(ctx, host, ev.Images) },
+				countDelivery)})
+	}
 	return routes, nil
+}
+
+// acceptPush has new versions of a registry's images looked for. Without a running engine there is nothing to do, as it
+// looks for them when it starts.
+func (s *Server) acceptPush(ctx context.Context, host string, paths []string) error {
+	c := s.runningEngine()
+	if c == nil || len(paths) == 0 {
+		return nil
+	}
+	var images []string
+	for _, path := range paths {
+		images = append(images, spellImage(host, path)...)
+	}
+	err := c.ImagePushed(ctx, images)
+	if err != nil {
+		s.log.Error("a registry's delivery could not be stored and was refused; the next poll finds what was pushed",
+			zap.String("registry", host), zap.Error(err))
+	}
+	return err
+}
+
+// spellImage gives all names that files may have for an image in a registry; empty host: path has it.
+func spellImage(host, path string) []string {
+	switch strings.ToLower(host) {
+	case "":
+		return []string{path}
+	case "docker.io", "index.docker.io", "registry-1.docker.io":
+		out := []string{"docker.io/" + path, "index.docker.io/" + path, path}
+		if own, is := strings.CutPrefix(path, "library/"); is {
+			out = append(out, "docker.io/"+own, own)
+		}
+		return out
+	}
+	return []string{host + "/" + path}
 }
 
 // acceptDelivery turns a verified delivery into keys and writes both down.
@@ -149,6 +198,9 @@ func (s *Server) addKeys(ctx context.Context, d *store.Delivery, ev *webhooks.Ev
 	if ev.Kind == webhooks.Installation {
 		s.acceptInstallation(d, ev)
 		return nil
+	}
+	if ev.Kind == webhooks.ImagePush {
+		return s.acceptPush(ctx, "", ev.Images)
 	}
 	r := s.repositoryOf(d.Forge, ev)
 	if r == nil {

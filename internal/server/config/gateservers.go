@@ -81,6 +81,9 @@ func (c *checker) checkRegistries(all []Registry) {
 		if c.Doc.Has(at+".dockerConfig") && (g.Username != "" || g.DockerConfig == "") {
 			c.Errorf(at+".dockerConfig", "is a file with the registry's credentials, in place of username and password; give one of them")
 		}
+		if c.Doc.Has(at+".webhookSecret") && len(g.WebhookSecret) < minWebhookSecretLength {
+			c.Errorf(at+".webhookSecret", "the secret is shorter than %d characters", minWebhookSecretLength)
+		}
 		if g.PlainHTTP && g.TLS != (CallTLS{}) {
 			c.Errorf(at+".tls", "does nothing with plainHTTP: remove one of them")
 		}

@@ -34,7 +34,9 @@ func (c *checker) readSecrets(config *Config) {
 	}
 	for i := range config.Registries {
 		g := &config.Registries[i]
-		c.readSecret(fmt.Sprintf("registries[%d].", i), "password", &g.Password, g.PasswordFile)
+		at := fmt.Sprintf("registries[%d].", i)
+		c.readSecret(at, "password", &g.Password, g.PasswordFile)
+		c.readSecret(at, "webhookSecret", &g.WebhookSecret, g.WebhookSecretFile)
 	}
 	for i := range config.Sources {
 		g := &config.Sources[i]

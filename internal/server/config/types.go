@@ -110,6 +110,9 @@ type Registry struct {
 	DockerConfig string  `yaml:"dockerConfig"`
 	PlainHTTP    bool    `yaml:"plainHTTP"` // it is spoken to without TLS
 	TLS          CallTLS `yaml:"tls"`
+	// WebhookSecret is what the registry's webhooks have as Authorization, or in their address; empty: they aren't taken.
+	WebhookSecret     Secret `yaml:"webhookSecret"`
+	WebhookSecretFile string `yaml:"webhookSecretFile"`
 }
 
 // GitSource is a Git repository that targets deploy from, and which is only read.
