@@ -19,9 +19,9 @@ func playgroundCommand() *cobra.Command {
 		Use:   "playground",
 		Short: "Run a forge and an Argo CD on this machine, empty, to learn with",
 		Long: "Starts a forge emulator (real Git over HTTP, GitHub's REST API) with an empty repository, a registry\n" +
-			"of images, and a simulated Argo CD that applies the ApplicationSets which you push to its folder " + playground.SetsFolder + ". A file for\n" +
-			"your shell has all addresses and tokens. It runs until Ctrl-C; nothing of it is kept but the\n" +
-			"folder. The tutorial goes through the whole job with it.",
+			"of images, and a simulated Argo CD that applies the ApplicationSets which you push to its folder\n" +
+			playground.SetsFolder + ". A file for your shell has all addresses and tokens. It runs until Ctrl-C; nothing of it is\n" +
+			"kept but the folder. The tutorial goes through the whole job with it.",
 		Example: "  liftlock playground --dir playground\n  . playground/env",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
