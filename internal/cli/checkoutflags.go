@@ -253,29 +253,31 @@ func readManifests(cmd *cobra.Command, names []string) ([]checkout.File, error) 
 	var out []checkout.File
 	stdin := false
 	for _, name := range names {
-		if name == "-" {
-			if stdin {
-				return nil, errors.New("-f -: standard input can be read once")
-			}
-			stdin = true
-			data, err := readAll(cmd.InOrStdin(), "standard input", maxManifest)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, checkout.File{Name: "standard input", Data: data})
-			continue
+		if name == "-" && stdin {
+			return nil, errors.New("-f -: standard input can be read once")
 		}
-		data, err := readBounded(name, maxManifest)
+		stdin = stdin || name == "-"
+		f, err := readManifest(cmd, name)
 		if err != nil {
 			return nil, fmt.Errorf("-f: %w", err)
 		}
-		at, err := absolutePath(name)
-		if err != nil {
-			return nil, fmt.Errorf("-f: %w", err)
-		}
-		out = append(out, checkout.File{Name: name, Path: at, Data: data})
+		out = append(out, f)
 	}
 	return out, nil
+}
+
+// readManifest reads one file, or standard input.
+func readManifest(cmd *cobra.Command, name string) (checkout.File, error) {
+	if name == "-" {
+		data, err := readAll(cmd.InOrStdin(), "standard input", maxManifest)
+		return checkout.File{Name: "standard input", Data: data}, err
+	}
+	data, err := readBounded(name, maxManifest)
+	if err != nil {
+		return checkout.File{}, err
+	}
+	at, err := absolutePath(name)
+	return checkout.File{Name: name, Path: at, Data: data}, err
 }
 
 // readBounded reads a file that people named.

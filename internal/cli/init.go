@@ -17,6 +17,30 @@ import (
 	"github.com/liftlock/liftlock/internal/cli/propose"
 )
 
+// initLong is what init says of itself.
+const initLong = "Proposes a pipeline file from the ApplicationSets of a checkout, or from its plain Applications\n" +
+	"where it has no sets: which parameters are component and environment, the environments' order,\n" +
+	"and which fields a promotion moves. Comments say what speaks for each. The file says\n" +
+	"mode: observe: Liftlock then says what it would do, and does nothing.\n\n" +
+	"It needs nothing but the checkout with its history, and gives the same file for the same files.\n" +
+	"With -f they are those of manifests, such as what helm template makes of a chart; where a chart here makes\n" +
+	"just them, the file names that. With --live the ApplicationSets are those that run and deploy from this checkout, for sets " +
+	"whose\n" +
+	"manifests are in another repository or a chart. What is proposed was checked as liftlock validate\n" +
+	"and liftlock plan do it.\n\n" +
+	"Exits with 0 when the file can be used, with 1 when there is nothing to make one of, and with 3\n" +
+	"when something has to be said: on a terminal it asks, else it prints the flags to choose by, and the\n" +
+	"file with what is known, a TODO at each key that is open and what it saw for it. --write writes that\n" +
+	"where no flag chooses.\n\n" +
+	"With --from it takes over what Argo CD Image Updater and Kargo do: as entries of discover, and as the\n" +
+	"environments' order. What has no counterpart is named in comments at the end.\n\n" +
+	"With --pull-request it opens one with the file, as a server does for repositories with onboard: true.\n" +
+	"It needs a token that may push and open pull requests. One that is open stays the only one, and one\n" +
+	"that was closed is a no.\n\n" +
+	"With --clusters-example it prints a file of cluster Secrets to begin with, for ApplicationSets that\n" +
+	"generate from Argo CD's clusters: with the labels and annotations that they select by and read.\n\n" +
+	"With --github-app it prints the manifest from which GitHub makes an App for Liftlock, and no more."
+
 // exitChoice is the code of init where a person has to choose.
 const exitChoice = 3
 
@@ -27,36 +51,17 @@ func initCommand() *cobra.Command {
 	var format formatFlag
 	var q checkout.ProposalQuery
 	var write, clustersExample bool
-	var files []string
+	var files, from []string
 	c := &cobra.Command{
 		Use:   "init",
 		Short: "Propose a pipeline file from a checkout's ApplicationSets",
-		Long: "Proposes a pipeline file from the ApplicationSets of a checkout, or from its plain Applications\n" +
-			"where it has no sets: which parameters are component and environment, the environments' order,\n" +
-			"and which fields a promotion moves. Comments say what speaks for each. The file says\n" +
-			"mode: observe: Liftlock then says what it would do, and does nothing.\n\n" +
-			"It needs nothing but the checkout with its history, and gives the same file for the same files.\n" +
-			"With -f they are those of manifests, such as what helm template makes of a chart; where a chart here makes\n" +
-			"just them, the file names that. With --live the ApplicationSets are those that run and deploy from this checkout, for sets " +
-			"whose\n" +
-			"manifests are in another repository or a chart. What is proposed was checked as liftlock validate\n" +
-			"and liftlock plan do it.\n\n" +
-			"Exits with 0 when the file can be used, with 1 when there is nothing to make one of, and with 3\n" +
-			"when something has to be said: on a terminal it asks, else it prints the flags to choose by, and the\n" +
-			"file with what is known, a TODO at each key that is open and what it saw for it. --write writes that\n" +
-			"where no flag chooses.\n\n" +
-			"With --pull-request it opens one with the file, as a server does for repositories with onboard: true.\n" +
-			"It needs a token that may push and open pull requests. One that is open stays the only one, and one\n" +
-			"that was closed is a no.\n\n" +
-			"With --clusters-example it prints a file of cluster Secrets to begin with, for ApplicationSets that\n" +
-			"generate from Argo CD's clusters: with the labels and annotations that they select by and read.\n\n" +
-			"With --github-app it prints the manifest from which GitHub makes an App for Liftlock, and no more.",
+		Long:  initLong,
 		Example: "  liftlock init\n  liftlock init --write\n  liftlock init --live --clusters live\n  liftlock init --clusters-example > " +
 			"clusters.yaml\n  liftlock init --order dev,qa,prod-eu+prod-us\n" +
 			"  liftlock init --github-app --external-url https://liftlock.example.com",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if err := errors.Join(app.checkFlags(cmd), pull.checkFlags(cmd)); err != nil {
+			if err := errors.Join(app.checkFlags(cmd), pull.checkFlags(cmd, "write", "output", "clusters-example")); err != nil {
 				return err
 			}
 			if app.print {
@@ -74,6 +79,9 @@ func initCommand() *cobra.Command {
 			}
 			if len(q.Files) > 0 && q.Live {
 				return errors.New("-f and --live both say which ApplicationSets count: leave one out")
+			}
+			if q.From, err = readMigrated(cmd, from); err != nil {
+				return err
 			}
 			q.Flags = append(at.address.asArguments(), at.known.asArguments()...)
 			if q.Known, err = at.loadKnown(cmd.Context(), q.Live); err != nil {
@@ -105,6 +113,9 @@ func initCommand() *cobra.Command {
 			"clusters")
 	c.Flags().StringArrayVarP(&files, "file", "f", nil, "a manifest of ApplicationSets, - for standard input, instead of those that the "+
 		"checkout has; may be repeated")
+	c.Flags().StringArrayVar(&from, "from", nil, "say what Argo CD Image Updater and Kargo do here: a manifest with ImageUpdaters, "+
+		"Warehouses, Stages and Projects, a folder of such, or - for standard input; the Applications' annotations count, too; may be "+
+		"repeated")
 	c.Flags().BoolVar(&q.Live, "live", false, "take the ApplicationSets of the running Argo CD, and not the checkout's")
 	c.Flags().StringVar(&q.Name, "name", "", "the pipeline's name (default: the ApplicationSet's, else the repository's)")
 	c.Flags().StringVar(&q.Templates.Component, "component", "", "the template that gives each target's component (default: inferred)")
@@ -112,7 +123,7 @@ func initCommand() *cobra.Command {
 		"the template that gives each target's environment (default: inferred)")
 	c.Flags().StringSliceVar(&q.Order, "order", nil, "the environments in their order; those of one step joined by +, as in "+
 		"dev,qa,prod-eu+prod-us (default: inferred)")
-	pull.addFlags(c)
+	pull.addFlags(c, "open a pull request with the file on origin's forge, unless one is open")
 	app.addFlags(c)
 	return c
 }

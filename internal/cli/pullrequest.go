@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -18,14 +19,15 @@ import (
 // forgeTokenVariable is the variable with the token for the forge, where no flag names a file with it.
 const forgeTokenVariable = "LIFTLOCK_FORGE_TOKEN"
 
-// pullRequestFlags are the flags of init that have it open a pull request.
+// pullRequestFlags are the flags of commands that open a pull request.
 type pullRequestFlags struct {
 	open                      bool
 	forgeType, url, tokenFile string
 }
 
-func (p *pullRequestFlags) addFlags(c *cobra.Command) {
-	c.Flags().BoolVar(&p.open, "pull-request", false, "open a pull request with the file on origin's forge, unless one is open")
+// addFlags adds them; usage says what the pull request is for.
+func (p *pullRequestFlags) addFlags(c *cobra.Command, usage string) {
+	c.Flags().BoolVar(&p.open, "pull-request", false, usage)
 	c.Flags().StringVar(&p.forgeType, "forge-type", "", "with --pull-request: github, gitlab or gitea (default: that of github.com and "+
 		"gitlab.com)")
 	c.Flags().StringVar(&p.url, "forge-url", "", "with --pull-request: the address of the forge's API (default: made of origin's host)")
@@ -33,11 +35,11 @@ func (p *pullRequestFlags) addFlags(c *cobra.Command) {
 		"requests (default: $"+forgeTokenVariable+")")
 }
 
-// checkFlags refuses flags that say nothing beside the others.
-func (p *pullRequestFlags) checkFlags(c *cobra.Command) error {
+// checkFlags refuses flags that say nothing beside the others; unless are those that say nothing beside a pull request.
+func (p *pullRequestFlags) checkFlags(c *cobra.Command, unless ...string) error {
 	refused, why := []string{"forge-type", "forge-url", "forge-token-file"}, "it goes with --pull-request"
 	if p.open {
-		refused, why = []string{"write", "output", "clusters-example"}, "--pull-request leaves the checkout as it is, and prints an address"
+		refused, why = unless, "--pull-request leaves the checkout as it is, and prints an address"
 	}
 	for _, name := range refused {
 		if c.Flags().Changed(name) {
@@ -115,11 +117,7 @@ func apiOf(kind, host string) string {
 // openPullRequest opens the pull request with a proposal, or with the draft of one.
 func (p *pullRequestFlags) openPullRequest(cmd *cobra.Command, r *checkout.Repository, q checkout.ProposalQuery) error {
 	ctx := cmd.Context()
-	origin, err := r.Origin(ctx)
-	if err != nil {
-		return err
-	}
-	file, err := p.serverFile(origin, r.DefaultBranch())
+	file, err := p.forgeOf(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -140,4 +138,24 @@ func (p *pullRequestFlags) openPullRequest(cmd *cobra.Command, r *checkout.Repos
 	}
 	_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", opened.URL, how)
 	return err
+}
+
+// openReleasePull opens the pull request with a release whose branch was pushed, or brings the open one up to date.
+func (p *pullRequestFlags) openReleasePull(ctx context.Context, file *config.Config, released *checkout.Released) (string, error) {
+	title, body, _ := strings.Cut(released.Message, "\n")
+	url, err := server.OpenRelease(ctx, server.Options{Config: file, Version: Version()}, server.ReleasePull{
+		Title: title, Body: strings.TrimSpace(body), Head: released.Head, Base: released.Branch})
+	if err != nil {
+		return "", fmt.Errorf("%s is pushed; open a pull request from it: %w", released.Head, err)
+	}
+	return url, nil
+}
+
+// forgeOf is the part of a server's file that says where a checkout's pull requests are opened.
+func (p *pullRequestFlags) forgeOf(ctx context.Context, r *checkout.Repository) (*config.Config, error) {
+	origin, err := r.Origin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return p.serverFile(origin, r.DefaultBranch())
 }

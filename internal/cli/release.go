@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/plan"
 	"github.com/liftlock/liftlock/internal/fieldedit"
 	"github.com/liftlock/liftlock/internal/pipeline"
+	"github.com/liftlock/liftlock/internal/server/config"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
@@ -23,6 +25,7 @@ func releaseCommand() *cobra.Command {
 	var q checkout.ReleaseQuery
 	var images, charts []string
 	var exitCode bool
+	var pull pullRequestFlags
 	c := &cobra.Command{
 		Use:   "release COMPONENT --into ENVIRONMENT --image NAME:TAG",
 		Short: "Release a version into a source environment: find its fields, commit and push",
@@ -32,6 +35,8 @@ func releaseCommand() *cobra.Command {
 			"the right to push, and no server. The working tree stays as it is.\n\n" +
 			"Where somebody else's push comes first, it composes the commit anew on that and tries again. A\n" +
 			"change that would reach another environment is refused. Git's own credentials and identity count.\n\n" +
+			"With --pull-request the commit goes to the branch release/ENVIRONMENT/COMPONENT, and a pull request from\n" +
+			"that is opened, or brought up to date. It needs a token that may open pull requests.\n\n" +
 			"Exits with 0 when it is done or there was nothing to do (--exit-code: 3 for nothing), and with 1\n" +
 			"when it was refused; then nothing was pushed.",
 		Example: "  liftlock release web --into dev --image registry.example/web:1.4.2\n" +
@@ -39,6 +44,9 @@ func releaseCommand() *cobra.Command {
 			"  liftlock release web --into dev --chart oci://registry.example/charts/web=3.2.0",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := pull.checkFlags(cmd); err != nil {
+				return err
+			}
 			write, err := chooseFormat(at.output, writeReleased, appset.WriteYAML[*checkout.Released], appset.WriteJSON[*checkout.Released])
 			if err != nil {
 				return err
@@ -62,8 +70,8 @@ func releaseCommand() *cobra.Command {
 				return err
 			}
 			defer r.Close() // what counts was pushed, or wasn't
-			q.Now = time.Now
-			released, err := r.Release(cmd.Context(), q)
+			q.Now, q.PullRequest = time.Now, pull.open
+			released, err := pull.release(cmd.Context(), r, q)
 			if err != nil {
 				return err
 			}
@@ -88,7 +96,25 @@ func releaseCommand() *cobra.Command {
 	completeFlag(c, "pipeline", completePipelines)
 	c.Flags().BoolVar(&q.DryRun, "dry-run", false, "show what would be committed, and push nothing")
 	c.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 3 when there was nothing to do")
+	pull.addFlags(c, "open a pull request with the release on origin's forge, or bring the open one up to date")
 	return c
+}
+
+// release releases, and opens the pull request where there is to be one. Whether it can be opened is looked at before anything
+// is pushed.
+func (p *pullRequestFlags) release(ctx context.Context, r *checkout.Repository, q checkout.ReleaseQuery) (*checkout.Released, error) {
+	var file *config.Config
+	if p.open && !q.DryRun {
+		var err error
+		if file, err = p.forgeOf(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	released, err := r.Release(ctx, q)
+	if err == nil && file != nil && released.Pushed {
+		released.PullRequest, err = p.openReleasePull(ctx, file, released)
+	}
+	return released, err
 }
 
 // maxVersions bounds the versions of one release.
@@ -157,7 +183,8 @@ func parseChart(text string) (plan.ReleasedVersion, error) {
 		return plan.ReleasedVersion{}, fmt.Errorf("--chart %s: write it like oci://registry.example/charts/web=3.2.0 or "+
 			"https://charts.example#web=3.2.0", wording.ClipLine(text, 200))
 	case !chartVersion.MatchString(version):
-		return plan.ReleasedVersion{}, fmt.Errorf("--chart %s: %q is no version; write one like 3.2.0", wording.ClipLine(text, 200), version)
+		return plan.ReleasedVersion{}, fmt.Errorf("--chart %s: %q is no version; write one like 3.2.0", wording.ClipLine(text, 200),
+			version)
 	}
 	return plan.ReleasedVersion{Chart: address, Tag: version}, nil
 }
@@ -171,6 +198,8 @@ func writeReleased(w io.Writer, r *checkout.Released) error {
 	switch {
 	case r.Commit == "":
 		fmt.Fprintf(&b, "%s in %s has that already: nothing to do\n", r.Component, r.Environment)
+	case r.PullRequest != "":
+		fmt.Fprintf(&b, "%s %s comes into %s when this is merged: %s\n", r.Component, r.Name, r.Environment, r.PullRequest)
 	case r.Pushed:
 		fmt.Fprintf(&b, "%s %s is released into %s: commit %s on %s\n", r.Component, r.Name, r.Environment, wording.Short(r.Commit),
 			r.Branch)

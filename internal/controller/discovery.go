@@ -200,6 +200,9 @@ func (co *Controller) discoverAt(ctx context.Context, r *Repository, at discover
 		if err := co.reportUndiscovered(ctx, at, found); err != nil {
 			return found.Unfinished, err
 		}
+		if found.ByPullRequest {
+			return found.Unfinished, co.proposeDiscovered(ctx, r, at, found)
+		}
 		if len(found.Edits) == 0 || found.DryRun {
 			return found.Unfinished, co.putAvailable(ctx, at, known, found, "")
 		}

@@ -296,7 +296,7 @@ func (co *Controller) runPull(ctx context.Context, r *Repository, number int) (t
 	if err != nil {
 		return time.Time{}, err
 	}
-	if err := co.noticeProposal(ctx, r, pr); err != nil {
+	if err := errors.Join(co.noticeProposal(ctx, r, pr), co.noticeIncoming(ctx, r, pr)); err != nil {
 		return time.Time{}, err
 	}
 	ref, ours := promotion.ParseBranch(pr.Branch)

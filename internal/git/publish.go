@@ -1,10 +1,10 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -53,7 +53,7 @@ func (c *Checkout) FetchBranch(ctx context.Context, remote, branch string) (stri
 }
 
 // PushCommit pushes a commit that a scratch repository of the checkout has to a remote's branch, which has to be at
-// another commit now. ErrLeaseLost: it isn't. ErrRejected: the remote takes no push. ErrAuth and ErrRemote are of the
+// another commit now; empty: the remote has no such branch yet. ErrLeaseLost: it isn't. ErrRejected: the remote takes no push. ErrAuth and ErrRemote are of the
 // remote; after ErrRemote it isn't known whether the push arrived.
 func (c *Checkout) PushCommit(ctx context.Context, s *Scratch, remote, branch, commit, old string) error {
 	op := fmt.Sprintf("push %s to %s", branch, remote)
@@ -61,14 +61,16 @@ func (c *Checkout) PushCommit(ctx context.Context, s *Scratch, remote, branch, c
 		return err
 	}
 	for _, sha := range []string{commit, old} {
-		if err := checkSHA(sha); err != nil {
+		if err := checkSHA(sha); err != nil && sha != "" {
 			return err
 		}
+	}
+	if err := c.keepCommit(ctx, s, commit); err != nil {
+		return err
 	}
 	ref := headsPrefix + branch
 	cmd := c.asUser("push", "--porcelain", "--no-verify", "--recurse-submodules=no", "--force-with-lease="+ref+":"+old, "--", remote,
 		commit+":"+ref)
-	cmd.Env = append(cmd.Env, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+filepath.Join(s.dir, "objects"))
 	out, err := c.runAsUser(ctx, op, cmd)
 	if err == nil {
 		return nil
@@ -78,13 +80,33 @@ func (c *Checkout) PushCommit(ctx context.Context, s *Scratch, remote, branch, c
 	case !rejected:
 		return err
 	case isLostRace(reason):
-		return &Error{Op: op, Kind: ErrLeaseLost, Err: fmt.Errorf("the branch isn't at %s any more", wording.Short(old))}
+		return &Error{Op: op, Kind: ErrLeaseLost, Err: fmt.Errorf("the branch isn't at %s any more", cmp.Or(wording.Short(old), "nothing"))}
 	}
 	hint := "check the branch's protection and the remote's hooks"
 	if said := remoteMessages(err); said != "" {
 		hint += ": " + said
 	}
 	return &Error{Op: op, Kind: ErrRejected, Err: fmt.Errorf("%s", shortenForLog(reason)), Hint: hint}
+}
+
+// maxKept bounds the objects of a commit that is pushed: one of ours has a few files.
+const maxKept = 256 << 20
+
+// keepCommit gives the checkout the objects of a commit of the scratch repository whose parent it has. After the push git has the
+// remote's branch at it, and a branch at an object that isn't there keeps every later fetch from working.
+func (c *Checkout) keepCommit(ctx context.Context, s *Scratch, commit string) error {
+	pack := s.gitCommand("pack-objects", "--revs", "--stdout", "-q")
+	pack.Stdin, pack.MaxStdout = []byte(commit+"\n^"+commit+"^1\n"), maxKept
+	packed, err := proc.Run(ctx, pack)
+	if err == nil {
+		unpack := c.gitCommand("unpack-objects", "-q")
+		unpack.Stdin = packed.Stdout
+		_, err = proc.Run(ctx, unpack)
+	}
+	if err != nil {
+		return &Error{Op: "keep " + wording.Short(commit) + " in " + c.Dir(), Err: err}
+	}
+	return nil
 }
 
 // isLostRace says that a push was refused because somebody else's came before it: git's own check of the lease, a server

@@ -15,9 +15,8 @@ import (
 
 // How what is discovered comes into a source environment.
 const (
-	DeliverCommit = "commit"
-	// deliverPullRequest is refused by name until there is one.
-	deliverPullRequest = "pull-request"
+	DeliverCommit      = "commit"
+	DeliverPullRequest = "pull-request"
 )
 
 // Discovery is one entry of what comes in by itself. Exactly one of image and chart is set.
@@ -145,12 +144,10 @@ func (c *checker) checkDiscovery(at string, e *Environment) {
 
 func (c *checker) checkDeliver(at string, e *Environment) {
 	switch {
-	case e.Deliver == deliverPullRequest:
-		c.Errorf(at, "pull-request is not there yet; write commit, or let a build job open pull requests, as docs/releases.md shows")
 	case len(e.Discover) == 0:
 		c.Errorf(at, "does nothing without discover, which says what comes in: remove it")
 	default:
-		c.OneOf(at, e.Deliver, DeliverCommit)
+		c.OneOf(at, e.Deliver, DeliverCommit, DeliverPullRequest)
 	}
 }
 

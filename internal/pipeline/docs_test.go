@@ -165,7 +165,7 @@ func TestSchemaAgrees(t *testing.T) {
 		"nothing to discover":   {`- image: registry.example/*`, `- platforms: [linux/amd64]`},
 		"a rule of two":         {`choose: {semver: ">=1.0.0 <2.0.0"}`, `choose: {semver: "*", digest: {tag: main}}`},
 		"no order of tags":      {`choose: {semver: ">=1.0.0 <2.0.0"}`, `choose: {newest: {tags: "^main-"}}`},
-		"another delivery":      {"      verify: {arriveWithin", "      deliver: pull-request\n      verify: {arriveWithin"},
+		"another delivery":      {"      verify: {arriveWithin", "      deliver: mail\n      verify: {arriveWithin"},
 		"no ApplicationSet":     {"    - path: argocd/*.yaml\n", "    - environment: prod\n"},
 		"two places of sets":    {"    - path: argocd/*.yaml\n", "    - {path: a, live: {name: shop}}\n"},
 		"Applications at will":  {"  component:", "  applications: [{live: {argocd: hub}}]\n  component:"},

@@ -13,6 +13,9 @@ const (
 	RevertPrefix = "liftlock-revert/"
 	// OnboardingBranch is that of the pull request that proposes a pipeline file. It is no promotion's.
 	OnboardingBranch = BranchPrefix + "onboarding"
+	// IncomingPrefix begins the branches of pull requests that bring new versions into a source environment. They are no
+	// promotions'.
+	IncomingPrefix = "liftlock-incoming/"
 )
 
 // The labels that mean something to Liftlock.
@@ -53,6 +56,11 @@ func Branch(pipeline, environment, component string) string {
 // RevertBranch is the branch of the revert of a release from an environment.
 func RevertBranch(pipeline, environment, component, release string) string {
 	return RevertPrefix + pipeline + "/" + environment + "/" + component + "/" + wording.Short(release)
+}
+
+// IncomingBranch is the branch of the pull request that brings new versions of a component into a source environment.
+func IncomingBranch(pipeline, environment, component string) string {
+	return IncomingPrefix + pipeline + "/" + environment + "/" + component
 }
 
 // ParseBranch reads a branch name; false when it isn't one of ours.

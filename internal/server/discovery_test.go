@@ -194,3 +194,35 @@ func TestReleasesComeInByWebhook(t *testing.T) {
 	}
 	s.awaitVerified("web", "dev", "1.1.0")
 }
+
+// TestReleasesComeInByPullRequests takes images from a registry by pull requests, which a person merges in each of the forge's
+// ways. Who made the image is no other than where Liftlock commits it itself.
+func TestReleasesComeInByPullRequests(t *testing.T) {
+	r := startTestRegistry(t)
+	o := r.discovering(qa, approvedByAnybody)
+	o.pipeline = strings.Replace(o.pipeline, "      discover: [", "      deliver: pull-request\n      discover: [", 1)
+	s := newHarness(t, o)
+	r.push("web:1.0.0", "", "")
+	s.start()
+	s.awaitJudged()
+	for i, method := range []string{"merge", "squash", "rebase"} {
+		version := fmt.Sprintf("1.%d.0", i+1)
+		r.push("web:"+version, "", "")
+		var p emulator.PullRequest
+		s.waitEvery(pollInterval, "the pull request with "+version, func() (bool, string) {
+			all, err := s.Forge.Pulls(repoName)
+			s.must("list pull requests", err)
+			for _, p = range all {
+				if p.Open && p.Branch == promotion.IncomingBranch("shop", "dev", "web") && strings.Contains(p.Title, version) {
+					return true, ""
+				}
+			}
+			return false, fmt.Sprintf("there are %d", len(all))
+		})
+		_, err := s.Forge.MergePull(repoName, p.Number, "ada", method)
+		s.must("merge it", err)
+		s.awaitVerified("web", "dev", version)
+		s.awaitPromotion("web", "prod", version)
+		s.awaitGate("came in by itself, and who made it isn't known: its labels org.opencontainers.image.source and .revision have to name a commit of a repository of acme")
+	}
+}

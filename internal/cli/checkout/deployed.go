@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/cli/migrate"
 	"github.com/liftlock/liftlock/internal/cli/propose"
 	"github.com/liftlock/liftlock/internal/pipeline"
 	"github.com/liftlock/liftlock/internal/wording"
@@ -31,6 +32,7 @@ type deployed struct {
 	targets    *appset.TargetSet
 	proposal   propose.Proposal
 	histories  map[string][]propose.Moment // by the names of the branches
+	migrated   *migrate.Manifests          // nil: other tools don't count
 }
 
 // find finds ApplicationSets, or else plain Applications, and resolves them without components.

@@ -70,17 +70,22 @@ func readSets(f File) ([]map[string]any, error) {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}
 	for i := 0; i < len(documents); i++ {
-		var list struct {
-			Items []json.RawMessage `json:"items"`
-		}
-		_ = json.Unmarshal(documents[i], &list) // what isn't a list has no items
-		documents = append(documents, list.Items...)
+		documents = append(documents, itemsOf(documents[i])...)
 	}
 	sets := objectsAmong(documents, kindApplicationSet)
 	if len(sets) == 0 {
 		return nil, fmt.Errorf("%s holds no ApplicationSet", f.Name)
 	}
 	return sets, nil
+}
+
+// itemsOf are a list's objects; what is no list has none.
+func itemsOf(document json.RawMessage) []json.RawMessage {
+	var list struct {
+		Items []json.RawMessage `json:"items"`
+	}
+	_ = json.Unmarshal(document, &list) // what isn't a list has no items
+	return list.Items
 }
 
 // readDocuments are a manifest's documents as JSON, up to one that can't be read.

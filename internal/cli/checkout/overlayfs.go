@@ -17,6 +17,8 @@ type File struct {
 	Name string // as people named it
 	Path string // on disk, absolute; "" when it isn't on disk
 	Data []byte
+	// InFolder says that the folder was named and not the file: what of it can't be read is left alone.
+	InFolder bool
 }
 
 // namedFiles is a tree with the files that were named on the command line, which

@@ -59,7 +59,7 @@ func (d *deployed) draftCarry(ctx context.Context, source *propose.Source) error
 		Other: "a version can move that each environment has in a folder or a file of its own, or at a path with {{environment}}",
 	}
 	p.Open.Carry = choice
-	if p.Steps, p.OrderWhy, err = propose.OrderEnvironments(p.Assignment.Environments, p.Carried, d.query.Order); err != nil {
+	if err := d.orderEnvironments(); err != nil {
 		if !errors.As(err, &p.Open.Order) {
 			return err
 		}

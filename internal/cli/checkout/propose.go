@@ -28,7 +28,9 @@ type ProposalQuery struct {
 	Files     []File   // these manifests' ApplicationSets, and not those that the checkout has
 	Live      bool     // of the ApplicationSets that run, which takes Known.Running or Running, and not of the checkout's
 	Running   []appset.LiveSet
-	Now       time.Time
+	// From are manifests of other tools that bring new versions in. Where it isn't nil, Applications' annotations count too.
+	From []File
+	Now  time.Time
 	// Flags are those that name the checkout and the inputs beside it, which readers of the
 	// pipeline file need as well.
 	Flags []string
@@ -118,8 +120,11 @@ func (d *deployed) propose(ctx context.Context) (*Proposal, error) {
 	if len(p.Carried.Entries) == 0 {
 		return nil, d.draftCarry(ctx, source)
 	}
-	if p.Steps, p.OrderWhy, err = propose.OrderEnvironments(p.Assignment.Environments, p.Carried, d.query.Order); err != nil {
+	if err := d.orderEnvironments(); err != nil {
 		return nil, d.draftOrder(err)
+	}
+	if err := d.migrate(managed); err != nil {
+		return nil, err
 	}
 	d.keepClusters()
 	d.nameUntold()

@@ -19,8 +19,10 @@ type ReleaseQuery struct {
 	plan.ReleaseQuery        // without By, which is the checkout's own
 	Pipeline          string // this pipeline alone; "" is all
 	DryRun            bool   // push nothing
-	Known             Known
-	Now               func() time.Time
+	// PullRequest has the commit pushed to a branch of the release's own, for a pull request.
+	PullRequest bool
+	Known       Known
+	Now         func() time.Time
 	// Pause is waited before the release is composed anew after a lost race, and ends the tries; nil: the usual one.
 	Pause backoff.BackOff
 }
@@ -29,6 +31,10 @@ type ReleaseQuery struct {
 type Released struct {
 	plan.Release
 	Pushed bool `json:"pushed"` // the commit is on the branch; false: there was nothing to do, or it was a dry run
+	// Head is the release's own branch, which has the commit in place of the environment's; empty: it has none.
+	Head        string `json:"head,omitempty"`
+	PullRequest string `json:"pullRequest,omitempty"` // its address, from Head; empty: there is none
+	Message     string `json:"-"`                     // of the commit
 }
 
 // remoteName is the remote that releases are pushed to: the one whose branches Liftlock sees.
@@ -89,14 +95,63 @@ func (r *Repository) releaseOnce(ctx context.Context, q *ReleaseQuery) (*Release
 			out.Release = *released
 		}
 	}
-	if q.DryRun || out.Commit == "" {
+	if out.Commit == "" {
 		return out, nil
 	}
-	if err := r.git.PushCommit(ctx, r.scratch, remoteName, out.Branch, out.Commit, out.Base); err != nil {
+	to, old := out.Branch, out.Base
+	if q.PullRequest {
+		out.Head = "release/" + out.Environment + "/" + out.Component
+		if to = out.Head; !q.DryRun {
+			if old, err = r.fetchHead(ctx, out, q.By); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if made, err := r.scratch.Commit(ctx, out.Commit); err != nil {
 		return nil, err
+	} else if out.Message = made.Message; q.DryRun {
+		return out, nil
+	}
+	if old != out.Commit { // else it is there from a former try
+		if err := r.git.PushCommit(ctx, r.scratch, remoteName, to, out.Commit, old); err != nil {
+			return nil, err
+		}
 	}
 	out.Pushed = true
 	return out, nil
+}
+
+// fetchHead gives where the release's own branch is; empty: there is none yet. Where it has the same change on the same commit,
+// that one is the release's. Where somebody else has pushed to it, nothing is pushed over that.
+func (r *Repository) fetchHead(ctx context.Context, released *Released, by git.Ident) (string, error) {
+	head, err := r.git.FetchBranch(ctx, remoteName, released.Head)
+	if err != nil || head == "" {
+		return "", err
+	}
+	made, err := r.scratch.Commit(ctx, released.Commit)
+	if err != nil {
+		return "", err
+	}
+	is, err := r.scratch.Commit(ctx, head)
+	if err != nil {
+		return "", err
+	}
+	isOurs := is.Committer.Email == by.Email && len(is.Parents) == 1
+	if isOurs {
+		if isOurs, err = r.scratch.IsAncestor(ctx, is.Parents[0], released.Base); err != nil {
+			return "", err
+		}
+	}
+	if merged, err := r.scratch.IsAncestor(ctx, head, released.Base); err != nil {
+		return "", err
+	} else if !isOurs && !merged {
+		return "", &plan.RefusedError{Why: fmt.Sprintf("the branch %s has commits that this account (%s) didn't make in one piece, the "+
+			"last by %s: merge it, or delete it, and run this again", released.Head, by.Email, is.Committer.Email)}
+	}
+	if isOurs && is.Tree == made.Tree && is.Parents[0] == released.Base {
+		released.Commit = head
+	}
+	return head, nil
 }
 
 func (r *Repository) fetchBranch(ctx context.Context, branch string) (string, error) {

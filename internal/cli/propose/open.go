@@ -105,8 +105,35 @@ func (p *Proposal) writeEnvironments(w *writer) {
 			w.writeLine("    - name: %s", name)
 			p.writeBranch(w, name)
 			if i > 0 {
-				w.writeLine("      after: [%s]", strings.Join(p.Steps[i-1], ", "))
+				before := p.Steps[i-1]
+				if p.After != nil {
+					before = p.After[name]
+				}
+				w.writeLine("      after: [%s]", strings.Join(before, ", "))
 			}
+			p.writeDiscover(w, name)
+		}
+	}
+}
+
+// writeDiscover writes what comes into an environment by itself.
+func (p *Proposal) writeDiscover(w *writer, environment string) {
+	entries := p.Discover[environment]
+	if len(entries) == 0 {
+		return
+	}
+	w.writeLine("      discover:")
+	for i := range entries {
+		e := &entries[i]
+		w.writeComment("        ", "From "+e.From+".")
+		kind := "image"
+		if e.Chart != "" {
+			kind = "chart"
+		}
+		w.writeLine("        - %s: %s", kind, quoteText(e.Name()))
+		w.writeLine("          choose: %s", chooseText(&e.Choose))
+		if len(e.Platforms) > 0 {
+			w.writeLine("          platforms: %s", flowList(e.Platforms))
 		}
 	}
 }

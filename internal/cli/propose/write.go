@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/liftlock/liftlock/internal/appset"
+	"github.com/liftlock/liftlock/internal/discover"
 	"github.com/liftlock/liftlock/internal/pipeline"
 )
 
@@ -23,8 +24,10 @@ type Proposal struct {
 
 	Assignment *Assignment
 	Steps      Steps
+	After      map[string][]string // what comes directly before each environment; nil: all of the step before
 	OrderWhy   string
-	Branches   map[string]string // by environment; empty: they are on the tracked branch
+	Discover   map[string][]DiscoverEntry // by environment: what comes in by itself
+	Branches   map[string]string          // by environment; empty: they are on the tracked branch
 	Carried    *Carried
 	Open       Open
 
@@ -43,6 +46,12 @@ type Set struct {
 	// ArgoCD is the name for the one that runs a file's sets; "" where one runs all.
 	ArgoCD string
 	Templates
+}
+
+// DiscoverEntry is an entry of discover, and of what it was made.
+type DiscoverEntry struct {
+	pipeline.Discovery
+	From string
 }
 
 // Write is the pipeline file.
@@ -173,6 +182,29 @@ func carryText(c Carry) string {
 	default:
 		return fmt.Sprintf("yaml: {files: %s, paths: %s}", flowList(c.YAML.Files), flowList(c.YAML.Paths))
 	}
+}
+
+// chooseText is a rule in flow style, as the documentation has it.
+func chooseText(c *discover.Choose) string {
+	var parts []string
+	switch {
+	case c.Newest != nil:
+		parts = append(parts, fmt.Sprintf("newest: {tags: %s, by: %s}", quoteTemplate(c.Newest.Tags), c.Newest.By))
+	case c.Digest != nil:
+		parts = append(parts, fmt.Sprintf("digest: {tag: %s}", quoteText(c.Digest.Tag)))
+	default:
+		parts = append(parts, "semver: "+quoteText(c.SemVer))
+	}
+	if c.Prerelease {
+		parts = append(parts, "prerelease: true")
+	}
+	if c.Tags != "" {
+		parts = append(parts, "tags: "+quoteTemplate(c.Tags))
+	}
+	if len(c.Ignore) > 0 {
+		parts = append(parts, "ignore: "+flowList(c.Ignore))
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
 }
 
 type writer struct{ bytes.Buffer }

@@ -43,22 +43,9 @@ func (a *Actor) CommitDiscovered(ctx context.Context, ev *facts.Evaluation, d *d
 	r, u := ev.Snapshot.Repo, ev.Unit
 	u.Component = d.Component
 	m := r.Mirror
-	text := prtext.Discovery{Unit: u, Environment: d.Environment, Release: d.Release}
-	for i := range d.Versions {
-		if v := &d.Versions[i]; v.Err == "" && v.Choice.Tag != "" {
-			text.Reasons = append(text.Reasons, v.Reason())
-		}
-	}
-	for i := range d.Edits {
-		for _, ch := range d.Edits[i].Changes {
-			text.Changes = append(text.Changes, prtext.Change{File: ch.File, Path: ch.Path, Old: ch.Old, New: ch.New, Line: ch.Line})
-		}
-	}
-	commit, err := effects.CommitEdits(ctx, m, d.Tip, d.Edits, r.Words(text.Message()))
+	text := discoveryText(u, d)
+	commit, err := composeDiscovered(ctx, r, d, &text)
 	if err != nil {
-		return err
-	}
-	if commit, err = m.Sign(ctx, commit); err != nil {
 		return err
 	}
 	pending := pendingDiscovery{Commit: commit, Branch: d.Branch, Release: d.Release.ID,
@@ -81,6 +68,31 @@ func (a *Actor) CommitDiscovered(ctx context.Context, ev *facts.Evaluation, d *d
 	a.opts.Log.Info("a new version came into a source environment by itself", append(unitFields(u),
 		zap.String("environment", d.Environment), zap.String("release", d.Release.String()), zap.String("commit", commit))...)
 	return a.recordDiscovery(ctx, r, u, d.Environment, pending)
+}
+
+// discoveryText is what a commit with what was discovered says.
+func discoveryText(u promotion.Unit, d *discovery.Found) prtext.Discovery {
+	text := prtext.Discovery{Unit: u, Environment: d.Environment, Release: d.Release}
+	for i := range d.Versions {
+		if v := &d.Versions[i]; v.Err == "" && v.Choice.Tag != "" {
+			text.Reasons = append(text.Reasons, v.Reason())
+		}
+	}
+	for i := range d.Edits {
+		for _, ch := range d.Edits[i].Changes {
+			text.Changes = append(text.Changes, prtext.Change{File: ch.File, Path: ch.Path, Old: ch.Old, New: ch.New, Line: ch.Line})
+		}
+	}
+	return text
+}
+
+// composeDiscovered makes the commit with what was discovered; the same each time.
+func composeDiscovered(ctx context.Context, r *branch.Repository, d *discovery.Found, text *prtext.Discovery) (string, error) {
+	commit, err := effects.CommitEdits(ctx, r.Mirror, d.Tip, d.Edits, r.Words(text.Message()))
+	if err != nil {
+		return "", err
+	}
+	return r.Mirror.Sign(ctx, commit)
 }
 
 // maxDiscoveryText bounds what an event says of why versions came in.

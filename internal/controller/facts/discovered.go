@@ -26,7 +26,7 @@ func (ga *Gatherer) Discover(ctx context.Context, ev *Evaluation, component, env
 	}
 	env := c.Env(environment)
 	out := &discovery.Found{Component: component, Environment: environment, Branch: env.Branch, Tip: env.Tip, Refused: env.Release.Err,
-		DryRun: ev.Pipeline.Spec.Mode == pipeline.ModeDryRun}
+		DryRun: ev.Pipeline.Spec.Mode == pipeline.ModeDryRun, ByPullRequest: spec.Deliver == pipeline.DeliverPullRequest}
 	if !env.Release.OK {
 		return out, nil
 	}

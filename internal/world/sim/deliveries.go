@@ -23,6 +23,8 @@ func (sim *Simulation) onForgeEvent(e memoryforge.Event) {
 					note = sim.noteReset
 				}
 				note(e.Before, e.After)
+			} else if !sim.merging {
+				sim.judgeDiscovered(e.Before, e.After)
 			}
 			if sim.argocd != nil {
 				sim.argocd.noticePush()

@@ -51,6 +51,7 @@ func (sim *Simulation) live() {
 	}
 	sim.advance(sim.now.Add(quietAfter + sim.limitedFor()))
 	sim.judgeEnd(last)
+	sim.discoverCalmly(last)
 	sim.judgeShown()
 	sim.judgeRecorded()
 	if sim.Seed%3 == 0 {

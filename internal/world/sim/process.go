@@ -113,8 +113,9 @@ func (p *process) build(ctx context.Context) error {
 	actor := act.New(act.Options{Store: p.store, Gatherer: gatherer, ArgoCDs: map[string]act.ArgoCD{"hub": p.view}, Now: clock.Now,
 		Log: sim.log.Named(p.name), Owner: p.name, Console: "https://liftlock.example"})
 	p.controller = controller.New(controller.Options{Store: p.store, Gatherer: gatherer, Actor: actor, Clock: clock,
-		Log: sim.log.Named(p.name), Owner: p.name, Metrics: runCounter{sim},
-		Repos: []*controller.Repository{{Repository: repo, PollInterval: 5 * time.Minute, SweepInterval: sweepInterval}}})
+		Log: sim.log.Named(p.name), Owner: p.name, Metrics: runCounter{sim}, Versions: sim.versions(),
+		Repos: []*controller.Repository{{Repository: repo, PollInterval: 5 * time.Minute, SweepInterval: sweepInterval,
+			DiscoverInterval: discoverInterval}}})
 	if p.receiver, err = webhooks.New(webhooks.GitHub, [][]byte{[]byte(webhookSecret)}, sim.budget); err != nil {
 		return err
 	}

@@ -49,6 +49,8 @@ const (
 	ruleText        = "16: a pull request doesn't say what it moves"
 	ruleShown       = "16: what is shown isn't what is"
 	ruleKept        = "16: what may not come was composed"
+	ruleDiscovered  = "19: what came in by itself shouldn't have"
+	ruleMissed      = "19: what should have come in by itself hasn't"
 )
 
 // insight is what must be known where a merge is judged.

@@ -47,6 +47,7 @@ type scenario struct {
 	limited      bool // few may be open, merged and reverted at once
 	shared       bool // an approver makes some of the releases
 	plain        bool // overlays are plain manifests, of which a field is carried, and no kustomizations
+	discovers    bool // new tags come into the source environment by themselves
 }
 
 const (
@@ -260,6 +261,9 @@ spec:
 	for i, e := range s.environments {
 		fmt.Fprintf(&b, "    - name: %s\n      verify: {arriveWithin: 10m, timeout: 3m, healthyFor: %v, watch: %v, debounce: 20s}\n",
 			e.name, healthyFor, watchFor)
+		if i == 0 && s.discovers {
+			b.WriteString("      discover: [{image: 'registry.example/*', choose: {newest: {tags: '^\\d+$', by: number}}}]\n")
+		}
 		if i == 0 {
 			continue
 		}

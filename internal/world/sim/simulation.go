@@ -94,6 +94,7 @@ type Simulation struct {
 	remote   *git.MemoryRemote
 	forge    *memoryforge.Forge
 	argocd   *argocd
+	registry registry
 	store    *store.Store
 	stores   int
 
@@ -154,6 +155,8 @@ func (sim *Simulation) build() error {
 	sim.scenario.noRefresh = rand.New(rand.NewPCG(uint64(sim.Seed), 6)).IntN(6) == 0
 	sim.scenario.soaks = rand.New(rand.NewPCG(uint64(sim.Seed), 10)).IntN(4) == 0
 	sim.scenario.insiders = rand.New(rand.NewPCG(uint64(sim.Seed), 8)).IntN(2) == 0 && !sim.Without[WithoutInsiders]
+	sim.scenario.discovers = !sim.scenario.plain && rand.New(rand.NewPCG(uint64(sim.Seed), 13)).IntN(3) == 0
+	sim.beginRegistry()
 	sim.scenario.freezes = rand.New(rand.NewPCG(uint64(sim.Seed), 9)).IntN(3) == 0 && !sim.Without[WithoutFreezes]
 	sim.faults.leaveOut(sim.Without)
 	sim.skews = [][]time.Duration{{0}, {0}, {0, 2 * time.Second, -2 * time.Second}, {0, 30 * time.Second, -30 * time.Second}}[shape.IntN(4)]

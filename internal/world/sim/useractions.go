@@ -85,6 +85,9 @@ func (sim *Simulation) planActs() {
 	if sim.scenario.insiders {
 		all = slices.Concat(deeds, insiderDeeds)
 	}
+	if sim.scenario.discovers {
+		all = slices.Concat(all, registryDeeds)
+	}
 	total := 0
 	for _, a := range all {
 		total += a.weight
@@ -181,9 +184,7 @@ func (sim *Simulation) releaseOne(c string, r *rand.Rand, good bool) {
 
 // releaseAs releases a component with a tag, which will be in each environment as is said.
 func (sim *Simulation) releaseAs(c, tag string, becomes func(env string) quality) {
-	for _, e := range sim.scenario.environments {
-		sim.truth.quality[deployment{target{c, e.name}, tag}] = becomes(e.name)
-	}
+	sim.drawQuality(c, tag, becomes)
 	source, maker := target{c, sim.scenario.environments[0].name}, author
 	if sim.scenario.shared && sim.chance.IntN(3) == 0 {
 		maker = second
@@ -191,6 +192,13 @@ func (sim *Simulation) releaseAs(c, tag string, becomes func(env string) quality
 	sim.truth.noteMaker(deployment{source, tag}, maker)
 	sim.report("%s releases %s of %s%s", maker, tag, c, sim.describeQuality(c, tag))
 	sim.commit(maker, "Release "+c+" "+tag, map[string]string{sim.scenario.file(source): sim.scenario.overlayWith(c, tag)})
+}
+
+// drawQuality fixes what becomes of a release.
+func (sim *Simulation) drawQuality(c, tag string, becomes func(env string) quality) {
+	for _, e := range sim.scenario.environments {
+		sim.truth.quality[deployment{target{c, e.name}, tag}] = becomes(e.name)
+	}
 }
 
 func (sim *Simulation) describeQuality(c, tag string) string {

@@ -71,6 +71,8 @@ type Found struct {
 	Refused string
 	KeptOut bool
 	DryRun  bool // the pipeline only says what it would do
+	// ByPullRequest says that it comes in by a pull request, and not by a commit.
+	ByPullRequest bool
 	// Matched are the entries of discover, by their number, that a carried field is about.
 	Matched []int
 	// Unfinished says that some of it isn't known yet, and the rest is soon asked for.

@@ -175,7 +175,8 @@ func (ag *AuthorGatherer) ReleaseAuthors(ctx context.Context, c *branch.Componen
 				return nil, fmt.Errorf("who made %s can't be told: %w", wording.Short(commit), err)
 			}
 			all.join(&m)
-			if m, err = ag.discoveredMakers(ctx, c, source, commit); err != nil {
+			isOwn := slices.ContainsFunc(m.Accounts, func(a policies.Account) bool { return c.Snapshot.Repo.IsOurs(a.Login, a.ID) })
+			if m, err = ag.discoveredMakers(ctx, c, source, commit, isOwn); err != nil {
 				return nil, err
 			}
 			all.join(&m)

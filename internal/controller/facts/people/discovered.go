@@ -15,11 +15,14 @@ import (
 // discoveredMakers are those who made what a commit brought into a source environment by itself: whom the application's
 // commits name that images say they were built from. Liftlock's account only wrote it down, and would let everybody
 // approve. Who isn't known is said to be so, and approvals wait, as for other authors without an account. No makers: the
-// commit says that it is another one, as anybody's may; those are somebody's.
-func (ag *AuthorGatherer) discoveredMakers(ctx context.Context, c *branch.ComponentBasis, source, commit string) (Makers, error) {
+// commit says that it is another one, as anybody's may; those are somebody's. isOwn says that Liftlock's account has a part in
+// the commit: then it is what its pull request brought in, however that was merged.
+func (ag *AuthorGatherer) discoveredMakers(ctx context.Context, c *branch.ComponentBasis, source, commit string,
+	isOwn bool) (Makers, error) {
 	r, at := c.Snapshot.Repo, c.Unit.Envs[source]
 	info, err := r.Mirror.Commit(ctx, commit)
-	if err != nil || at == nil || info.Trailers[promotion.TrailerKind] != promotion.KindDiscovery || len(info.Parents) == 0 {
+	isOwn = isOwn || err == nil && info.Trailers[promotion.TrailerKind] == promotion.KindDiscovery
+	if err != nil || at == nil || !isOwn || len(info.Parents) == 0 {
 		return Makers{}, err
 	}
 	key := strings.Join([]string{"discovered", r.ID, c.Pipeline.LocationOf(at).Key, commit}, "|")
