@@ -200,10 +200,7 @@ func (co *Controller) discoverAt(ctx context.Context, r *Repository, at discover
 		if err := co.reportUndiscovered(ctx, at, found); err != nil {
 			return found.Unfinished, err
 		}
-		if found.ByPullRequest {
-			return found.Unfinished, co.proposeDiscovered(ctx, r, at, found)
-		}
-		if len(found.Edits) == 0 || found.DryRun {
+		if (len(found.Edits) == 0 || found.DryRun) && !found.ByPullRequest {
 			return found.Unfinished, co.putAvailable(ctx, at, known, found, "")
 		}
 		if moved, err := found.HasMoved(ctx, source); err != nil || moved != "" {
@@ -211,6 +208,10 @@ func (co *Controller) discoverAt(ctx context.Context, r *Repository, at discover
 				zap.String("tag", moved), zap.String("component", at.unit.Component), zap.String("environment", at.environment),
 				zap.Error(err))
 			return true, ctx.Err()
+		}
+		if found.ByPullRequest {
+			waits, err := co.proposeDiscovered(ctx, r, at, found)
+			return found.Unfinished, errors.Join(err, co.putAvailable(ctx, at, known, found, waits))
 		}
 		err = co.opts.Actor.CommitDiscovered(ctx, ev, found)
 		switch {

@@ -69,24 +69,26 @@ func decideIncoming(f *incomingFacts) (incomingAction, string) {
 	return incomingLeave, ""
 }
 
-// proposeDiscovered brings what was discovered in by a pull request, and keeps that up to date.
-func (co *Controller) proposeDiscovered(ctx context.Context, r *Repository, at discoveryPlace, found *discovery.Found) error {
+// proposeDiscovered brings what was discovered in by a pull request, and keeps that up to date. waits says what it waits for;
+// empty: nothing does.
+func (co *Controller) proposeDiscovered(ctx context.Context, r *Repository, at discoveryPlace, found *discovery.Found) (waits string,
+	err error) {
 	in := act.Incoming{Repo: r.Repository, Unit: at.unit, Found: found}
 	name := promotion.IncomingBranch(at.unit.Pipeline, at.environment, at.unit.Component)
 	about := record.InUnit{Unit: record.Unit(at.unit), Name: at.environment}
 	was, isKnown, err := incomingPulls.Get(ctx, co.opts.Store, about)
 	if err != nil {
-		return err
+		return "", err
 	}
 	f := incomingFacts{IsOver: isOver(found), Declined: map[string]int{}}
 	if len(found.Edits) > 0 && !found.DryRun {
 		f.Release = wording.Short(found.Release.ID)
 	}
 	if f.Release == "" && isKnown && was.Number == 0 {
-		return nil
+		return "", nil
 	}
 	if err := co.readIncoming(ctx, r, name, &in, &f); err != nil {
-		return err
+		return "", err
 	}
 	action, why := decideIncoming(&f)
 	number := 0
@@ -104,18 +106,19 @@ func (co *Controller) proposeDiscovered(ctx context.Context, r *Repository, at d
 	}
 	if errors.Is(err, git.ErrLeaseLost) { // somebody pushed at the same moment: the next look finds out what
 		co.opts.Log.Info("a branch moved while it was pushed to", zap.String("branch", name), zap.Error(err))
-		return nil
+		return "", nil
 	}
 	if err != nil {
-		return err
+		return "", err
 	}
-	if why != "" {
-		found.Refused, found.KeptOut = why, true
+	waits = why
+	if number > 0 && f.Release != "" {
+		waits = fmt.Sprintf("it comes in when #%d is merged", number)
 	}
 	if isKnown && was.Number == number {
-		return nil
+		return waits, nil
 	}
-	return incomingPulls.Put(ctx, co.opts.Store, about, incomingPull{number})
+	return waits, incomingPulls.Put(ctx, co.opts.Store, about, incomingPull{number})
 }
 
 // isOver says that all is known, and that nothing newer than what is there comes in.

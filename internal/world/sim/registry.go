@@ -12,6 +12,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller"
 	"github.com/liftlock/liftlock/internal/controller/facts/discovery"
 	"github.com/liftlock/liftlock/internal/discover"
+	"github.com/liftlock/liftlock/internal/discover/signature"
 )
 
 const (
@@ -30,6 +31,7 @@ type registry struct {
 	tags   map[string][]string      // by component, in the order in which they were pushed
 	builds map[deployment]int       // how often a tag was pushed, in the source environment's target
 	ever   map[deployment]bool      // that were there once, deleted or not
+	signed map[deployment]int       // which of a tag's builds is signed, the last one that was; 0: none
 	gone   map[deployment]time.Time // when a tag was deleted
 	pushed map[deployment]time.Time // when it was pushed first
 }
@@ -43,7 +45,7 @@ var registryDeeds = []deed{
 
 func (sim *Simulation) beginRegistry() {
 	sim.registry = registry{chance: rand.New(rand.NewPCG(uint64(sim.Seed), 14)), tags: map[string][]string{}, builds: map[deployment]int{},
-		ever: map[deployment]bool{}, gone: map[deployment]time.Time{}, pushed: map[deployment]time.Time{}}
+		ever: map[deployment]bool{}, signed: map[deployment]int{}, gone: map[deployment]time.Time{}, pushed: map[deployment]time.Time{}}
 	if !sim.scenario.discovers {
 		return
 	}
@@ -65,7 +67,10 @@ func (sim *Simulation) addTag(component, tag string) {
 	if !slices.Contains(r.tags[component], tag) {
 		r.tags[component] = append(r.tags[component], tag)
 	}
-	if r.builds[d]++; !r.ever[d] {
+	if r.builds[d]++; r.chance.IntN(4) > 0 {
+		r.signed[d] = r.builds[d]
+	}
+	if !r.ever[d] {
 		r.pushed[d] = sim.now
 	}
 	r.ever[d] = true
@@ -209,8 +214,40 @@ func (rr *registryReader) ListVersions(context.Context, string) ([]string, error
 	return nil, errors.New("there is no such chart")
 }
 
+// VerifySignatures says whether a digest is signed.
+func (rr *registryReader) VerifySignatures(ctx context.Context, image, digest string, _ *signature.Policy) (discover.Signature, error) {
+	c, err := rr.find(ctx, image)
+	out := discover.Signature{Digest: digest, Why: "nobody signed it"}
+	for d, build := range rr.sim.registry.signed {
+		if d.target == rr.sim.sourceOf(c) && rr.sim.digestOfBuild(d, build) == digest {
+			out.By, out.Why = "a build", ""
+		}
+	}
+	return out, err
+}
+
+// verify is what the pipeline file says of signatures.
+func (s *scenario) verify() string {
+	if !s.signs {
+		return ""
+	}
+	return ", verify: {cosign: {key: " + strconv.Quote(buildKey) + "}}"
+}
+
+// buildKey is a public key; whose signatures there are, the registry says.
+const buildKey = `-----BEGIN PUBLIC KEY-----
+MCowBQYDK2VwAyEAO2onvM62pC1io6jQKm8Nc2UyFXcd4kOmOsBIoYtZ2ik=
+-----END PUBLIC KEY-----
+`
+
 func (sim *Simulation) digestOf(component, tag string) string {
-	return "sha256:" + hash(fmt.Sprint(component, tag, sim.registry.builds[deployment{sim.sourceOf(component), tag}]))
+	d := deployment{sim.sourceOf(component), tag}
+	return sim.digestOfBuild(d, sim.registry.builds[d])
+}
+
+// digestOfBuild is the digest of one of the builds of a tag.
+func (sim *Simulation) digestOfBuild(d deployment, build int) string {
+	return "sha256:" + hash(fmt.Sprint(d.target.component, d.tag, build))
 }
 
 // seenGoneAfter is how long a run may go on with a list of tags that it has read.
@@ -258,6 +295,9 @@ func (sim *Simulation) judgeDiscovery(known insight, p target, before, after str
 	if gone, is := sim.registry.gone[now]; !sim.registry.ever[now] || is && sim.now.Sub(gone) > seenGoneAfter {
 		sim.broke(ruleDiscovered, "%s came into %s by itself, which is in no registry", now.tag, p)
 	}
+	if sim.scenario.signs && sim.registry.signed[now] == 0 {
+		sim.broke(ruleDiscovered, "%s came into %s by itself, and none of its builds is signed", is, p)
+	}
 	for _, c := range sim.truth.landings[p] {
 		if c.tag == is {
 			sim.broke(ruleDiscovered, "%s came into %s by itself again, from where it was withdrawn", is, p)
@@ -290,6 +330,8 @@ func (sim *Simulation) discoverCalmly(last map[string]string) {
 		return
 	}
 	tag := sim.pushTagOf(c, rand.New(rand.NewPCG(uint64(sim.Seed), 15)), true)
+	d := deployment{sim.sourceOf(c), tag}
+	sim.registry.signed[d] = sim.registry.builds[d]
 	sim.advance(sim.now.Add(discoveredWithin))
 	if sim.tagAt(sim.head(), sim.sourceOf(c)) != tag {
 		sim.broke(ruleMissed, "%s of %s was pushed %v ago, and hasn't come in", tag, c, discoveredWithin)

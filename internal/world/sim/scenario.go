@@ -48,6 +48,7 @@ type scenario struct {
 	shared       bool // an approver makes some of the releases
 	plain        bool // overlays are plain manifests, of which a field is carried, and no kustomizations
 	discovers    bool // new tags come into the source environment by themselves
+	signs        bool // and only signed ones
 }
 
 const (
@@ -262,7 +263,7 @@ spec:
 		fmt.Fprintf(&b, "    - name: %s\n      verify: {arriveWithin: 10m, timeout: 3m, healthyFor: %v, watch: %v, debounce: 20s}\n",
 			e.name, healthyFor, watchFor)
 		if i == 0 && s.discovers {
-			b.WriteString("      discover: [{image: 'registry.example/*', choose: {newest: {tags: '^\\d+$', by: number}}}]\n")
+			fmt.Fprintf(&b, "      discover: [{image: 'registry.example/*', choose: {newest: {tags: '^\\d+$', by: number}}%s}]\n", s.verify())
 		}
 		if i == 0 {
 			continue

@@ -156,6 +156,7 @@ func (sim *Simulation) build() error {
 	sim.scenario.soaks = rand.New(rand.NewPCG(uint64(sim.Seed), 10)).IntN(4) == 0
 	sim.scenario.insiders = rand.New(rand.NewPCG(uint64(sim.Seed), 8)).IntN(2) == 0 && !sim.Without[WithoutInsiders]
 	sim.scenario.discovers = !sim.scenario.plain && rand.New(rand.NewPCG(uint64(sim.Seed), 13)).IntN(3) == 0
+	sim.scenario.signs = sim.scenario.discovers && rand.New(rand.NewPCG(uint64(sim.Seed), 16)).IntN(2) == 0
 	sim.beginRegistry()
 	sim.scenario.freezes = rand.New(rand.NewPCG(uint64(sim.Seed), 9)).IntN(3) == 0 && !sim.Without[WithoutFreezes]
 	sim.faults.leaveOut(sim.Without)
