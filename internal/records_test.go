@@ -19,9 +19,9 @@ import (
 	"github.com/liftlock/liftlock/internal/store/record"
 )
 
-var updateFlag = flag.Bool("update", false, "write docs/records.md anew")
+var updateFlag = flag.Bool("update", false, "write internal/store/record/README.md anew")
 
-const recordsPage = "../docs/records.md"
+const recordsPage = "store/record/README.md"
 
 const recordsHeader = `<!-- Generated from the declarations: go test ./internal -run TestRecordsPage -update -->
 # Records
@@ -35,7 +35,7 @@ A kind goes when its owner drops it. A *settled* one goes when its pull request 
 Each kind below its owner: subject, type, content.
 `
 
-// TestRecordsPage holds that docs/records.md lists every kind of record, and that each says who owns
+// TestRecordsPage holds that internal/store/record/README.md lists every kind of record, and that each says who owns
 // it, how long it stays, and what it is.
 func TestRecordsPage(t *testing.T) {
 	var page strings.Builder
@@ -76,7 +76,7 @@ func TestRecordsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(have), page.String()); diff != "" {
-		t.Errorf("docs/records.md isn't what is declared; run go test ./internal -run TestRecordsPage -update (-page +declared):\n%s", diff)
+		t.Errorf("internal/store/record/README.md isn't what is declared; run go test ./internal -run TestRecordsPage -update (-page +declared):\n%s", diff)
 	}
 }
 

@@ -14,5 +14,5 @@
 //	err = PullHolds.Put(ctx, tx, record.OfPull(repo, 12), holds)
 //
 // Values are kept as JSON. A value that can't be read counts as absent, unless the declaration says
-// that it is an error. docs/records.md lists every kind; a test writes it from List.
+// that it is an error. internal/store/record/README.md lists every kind; a test writes it from List.
 package record

@@ -241,7 +241,7 @@ CREATE TABLE merge_queue (
 );
 CREATE INDEX merge_queue_unit ON merge_queue (unit);
 
--- Small values of a kind each; docs/records.md has every kind.
+-- Small values of a kind each; internal/store/record/README.md has every kind.
 CREATE TABLE records (
     kind TEXT COLLATE "C" NOT NULL,
     repo TEXT COLLATE "C" NOT NULL, -- empty: about no repository
