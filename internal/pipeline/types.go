@@ -420,7 +420,7 @@ type Environment struct {
 	Effect string `yaml:"effect" json:"effect,omitempty" jsonschema:"enum=required,enum=optional,default=required"`
 	// Source environments only: which new tags and versions come in by themselves.
 	Discover []Discovery `yaml:"discover" json:"discover,omitempty" jsonschema:"minItems=1"`
-	// How they do. commit: one commit for all that changed of a component. pull-request: a pull request with that commit.
+	// By a commit, or a pull request, with all that changed of a component.
 	Deliver string `yaml:"deliver" json:"deliver,omitempty" jsonschema:"enum=commit,enum=pull-request,default=commit"`
 	// How releases are verified.
 	Verify Verify `yaml:"verify" json:"verify"`
