@@ -180,6 +180,9 @@ func (a *app) runsAll() bool {
 	return !slices.ContainsFunc(a.runs[:], func(tag string) bool { return tag != a.tag })
 }
 
+// runsSome says that at least one of them does.
+func (a *app) runsSome() bool { return slices.Contains(a.runs[:], a.tag) }
+
 // pin keeps a target's workloads on their release for a while, whatever Argo CD syncs. A person
 // overrode the live Application, a difference is ignored, or manifests come from a stale cache.
 // Argo CD goes on to say Synced and Healthy.

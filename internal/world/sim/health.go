@@ -57,7 +57,7 @@ func (sim *Simulation) noteHealth(x *app) {
 		h.badSince = sim.now
 		sim.noteBeside(x, h)
 	}
-	isBad := x.health != healthy && runs && !x.incident
+	isBad := x.health != healthy && x.runsSome() && !x.incident // a part of it may be what is unwell
 	h.wasBad = h.wasBad || isBad && sim.qualityOf(x.target, x.tag) != well
 }
 
