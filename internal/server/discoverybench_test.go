@@ -10,7 +10,7 @@ import (
 )
 
 // BenchmarkPushToCommit takes the time from when an image is pushed to the commit that has it in dev, in the whole server over the
-// emulated forge: where new tags are looked for each second, and where nobody looks for an hour and the registry tells.
+// emulated forge. Either new tags are looked for each second, or nobody looks for an hour and the registry tells.
 func BenchmarkPushToCommit(b *testing.B) {
 	b.Run("poll", func(b *testing.B) {
 		measurePushes(b, func(o *harnessOptions, _ string) { o.discover = time.Second }, func(*harness, string, string) {})
