@@ -383,21 +383,20 @@ func (r *Rule) explainNothing(candidates []candidate, q *Query, whyUnknown strin
 }
 
 // findWithdrawn are the tags that were there before and were replaced by an older one, or by one of which can't be told
-// whether it is. Whoever set one again wanted it.
+// whether it is. Newer ones may have come in between: who goes back goes back from all of them. Whoever set one again wanted it.
 func (r *Rule) findWithdrawn(q *Query) map[string]bool {
 	out := map[string]bool{}
 	line := append(slices.Clone(q.Past), q.Current)
 	for i, tag := range line {
-		delete(out, tag)
-		if i+1 == len(line) || line[i+1] == tag || line[i+1] == "" {
-			continue
-		}
+		later := line[i+1:]
 		from, whyFrom := r.rankOf(tag, q.Details)
-		to, whyTo := r.rankOf(line[i+1], q.Details)
-		if whyFrom == "" && whyTo == "" && r.compare(from, to) <= 0 {
-			continue
+		isOlder := func(next string) bool {
+			to, whyTo := r.rankOf(next, q.Details)
+			return next != "" && (whyFrom != "" || whyTo != "" || r.compare(from, to) > 0)
 		}
-		out[tag] = whyFrom == "" // what has no rank isn't chosen anyway
+		if !slices.Contains(later, tag) && slices.ContainsFunc(later, isOlder) {
+			out[tag] = whyFrom == "" // what has no rank isn't chosen anyway
+		}
 	}
 	return out
 }
