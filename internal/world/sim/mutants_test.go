@@ -88,6 +88,10 @@ var mutants = []mutant{
 	{"the quarantine is looked for one step upstream only", []edit{{"promotion/candidate.go", "for _, u := range ev.listUpstream(e) {\n\t\tif why, _ := ev.quarantineReason(u, release); why != \"\" {", "for _, u := range ev.listUpstream(e) {\n\t\tif why, _ := ev.quarantineReason(u, release); why != \"\" && slices.Contains(e.Spec.After, u.Name) {"}}},
 	{"what woke a running key is lost", []edit{{"store/wakes.go", "due_at = CASE WHEN CAST($1 AS BIGINT) < 0 OR due_at < liftlock_now() + CAST($1 AS BIGINT) THEN due_at\n", "due_at = CASE WHEN CAST($1 AS BIGINT) < 0 THEN 9223372036854775807\n"}}},
 	{"a run that lost its claim stores all the same", []edit{{"store/tx.go", "held, err := t.holdsClaim(ctx, t.run.owner, t.run.claim)\n\tif err == nil && !held {", "held, err := t.holdsClaim(ctx, t.run.owner, t.run.claim)\n\tif err == nil && !held && false {"}}},
+	{"what a person took back in the source comes in again by itself", []edit{{"discover/decide.go", "out[tag] = whyFrom == \"\" //", "out[tag] = false //"}}},
+	{"what was reverted further on comes in by itself", []edit{{"promotion/discovery.go", "if why, _ := ev.quarantineReason(e, release); why != \"\" {", "if why, _ := ev.quarantineReason(e, release); why != \"\" && false {"}}},
+	{"what comes in by itself comes in over a hold", []edit{{"promotion/discovery.go", "if holds := ev.listHolds(source); len(holds) > 0 {", "if holds := ev.listHolds(source); len(holds) > 0 && false {"}}},
+	{"unsigned images come in", []edit{{"discover/decide.go", "if why == \"\" && q.NeedsSignature {\n\t\t\tif why = rejectForSignature(c.tag, q); why == unverified {", "if why == \"\" && q.NeedsSignature {\n\t\t\tif why = rejectForSignature(c.tag, q); why != unverified {\n\t\t\t\twhy = \"\"\n\t\t\t}\n\t\t\tif why == unverified {"}}},
 	{"retry doesn't let what the merge queue dropped join it again", []edit{{"promotion/retry.go", "ev.addAction(RejoinQueue{Environment: e.Name, Pull: dropped.Number})", "_ = dropped.Number"}}},
 }
 
