@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"crypto"
 	"crypto/ecdsa"
+	"crypto/ed25519"
 	"crypto/elliptic"
+	"crypto/rsa"
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/hex"
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sigstore/sigstore/pkg/cryptoutils"
@@ -48,10 +51,7 @@ func ParseKey(name string, text []byte) (*Key, error) {
 		return nil, errors.New("there is more behind the first key, and one key counts: remove the rest")
 	}
 	public, err := cryptoutils.UnmarshalPEMToPublicKey(text)
-	if err == nil {
-		err = cryptoutils.ValidatePubKey(public)
-	}
-	if err != nil {
+	if err != nil || !isStrong(public) {
 		return nil, errors.New("it is no public key by which signatures are verified: take ECDSA, Ed25519, or RSA with 2048, 3072 or " +
 			"4096 bits")
 	}
@@ -74,6 +74,23 @@ func ParseKey(name string, text []byte) (*Key, error) {
 	}
 	return out, nil
 }
+
+// isStrong says that signatures by a key prove something: it is of a kind, and as long, as sigstore takes them (sigstore:
+// pkg/cryptoutils/goodkey).
+func isStrong(public crypto.PublicKey) bool {
+	switch key := public.(type) {
+	case *rsa.PublicKey:
+		return slices.Contains([]int{2048, 3072, 4096}, key.N.BitLen()) && key.E >= minExponent
+	case *ecdsa.PublicKey:
+		return slices.Contains([]elliptic.Curve{elliptic.P256(), elliptic.P384(), elliptic.P521()}, key.Curve)
+	case ed25519.PublicKey:
+		return true
+	}
+	return false
+}
+
+// minExponent is the least exponent of a key of RSA's: smaller ones are known to be weak.
+const minExponent = 65537
 
 // hashesOf are the hashes that signatures by a key may be of. cosign takes SHA-256 with every key that it is given, and
 // bundles take the one that belongs to the key's curve (sigstore: pkg/signature/algorithm_registry.go).
