@@ -385,17 +385,22 @@ func (r *Rule) explainNothing(candidates []candidate, q *Query, whyUnknown strin
 // findWithdrawn are the tags that were there before and were replaced by an older one, or by one of which can't be told
 // whether it is. Newer ones may have come in between: who goes back goes back from all of them. Whoever set one again wanted it.
 func (r *Rule) findWithdrawn(q *Query) map[string]bool {
-	out := map[string]bool{}
-	line := append(slices.Clone(q.Past), q.Current)
-	for i, tag := range line {
-		later := line[i+1:]
-		from, whyFrom := r.rankOf(tag, q.Details)
-		isOlder := func(next string) bool {
-			to, whyTo := r.rankOf(next, q.Details)
-			return next != "" && (whyFrom != "" || whyTo != "" || r.compare(from, to) > 0)
+	out, seen := map[string]bool{}, map[string]bool{}
+	var oldest *rank // of what came later
+	isUnknown := false
+	for _, tag := range slices.Backward(append(slices.Clone(q.Past), q.Current)) {
+		if tag == "" || seen[tag] {
+			continue // nothing was there, or the later time counts
 		}
-		if !slices.Contains(later, tag) && slices.ContainsFunc(later, isOlder) {
-			out[tag] = whyFrom == "" // what has no rank isn't chosen anyway
+		seen[tag] = true
+		at, why := r.rankOf(tag, q.Details)
+		if why != "" { // it isn't chosen anyway
+			isUnknown = true
+			continue
+		}
+		out[tag] = isUnknown || oldest != nil && r.compare(at, *oldest) > 0
+		if oldest == nil || r.compare(at, *oldest) < 0 {
+			oldest = &at
 		}
 	}
 	return out

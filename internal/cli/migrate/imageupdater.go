@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/liftlock/liftlock/internal/discover"
 	"github.com/liftlock/liftlock/internal/pipeline"
@@ -134,22 +135,12 @@ func (iu *imageUpdater) add(c *collector, applications []Application) {
 }
 
 // selects says that labels are selected; one that can't be read selects nothing.
-func selects(s *metav1.LabelSelector, labels map[string]string) bool {
+func selects(s *metav1.LabelSelector, of map[string]string) bool {
 	if s == nil {
 		return true
 	}
 	selector, err := metav1.LabelSelectorAsSelector(s)
-	return err == nil && selector.Matches(labelSet(labels))
-}
-
-// labelSet is a set of labels, as selectors read it.
-type labelSet map[string]string
-
-func (ls labelSet) Has(label string) bool   { _, is := ls[label]; return is }
-func (ls labelSet) Get(label string) string { return ls[label] }
-func (ls labelSet) Lookup(label string) (string, bool) {
-	value, is := ls[label]
-	return value, is
+	return err == nil && selector.Matches(labels.Set(of))
 }
 
 // rulesOfAnnotations are what an Application's annotations say of its images.
