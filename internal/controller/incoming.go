@@ -106,7 +106,8 @@ func (co *Controller) proposeDiscovered(ctx context.Context, r *Repository, at d
 	}
 	if errors.Is(err, git.ErrLeaseLost) { // somebody pushed at the same moment: the next look finds out what
 		co.opts.Log.Info("a branch moved while it was pushed to", zap.String("branch", name), zap.Error(err))
-		return "", nil
+		_, err = r.Mirror.Fetch(ctx) // else the next look would see the same
+		return "", err
 	}
 	if err != nil {
 		return "", err
@@ -140,15 +141,12 @@ func (co *Controller) readIncoming(ctx context.Context, r *Repository, name stri
 	if err != nil {
 		return err
 	}
-	heads, err := r.Mirror.RemoteHeads(ctx, name)
+	head, is, err := r.Mirror.Head(ctx, name)
+	if err == nil && is {
+		f.IsOwn, err = branch.IsPushed(ctx, co.opts.Store, r.ID, name, head)
+	}
 	if err != nil {
 		return err
-	}
-	head := heads[name]
-	if head != "" {
-		if f.IsOwn, err = co.opts.Actor.IsOwnIncoming(ctx, r.Repository, name, head); err != nil {
-			return err
-		}
 	}
 	for i := range pulls {
 		pr := &pulls[i]
@@ -164,7 +162,7 @@ func (co *Controller) readIncoming(ctx context.Context, r *Repository, name stri
 			}
 		}
 		if i == 0 && pr.State != forge.Open && f.IsOwn && pr.Head == head { // it is over, and its branch is left
-			co.opts.Actor.DeleteIncoming(ctx, r.Repository, pr)
+			co.opts.Actor.DeleteOver(ctx, r.Repository, pr)
 			head, f.IsOwn = "", false
 		}
 	}

@@ -194,7 +194,7 @@ func (co *Controller) proposeOrUpdate(ctx context.Context, r *Repository, s *bra
 		err = co.opts.Actor.CloseOnboarding(ctx, &o)
 	case onboard.Leave:
 		if o.Pull != nil && o.Pull.State == forge.Merged && f.HeadIsOurs {
-			co.opts.Actor.DeleteOnboarding(ctx, r.Repository, o.Pull)
+			co.opts.Actor.DeleteOver(ctx, r.Repository, o.Pull)
 		}
 	}
 	return is, err

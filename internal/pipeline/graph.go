@@ -29,9 +29,9 @@ func (p *Pipeline) TopologicalOrder() []*Environment {
 	return ordered
 }
 
-// findCycle is one cycle of the `after` graph as a path that ends where it began,
+// FindCycle is one cycle of the `after` graph as a path that ends where it began,
 // nil when there is none. Names that don't exist are passed over.
-func (s *Spec) findCycle() []string {
+func (s *Spec) FindCycle() []string {
 	const (
 		walking = 1
 		done    = 2

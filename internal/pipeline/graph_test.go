@@ -70,7 +70,7 @@ func TestOrderHolds(t *testing.T) {
 			environments = append(environments, e)
 		}
 		p := &Pipeline{Spec: Spec{Environments: rapid.Permutation(environments).Draw(t, "file")}}
-		if c := p.Spec.findCycle(); c != nil {
+		if c := p.Spec.FindCycle(); c != nil {
 			t.Fatalf("a cycle where there is none: %v", c)
 		}
 		var order []string
@@ -100,7 +100,7 @@ func TestOrderHolds(t *testing.T) {
 		if down := p.Downstream(back); len(down) > 0 {
 			e := p.Spec.EnvironmentByName(back)
 			e.After = append(slices.Clone(e.After), rapid.SampledFrom(down).Draw(t, "to"))
-			c := p.Spec.findCycle()
+			c := p.Spec.FindCycle()
 			if len(c) < 2 || c[0] != c[len(c)-1] {
 				t.Fatalf("the cycle is %v", c)
 			}

@@ -302,7 +302,7 @@ func (c *checker) checkEnvironments(s *Spec) {
 		c.checkSoaks(at, e, s)
 		c.checkVerify(at+".verify", e.Verify)
 	}
-	if cycle := s.findCycle(); cycle != nil {
+	if cycle := s.FindCycle(); cycle != nil {
 		i := slices.Index(s.environmentNames(), cycle[0])
 		c.Errorf(fmt.Sprintf("spec.environments[%d].after", i), "goes round in a circle: %s", strings.Join(cycle, " after "))
 	}

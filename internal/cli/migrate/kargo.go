@@ -165,8 +165,12 @@ func (m *Manifests) FindUpstream(environments []string) (after map[string][]stri
 		}
 		slices.Sort(after[e])
 	}
-	if e := findCircle(after); e != "" {
-		return nil, fmt.Sprintf("Kargo's Stages have %s before itself", e)
+	var spec pipeline.Spec
+	for _, e := range environments {
+		spec.Environments = append(spec.Environments, pipeline.Environment{Name: e, After: after[e]})
+	}
+	if circle := spec.FindCycle(); circle != nil {
+		return nil, fmt.Sprintf("Kargo's Stages have %s before itself", circle[0])
 	}
 	return after, ""
 }
@@ -191,33 +195,6 @@ func (s *stage) listUpstream(byName map[[2]string]*stage, environments []string,
 		}
 	}
 	return out
-}
-
-// findCircle is an environment that comes before itself; empty: none does.
-func findCircle(after map[string][]string) string {
-	done := map[string]bool{}
-	var visit func(e string, path []string) string
-	visit = func(e string, path []string) string {
-		if slices.Contains(path, e) {
-			return e
-		}
-		if done[e] {
-			return ""
-		}
-		for _, before := range after[e] {
-			if found := visit(before, append(slices.Clone(path), e)); found != "" {
-				return found
-			}
-		}
-		done[e] = true
-		return ""
-	}
-	for e := range after {
-		if found := visit(e, nil); found != "" {
-			return found
-		}
-	}
-	return ""
 }
 
 // addKargo adds what Kargo brings in, and what of its Stages a pipeline file says otherwise.

@@ -309,7 +309,6 @@ func TestOrderIsNotFollowed(t *testing.T) {
 		"a word too many": {[]string{stage("dev"), stage("reproducible")}, "Kargo's Stages don't say where prod comes: no Stage has its name"},
 	} {
 		after, why := add(t, strings.Join(c.stages, "\n---\n")).FindUpstream([]string{"dev", "prod"})
-		why = strings.Replace(why, "have prod", "have dev", 1)
 		if why != c.why || (after == nil) != (c.why != "") {
 			t.Errorf("%s: %v %q", name, after, why)
 		}

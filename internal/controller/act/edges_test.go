@@ -266,15 +266,15 @@ func TestOverBranchesAreDeleted(t *testing.T) {
 	before := warned()
 	tip := w.commit("Say more", map[string]string{"README.md": "more"})
 	w.setRemoteHead(branch, tip)
-	w.actor.deleteOver(w.ctx(), w.repo, pr)
+	w.actor.DeleteOver(w.ctx(), w.repo, pr)
 	w.compare("somebody pushed", []any{w.remoteHead(branch), warned() - before}, []any{tip, 0})
 	w.setRemoteHead(branch, head)
 	w.fetch()
 	end := w.refuseDeletions()
-	w.actor.deleteOver(w.ctx(), w.repo, pr)
+	w.actor.DeleteOver(w.ctx(), w.repo, pr)
 	w.compare("it is refused", []any{w.remoteHead(branch), warned() - before}, []any{head, 1})
 	end()
-	w.actor.deleteOver(w.ctx(), w.repo, pr)
+	w.actor.DeleteOver(w.ctx(), w.repo, pr)
 	w.compare("it is deleted", []any{w.remoteHead(branch), warned() - before}, []any{"", 1})
 }
 

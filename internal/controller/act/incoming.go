@@ -3,7 +3,6 @@ package act
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"go.uber.org/zap"
@@ -16,7 +15,6 @@ import (
 	"github.com/liftlock/liftlock/internal/pipeline/event"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
-	"github.com/liftlock/liftlock/internal/store/record"
 	"github.com/liftlock/liftlock/internal/wording"
 )
 
@@ -106,13 +104,8 @@ func (a *Actor) CloseIncoming(ctx context.Context, in *Incoming) error {
 	}
 	a.opts.Log.Info("a version that was proposed doesn't come in any more", append(unitFields(in.Unit),
 		zap.String("environment", in.Found.Environment), zap.Int("pull", pr.Number))...)
-	a.DeleteIncoming(ctx, r, pr)
+	a.DeleteOver(ctx, r, pr)
 	return nil
-}
-
-// DeleteIncoming deletes the branch of a pull request that is over, while it is where that left it.
-func (a *Actor) DeleteIncoming(ctx context.Context, r *branch.Repository, pr *forge.PullRequest) {
-	a.deleteOver(ctx, r, pr)
 }
 
 // pushIncoming makes the commit, and moves the branch to it, with a lease on where that was. The store knows beforehand what is
@@ -123,26 +116,11 @@ func (a *Actor) pushIncoming(ctx context.Context, in *Incoming) error {
 	if err != nil || head == in.Head {
 		return err
 	}
-	pushed := branch.Pushed{{Head: head}}
-	if in.Head != "" {
-		pushed = branch.Pushed{{Head: in.Head}, {Head: head}} // the former is still there if the push fails
-	}
-	if err := a.opts.Store.Tx(ctx, "pushIncoming", func(tx *store.Tx) error {
-		return addPushed(ctx, tx, r, in.branchName(), pushed)
-	}); err != nil {
+	if err := a.pushOwn(ctx, r, "pushIncoming", git.PushSpec{Branch: in.branchName(), New: head, Old: in.Head}); err != nil {
 		return err
 	}
-	err = r.Mirror.Push(ctx, git.PushSpec{Branch: in.branchName(), New: head, Old: in.Head})
-	if err == nil {
-		in.Head = head
-	}
-	return err
-}
-
-// IsOwnIncoming says that the store knows that Liftlock pushed a head of such a branch.
-func (a *Actor) IsOwnIncoming(ctx context.Context, r *branch.Repository, branchName, head string) (bool, error) {
-	pushed, _, err := branch.PushedHeads.Get(ctx, a.opts.Store, record.OfBranch(r.ID, branchName))
-	return slices.ContainsFunc(pushed, func(p branch.PushedHead) bool { return p.Head == head }), err
+	in.Head = head
+	return nil
 }
 
 // IsUpToDate says that a head brings the same as what was composed now: the same release, on files that are as they were.

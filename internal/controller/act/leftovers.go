@@ -55,9 +55,9 @@ func (a *Actor) DeleteLeftovers(ctx context.Context, ev *facts.Evaluation) error
 	return nil
 }
 
-// deleteOver deletes the branch of a pull request that is over, while it is where the pull request
+// DeleteOver deletes the branch of a pull request that is over, while it is where the pull request
 // left it. A branch that remains is a leftover.
-func (a *Actor) deleteOver(ctx context.Context, r *branch.Repository, pr *forge.PullRequest) {
+func (a *Actor) DeleteOver(ctx context.Context, r *branch.Repository, pr *forge.PullRequest) {
 	err := a.deleteBranch(ctx, r, pr.Branch, pr.Head)
 	if err != nil && !errors.Is(err, git.ErrLeaseLost) { // gone, or somebody pushed to it
 		a.opts.Log.Warn("a branch of ours could not be deleted; it is tried again, and the next promotion takes it over",

@@ -54,7 +54,7 @@ func (a *Actor) mergePull(ctx context.Context, s *subject, x promotion.Merge) er
 	if err != nil {
 		return err
 	}
-	a.deleteOver(ctx, r, s.pull.PR)
+	a.DeleteOver(ctx, r, s.pull.PR)
 	if err := a.recordLanded(ctx, s, commit, title+"\n\n"+message); err != nil {
 		return err
 	}

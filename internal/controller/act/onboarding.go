@@ -15,7 +15,6 @@ import (
 	"github.com/liftlock/liftlock/internal/forge"
 	"github.com/liftlock/liftlock/internal/git"
 	"github.com/liftlock/liftlock/internal/promotion"
-	"github.com/liftlock/liftlock/internal/store"
 )
 
 // Onboarding is a proposed pipeline file, and where its branch is.
@@ -122,14 +121,9 @@ func (a *Actor) CloseOnboarding(ctx context.Context, o *Onboarding) error {
 	}
 	a.opts.Log.Info("a proposed pipeline file isn't needed any more", zap.String("repository", r.ID), zap.Int("pull", pr.Number))
 	if o.Head != "" {
-		a.DeleteOnboarding(ctx, r, pr)
+		a.DeleteOver(ctx, r, pr)
 	}
 	return nil
-}
-
-// DeleteOnboarding deletes the branch of a proposal that is over, while it is where that left it.
-func (a *Actor) DeleteOnboarding(ctx context.Context, r *branch.Repository, pr *forge.PullRequest) {
-	a.deleteOver(ctx, r, pr)
 }
 
 // isPushed says that the branch has the proposed file, as it is proposed.
@@ -171,18 +165,9 @@ func (a *Actor) pushOnboarding(ctx context.Context, o *Onboarding) error {
 	if head, err = m.Sign(forge.WithPriority(ctx, forge.PriorityNormal), head); err != nil {
 		return err
 	}
-	pushed := branch.Pushed{{Head: head}}
-	if o.Head != "" && o.Head != head {
-		pushed = branch.Pushed{{Head: o.Head}, {Head: head}} // the former is still there if the push fails
-	}
-	if err := a.opts.Store.Tx(ctx, "pushOnboarding", func(tx *store.Tx) error {
-		return addPushed(ctx, tx, r, promotion.OnboardingBranch, pushed)
-	}); err != nil {
+	if err := a.pushOwn(ctx, r, "pushOnboarding", git.PushSpec{Branch: promotion.OnboardingBranch, New: head, Old: o.Head}); err != nil {
 		return err
 	}
-	err = m.Push(ctx, git.PushSpec{Branch: promotion.OnboardingBranch, New: head, Old: o.Head})
-	if err == nil {
-		o.Head = head
-	}
-	return err
+	o.Head = head
+	return nil
 }

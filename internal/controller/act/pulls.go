@@ -308,7 +308,7 @@ func (a *Actor) closePull(ctx context.Context, s *subject, x promotion.Close) er
 	if err != nil {
 		return err
 	}
-	a.deleteOver(ctx, r, pr)
+	a.DeleteOver(ctx, r, pr)
 	return a.opts.Store.Tx(ctx, "closed", func(tx *store.Tx) error {
 		if err := a.putSuperseded(ctx, tx, s, x.Pull); err != nil {
 			return err

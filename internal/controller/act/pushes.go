@@ -106,6 +106,19 @@ func addPushed(ctx context.Context, tx *store.Tx, r *branch.Repository, branchNa
 	return branch.PushedHeads.Put(ctx, tx, record.OfBranch(r.ID, branchName), all[max(0, len(all)-maxPushed):])
 }
 
+// pushOwn moves one of our branches that is no promotion's, with a lease on where it was. The store knows beforehand what is pushed;
+// name is its transaction's.
+func (a *Actor) pushOwn(ctx context.Context, r *branch.Repository, name string, spec git.PushSpec) error {
+	pushed := branch.Pushed{{Head: spec.New}}
+	if spec.Old != "" && spec.Old != spec.New {
+		pushed = branch.Pushed{{Head: spec.Old}, {Head: spec.New}} // the former is still there if the push fails
+	}
+	if err := a.opts.Store.Tx(ctx, name, func(tx *store.Tx) error { return addPushed(ctx, tx, r, spec.Branch, pushed) }); err != nil {
+		return err
+	}
+	return r.Mirror.Push(ctx, spec)
+}
+
 // putOnlyPushed writes down that a push has ended: nothing older of ours may be there. pr is the
 // pull request as the forge has it since. While that shows the head before, it may be that which is
 // merged, and then the store has to know that it is ours too. Another process's later pushes aren't

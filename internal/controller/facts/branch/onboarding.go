@@ -65,15 +65,17 @@ func (r *Repository) HasProposed(pr *forge.PullRequest) bool {
 	return pr.State != forge.Open && m != nil && r.Marks.isSignedBy(m[1], r.ID, "", onboardingText)
 }
 
+// IsPushed says that the store knows that Liftlock pushed a head of a branch.
+func IsPushed(ctx context.Context, states record.Reader, repo, branchName, head string) (bool, error) {
+	pushed, _, err := PushedHeads.Get(ctx, states, record.OfBranch(repo, branchName))
+	return slices.ContainsFunc(pushed, func(p PushedHead) bool { return p.Head == head }), err
+}
+
 // IsOwnProposal says that a head of the branch of proposals is a commit that Liftlock made: the store
 // knows that it pushed it, or the commit's own signature says so.
 func (g *GitGatherer) IsOwnProposal(ctx context.Context, r *Repository, head string) (bool, error) {
-	pushed, _, err := PushedHeads.Get(ctx, g.store, record.OfBranch(r.ID, promotion.OnboardingBranch))
-	if err != nil {
-		return false, err
-	}
-	if slices.ContainsFunc(pushed, func(p PushedHead) bool { return p.Head == head }) {
-		return true, nil
+	if is, err := IsPushed(ctx, g.store, r.ID, promotion.OnboardingBranch, head); err != nil || is {
+		return is, err
 	}
 	commit, err := r.Mirror.Commit(ctx, head)
 	if err != nil {
