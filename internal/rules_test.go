@@ -17,7 +17,7 @@ const module = "github.com/liftlock/liftlock/"
 // floors are the rooms from the ground up: none imports one above it, so there is no
 // circle between them. docs/architecture.md tells what lives where.
 var floors = []string{
-	"wording", "cache", "policies", "discover", "webhooks", "proc", "pipeline", "manifest", "git", "store", "notify", "forge", "fieldedit", "promotion",
+	"wording", "cache", "policies", "discover", "provenance", "webhooks", "proc", "pipeline", "manifest", "git", "store", "notify", "forge", "fieldedit", "promotion",
 	"argocd", "appset", "console", "controller", "world", "server", "cli", "e2e", "cmd", "deploy",
 }
 
@@ -37,6 +37,7 @@ var rooms = map[string][]string{
 	"internal/wording":                                    {},
 	"internal/discover":                                   {},
 	"internal/discover/signature":                         {},
+	"internal/provenance":                                 {"internal/discover/signature"},
 	"internal/proc":                                       {},
 	"internal/proc/sandbox":                               {"internal/proc"},
 	"internal/pipeline":                                   {"internal/discover", "internal/discover/signature", "internal/pipeline/event", "internal/pipeline/placeholder", "internal/pipeline/strictyaml", "policies"},

@@ -60,7 +60,7 @@ func (p *Policy) CheckBundle(data []byte, of Image) error {
 		return refuseUnreadable(fmt.Sprintf("its envelope has %d signatures and not one", len(envelope.GetSignatures())))
 	}
 	signed := dsse.PAE(envelope.GetPayloadType(), envelope.GetPayload())
-	if !p.Key.signed(signed, envelope.GetSignatures()[0].GetSig()) {
+	if !p.Key.Signed(signed, envelope.GetSignatures()[0].GetSig()) {
 		return p.refuseKey()
 	}
 	return checkStatement(envelope.GetPayload(), of)

@@ -27,6 +27,7 @@ const MaxKey = 16 << 10
 type Key struct {
 	name      string // for people
 	id        string
+	der       []byte // as SPKI has it
 	verifiers []sigstore.Verifier
 }
 
@@ -68,6 +69,7 @@ func ParseKey(name string, text []byte) (*Key, error) {
 		return nil, fmt.Errorf("take the public key: %w", err)
 	}
 	sum := sha256.Sum256(der)
+	out.der = der
 	out.id = hex.EncodeToString(sum[:])
 	if out.name == "" {
 		out.name = "sha256:" + out.id[:12]
@@ -110,8 +112,14 @@ func hashesOf(public crypto.PublicKey) []crypto.Hash {
 // String names the key for people.
 func (k *Key) String() string { return k.name }
 
-// signed says that the key's owner signed the data.
-func (k *Key) signed(data, signature []byte) bool {
+// ID is the sha256 of the key as SPKI has it in DER, in hex.
+func (k *Key) ID() string { return k.id }
+
+// PEM is the key's text.
+func (k *Key) PEM() []byte { return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: k.der}) }
+
+// Signed says that the key's owner signed the data.
+func (k *Key) Signed(data, signature []byte) bool {
 	for _, verifier := range k.verifiers {
 		if verifier.VerifySignature(bytes.NewReader(signature), bytes.NewReader(data)) == nil {
 			return true

@@ -92,7 +92,7 @@ func (p *Policy) CheckPayload(payload []byte, encoded string, of Image) error {
 		return refuseUnreadable("it is no base64")
 	}
 	// What isn't by the key isn't read: its words are anybody's.
-	if !p.Key.signed(payload, signature) {
+	if !p.Key.Signed(payload, signature) {
 		return p.refuseKey()
 	}
 	var claim simpleSigning
