@@ -61,7 +61,7 @@ var rooms = map[string][]string{
 	"internal/manifest/render":                            {"internal/manifest/textdiff"},
 	"internal/manifest/textdiff":                          {},
 	"internal/promotion":                                  {"internal/pipeline", "internal/promotion/cause", "internal/promotion/command", "internal/promotion/verification", "policies"},
-	"internal/promotion/backtest":                         {"internal/pipeline", "internal/promotion", "internal/promotion/verification", "policies"},
+	"internal/promotion/backtest":                         {"internal/pipeline", "internal/promotion", "internal/promotion/cause", "internal/promotion/verification", "policies"},
 	"internal/promotion/cause":                            {},
 	"internal/promotion/command":                          {"internal/pipeline/strictyaml"},
 	"internal/promotion/stored":                           {"internal/fieldedit", "internal/forge", "internal/promotion", "internal/store/record"},

@@ -14,13 +14,12 @@ import (
 // State is what was known of a component at one time, as far as decisions depend on it. What moves on
 // with every look, such as counted time and the branch's head, isn't in it.
 type State struct {
-	Rules     string                               `json:"r"` // the digest of the Rules in force
-	Broken    string                               `json:"b"` // why the pipeline file can't be used; empty: it can
-	Problems  []string                             `json:"p"`
-	Holds     promotion.Known[[]promotion.Hold]    `json:"h"`
-	Incidents []promotion.ClusterIncident          `json:"i"` // while something is degraded
-	Commands  map[string]*promotion.PendingCommand `json:"c"` // by ID
-	Envs      map[string]*EnvironmentState         `json:"e"` // by name
+	Rules    string                               `json:"r"` // the digest of the Rules in force
+	Broken   string                               `json:"b"` // why the pipeline file can't be used; empty: it can
+	Problems []string                             `json:"p"`
+	Holds    promotion.Known[[]promotion.Hold]    `json:"h"`
+	Commands map[string]*promotion.PendingCommand `json:"c"` // by ID
+	Envs     map[string]*EnvironmentState         `json:"e"` // by name
 }
 
 // EnvironmentState is the part of a State about one environment.
@@ -100,9 +99,6 @@ func stateOf(c *promotion.ComponentFacts, d *promotion.ComponentDecision, rules 
 			e.Held = heldReason(st.Evidence)
 		}
 		s.Envs[c.Envs[i].Name] = e
-		if hasDegraded(&c.Envs[i]) {
-			s.Incidents = c.ClusterIncidents
-		}
 	}
 	return s
 }
@@ -117,10 +113,6 @@ func heldReason(e *promotion.Evidence) string {
 		return ""
 	}
 	return e.Held.Text
-}
-
-func hasDegraded(e *promotion.Env) bool {
-	return slices.ContainsFunc(e.Targets, func(t promotion.Target) bool { return t.Verdict.State == verification.Degraded })
 }
 
 func environmentStateOf(e *promotion.Env) *EnvironmentState {
@@ -161,6 +153,8 @@ func keptTarget(t *promotion.Target) *promotion.Target {
 		k.Verdict.Drift = &verification.Drift{Since: v.Drift.Since, Total: v.Drift.Total}
 	}
 	switch v.State {
+	case verification.Absent, verification.Syncing, verification.Refreshing, verification.Progressing, verification.Soaking:
+		k.Verdict.State = verification.Arriving // how far it is on its way decides nothing
 	case verification.Degraded:
 		k.Verdict.Since, k.Verdict.Reason = v.Since, v.Reason
 	case verification.Failed:
