@@ -127,14 +127,14 @@ func TestMetricIsWaitedFor(t *testing.T) {
 			status.Store(200)
 			w.addProcess(w.opts.Store, "a third") // what was measured is in the store
 			w.runRepository()
-			kept, err := w.opts.Store.Records(t.Context(), store.RecordFilter{Kind: "metric-samples", Repo: w.repo.ID, Pull: p.Number})
+			kept, err := w.opts.Store.Records(t.Context(), store.RecordFilter{Kinds: []string{"metric-samples"}, Repo: w.repo.ID, Pull: p.Number})
 			w.must(err)
 			if len(kept) != len(c.components) {
 				t.Errorf("%d queries are kept for %d components", len(kept), len(c.components))
 			}
 			w.settle(c.key, "it is merged", func() bool { return w.pulls()[0].Merged })
 			w.settle(c.key, "what was measured is forgotten", func() bool {
-				kept, err := w.opts.Store.Records(t.Context(), store.RecordFilter{Kind: "metric-samples"})
+				kept, err := w.opts.Store.Records(t.Context(), store.RecordFilter{Kinds: []string{"metric-samples"}})
 				w.must(err)
 				return len(kept) == 0
 			})

@@ -67,7 +67,7 @@ func TestAVetoOutlivesAnyNumberOfOthers(t *testing.T) {
 	w.staysClosed()
 	w.history(120, nil)
 	w.staysClosed()
-	unsettled, err := w.opts.Store.UnsettledPulls(t.Context(), w.repo.ID, "shop", "web", "a")
+	unsettled, err := w.opts.Store.UnsettledPulls(t.Context(), w.repo.ID, "shop", store.PullsByRules{Component: "web", Rules: "a"})
 	w.must(err)
 	for _, row := range unsettled {
 		if row.Rules == "" && row.Number >= 1000 {

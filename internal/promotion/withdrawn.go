@@ -130,3 +130,17 @@ func (ev *evaluator) adoptByHand(e *Env) {
 	a.By, e.Landed.Value.By = ByHand, ByHand
 	ev.addAction(Record{Environment: e.Name, Release: a.Release, Commit: a.Commit, ByHand: true})
 }
+
+// KeepPersonsWord keeps a person's own change of an environment theirs where a reset of the branch
+// left the same release there by an older commit, which landed says. at is the place in the history of
+// that commit. The release that they withdrew with it isn't wanted again.
+func (e *Env) KeepPersonsWord(at int, landed *Landed) {
+	newest := &e.History[0]
+	if newest.Release != e.Release.Value.ID || newest.By != ByPerson {
+		return
+	}
+	landed.By, landed.Author, landed.Pull = newest.By, newest.Author, 0
+	if at < len(e.History) && e.History[at].By == ByHand {
+		landed.By = ByHand
+	}
+}

@@ -90,7 +90,7 @@ func TestInterceptStatement(t *testing.T) {
 				if err := tx.PutRecord(t.Context(), recordKey("a"), nil); err != nil {
 					return err
 				}
-				_, err := tx.Records(t.Context(), RecordFilter{Kind: "a"})
+				_, err := tx.Records(t.Context(), RecordFilter{Kinds: []string{"a"}})
 				return err
 			})
 		}

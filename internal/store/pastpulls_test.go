@@ -47,7 +47,7 @@ func TestPastPulls(t *testing.T) {
 			}
 			return out
 		}
-		assertEqual(t, numbers(value(w.UnsettledPulls(ctx, place.Repo, "shop", "web", "r1"))(t)), []int{5, 3})
+		assertEqual(t, numbers(value(w.UnsettledPulls(ctx, place.Repo, "shop", PullsByRules{"web", "r1"}))(t)), []int{5, 3})
 
 		// Something is heard of one: what it moved isn't known any more, nor is a
 		// reading from before that taken.
@@ -55,7 +55,7 @@ func TestPastPulls(t *testing.T) {
 		must(t, w.PutPulls(ctx, pull(2)))
 		must(t, w.Tx(ctx, "settle", func(tx *Tx) error { return tx.SettlePull(ctx, before, "r1", two) }))
 		assertEqual(t, value(w.RestrainingPulls(ctx, place, "bbb"))(t), []PastPull(nil))
-		assertEqual(t, numbers(value(w.UnsettledPulls(ctx, place.Repo, "shop", "web", "r1"))(t)), []int{5, 3, 2})
+		assertEqual(t, numbers(value(w.UnsettledPulls(ctx, place.Repo, "shop", PullsByRules{"web", "r1"}))(t)), []int{5, 3, 2})
 	})
 }
 
@@ -104,7 +104,7 @@ func TestPullsAreFoundByIndex(t *testing.T) {
 	q := queries{db: seen, now: w.Now}
 	place := PastPlace{Repo: "r", Pipeline: "shop", Component: "web", Rules: []string{"a", "b"}}
 	value(q.OpenPulls(ctx, "r", "liftlock/"))(t)
-	value(q.UnsettledPulls(ctx, "r", "shop", "web", "a"))(t)
+	value(q.UnsettledPulls(ctx, "r", "shop", PullsByRules{"web", "a"}, PullsByRules{"batch", "b"}))(t)
 	value(q.PullsAt(ctx, "r", "h"))(t)
 	value(q.PullsMergedAs(ctx, "r", "h"))(t)
 	value(q.RevertPulls(ctx, "r", "shop", w.Now()))(t)

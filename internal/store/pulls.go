@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -136,14 +139,36 @@ func (q queries) OpenPulls(ctx context.Context, repo, branchPrefix string) ([]Pu
 	return pulls, wrapError(err, "read the open pull requests of %s", repo)
 }
 
+// PullsByRules are the pull requests on branches that name a component, as far as their effect was worked
+// out by rules.
+type PullsByRules struct{ Component, Rules string }
+
+// unsettledAtOnce is how many components one query is about: a look is at a component, and at what it shares
+// with others.
+const unsettledAtOnce = 2
+
 // UnsettledPulls are the pull requests on branches that name a component that are open, or whose
-// effect was not worked out by the rules. They are the newest first.
-func (q queries) UnsettledPulls(ctx context.Context, repo, pipeline, component, rules string) ([]Pull, error) {
-	// Two ranges of one index: what is settled isn't touched.
-	const at = `SELECT ` + pullColumns + ` FROM pulls WHERE repo = $1 AND pipeline = $2 AND component = $3 AND rules `
-	pulls, err := queryAll(ctx, q.db, (*Pull).columns, at+`< $4 UNION ALL `+at+`> $4 ORDER BY number DESC`, repo, pipeline,
-		component, rules)
-	return pulls, wrapError(err, "read the unsettled pull requests of %s in %s of %s", component, pipeline, repo)
+// effect was not worked out by its rules. They are the newest first.
+func (q queries) UnsettledPulls(ctx context.Context, repo, pipeline string, of ...PullsByRules) ([]Pull, error) {
+	var all []Pull
+	for some := range slices.Chunk(of, unsettledAtOnce) {
+		var ranges []string
+		args := []any{repo, pipeline}
+		for _, c := range some {
+			// Two ranges of one index: what is settled isn't touched.
+			args = append(args, c.Component, c.Rules)
+			at := fmt.Sprintf(`SELECT `+pullColumns+` FROM pulls
+				WHERE repo = $1 AND pipeline = $2 AND component = $%d AND rules `, len(args)-1)
+			ranges = append(ranges, fmt.Sprintf(`%s< $%d`, at, len(args)), fmt.Sprintf(`%s> $%d`, at, len(args)))
+		}
+		pulls, err := queryAll(ctx, q.db, (*Pull).columns, strings.Join(ranges, ` UNION ALL `), args...)
+		if err != nil {
+			return nil, wrapError(err, "read the unsettled pull requests of %s in %s of %s", some[0].Component, pipeline, repo)
+		}
+		all = append(all, pulls...)
+	}
+	slices.SortFunc(all, func(a, b Pull) int { return b.Number - a.Number })
+	return all, nil
 }
 
 // PullsAt are the pull requests with a head, of every state, the newest first.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 )
 
 // RecordKey names one record: a small value of a kind that package record declares, about a
@@ -38,14 +39,14 @@ type Record struct {
 
 // RecordFilter chooses records.
 type RecordFilter struct {
-	Kind       string // empty: of every kind
-	Repo       string // empty: of every repository
-	Pull       int    // 0: whatever pull request they are about
+	Kinds      []string // none: of every kind
+	Repo       string   // empty: of every repository
+	Pull       int      // 0: whatever pull request they are about
 	NamePrefix string
 }
 
 func (rf *RecordFilter) where() (w whereClause) {
-	addEquals(&w, "kind", rf.Kind)
+	addIn(&w, "kind", rf.Kinds)
 	addEquals(&w, "repo", rf.Repo)
 	addEquals(&w, "pull", rf.Pull)
 	w.addPrefix("name", rf.NamePrefix)
@@ -127,5 +128,5 @@ func (q queries) Records(ctx context.Context, f RecordFilter) ([]Record, error) 
 	w := f.where()
 	all, err := queryAll(ctx, q.db, func(e *Record) []any { return []any{&e.Kind, &e.Repo, &e.Pull, &e.Name, &e.Data} },
 		`SELECT kind, repo, pull, name, data FROM records`+w.String()+` ORDER BY kind, repo, pull, name`, w.args...)
-	return all, wrapError(err, "read the records %s of %s", f.Kind, f.Repo)
+	return all, wrapError(err, "read the records %s of %s", strings.Join(f.Kinds, ", "), f.Repo)
 }

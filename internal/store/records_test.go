@@ -366,7 +366,7 @@ func TestRecords(t *testing.T) {
 			t.Fatalf("an empty record came back as %q", got)
 		}
 		names := func(f RecordFilter) (out []string) {
-			f.Kind = "hold"
+			f.Kinds = []string{"hold"}
 			for _, r := range value(w.Records(ctx, f))(t) {
 				out = append(out, fmt.Sprintf("%s#%d %s %s", r.Repo, r.Pull, r.Name, r.Data))
 			}

@@ -94,9 +94,9 @@ func (rg *recordGatherer) RecordSeenQueued(ctx context.Context, tx *store.Tx, c 
 // landed although they joined the forge's merge queue since a time, or the forge was asked for
 // their merge since then. One that the forge dropped, that landed or was closed, or that was read
 // since and is still open, isn't under way. One whose record can't be understood isn't listed.
-func (rg *recordGatherer) listMergesUnderWay(ctx context.Context, repo, pipeline string,
+func (rg *recordGatherer) listMergesUnderWay(ctx context.Context, records record.Lister, repo, pipeline string,
 	since time.Time) ([]promotion.QueuedMerge, error) {
-	started, err := rg.listStartedMerges(ctx, repo, pipeline)
+	started, err := listStartedMerges(ctx, records, repo, pipeline)
 	if err != nil {
 		return nil, err
 	}
@@ -127,9 +127,9 @@ func (rg *recordGatherer) listMergesUnderWay(ctx context.Context, repo, pipeline
 // listStartedMerges says of a pipeline's promotions, by number, when they joined the forge's merge
 // queue, or when the forge was about to be asked to merge them. That is on record before the
 // request, and stays while its answer is lost or the landed commit couldn't be recorded.
-func (rg *recordGatherer) listStartedMerges(ctx context.Context, repo, pipeline string) (map[int]time.Time, error) {
+func listStartedMerges(ctx context.Context, records record.Lister, repo, pipeline string) (map[int]time.Time, error) {
 	out := map[int]time.Time{}
-	merging, err := Merging.List(ctx, rg.store, record.Within{Repo: repo, NamePrefix: record.PipelinePrefix(pipeline)})
+	merging, err := Merging.List(ctx, records, record.Within{Repo: repo, NamePrefix: record.PipelinePrefix(pipeline)})
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (rg *recordGatherer) listStartedMerges(ctx context.Context, repo, pipeline 
 			out[number] = merging[i].Value.SentAt
 		}
 	}
-	joined, err := joinedQueues.List(ctx, rg.store, record.Within{Repo: repo})
+	joined, err := joinedQueues.List(ctx, records, record.Within{Repo: repo})
 	if err != nil {
 		return nil, err
 	}

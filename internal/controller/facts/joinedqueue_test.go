@@ -75,7 +75,7 @@ func TestListMergesUnderWay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := o.listMergesUnderWay(t.Context(), r.ID, "shop", hourAgo)
+	got, err := o.listMergesUnderWay(t.Context(), o.store, r.ID, "shop", hourAgo)
 	want := []promotion.QueuedMerge{{Pull: 1, At: before}, {Pull: 3, At: now}, {Pull: 8, At: hourAgo.Add(time.Second)}, {Pull: 11, At: now}}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("wanted, got (%v):\n%s", err, diff)

@@ -238,7 +238,7 @@ func TestRecordsThatCannotBeRead(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		err := (&recordGatherer{store: s}).countAhead(t.Context(), web, &promotion.Limits{QueuedAhead: map[string]int{}})
+		err := (&recordGatherer{store: s}).countAhead(t.Context(), web, s, &promotion.Limits{QueuedAhead: map[string]int{}})
 		if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}

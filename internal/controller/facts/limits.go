@@ -7,6 +7,7 @@ import (
 	"github.com/liftlock/liftlock/internal/controller/facts/branch"
 	"github.com/liftlock/liftlock/internal/promotion"
 	"github.com/liftlock/liftlock/internal/store"
+	"github.com/liftlock/liftlock/internal/store/record"
 )
 
 // revertWindow is the time that limits.revertsPer10Minutes counts over.
@@ -15,20 +16,37 @@ const revertWindow = 10 * time.Minute
 // gatherLimits counts what is in use of the pipeline's limits, from the pull requests:
 // the forge's own record, which outlives this store.
 func (rg *recordGatherer) gatherLimits(ctx context.Context, c *ComponentEvaluation) (promotion.Limits, error) {
-	l, err := rg.CountUsedLimits(ctx, c)
+	records, err := rg.readLimitRecords(ctx, c.Facts.Unit.Repo)
+	if err != nil {
+		return promotion.Limits{}, err
+	}
+	l, err := rg.countUsedLimits(ctx, c, records)
 	if err != nil {
 		return l, err
 	}
 	if c.Pipeline.Spec.BatchesByEnvironment() {
 		return l, nil // one pull request an environment: none waits for a place
 	}
-	err = rg.countAhead(ctx, c.Facts.Unit, &l)
-	return l, err
+	return l, rg.countAhead(ctx, c.Facts.Unit, records, &l)
+}
+
+// readLimitRecords reads at once what is on record of a repository's merges that are under way and of who waits for a
+// place.
+func (rg *recordGatherer) readLimitRecords(ctx context.Context, repo string) (record.Rows, error) {
+	return record.ReadAll(ctx, rg.store, record.Within{Repo: repo}, Merging, joinedQueues, queued)
 }
 
 // CountUsedLimits counts what is open and what was opened and merged lately, as the
 // store's copy of the pull requests says now.
 func (rg *recordGatherer) CountUsedLimits(ctx context.Context, c *ComponentEvaluation) (promotion.Limits, error) {
+	records, err := rg.readLimitRecords(ctx, c.Facts.Unit.Repo)
+	if err != nil {
+		return promotion.Limits{}, err
+	}
+	return rg.countUsedLimits(ctx, c, records)
+}
+
+func (rg *recordGatherer) countUsedLimits(ctx context.Context, c *ComponentEvaluation, records record.Lister) (promotion.Limits, error) {
 	l := promotion.Limits{OpenByOthers: map[string]int{}, QueuedAhead: map[string]int{}, RevertsByEnv: map[string]int{},
 		RevertsByCluster: map[string]int{}}
 	u, now := c.Facts.Unit, c.Facts.Now
@@ -45,7 +63,7 @@ func (rg *recordGatherer) CountUsedLimits(ctx context.Context, c *ComponentEvalu
 		}
 	}
 	var err error
-	if l.QueuedMerges, err = rg.listMergesUnderWay(ctx, u.Repo, u.Pipeline, now.Add(-time.Hour)); err != nil {
+	if l.QueuedMerges, err = rg.listMergesUnderWay(ctx, records, u.Repo, u.Pipeline, now.Add(-time.Hour)); err != nil {
 		return l, err
 	}
 	if !c.Pipeline.Spec.BatchesByEnvironment() {

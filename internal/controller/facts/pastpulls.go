@@ -440,16 +440,14 @@ func (ga *Gatherer) findOrphansMoved(ctx context.Context, ev *Evaluation) error 
 // checkPullsCurrent makes sure that nothing was heard of a settled pull request between
 // the readings, which would be in none of them, among those that matter.
 func (ga *Gatherer) checkPullsCurrent(ctx context.Context, ev *Evaluation, matters func(store.Pull) bool) error {
-	for component, byEnv := range ev.pulls {
-		rows, err := ga.PullCache.store.UnsettledPulls(ctx, ev.Unit.Repo, ev.Unit.Pipeline, component, ev.rulesOf(component))
-		if err != nil {
-			return err
-		}
-		for _, row := range rows {
-			if matters(row) && !slices.ContainsFunc(byEnv[row.Environment],
-				func(p *pullRecord) bool { return p.PR.Number == row.Number && p.row.Rules != ev.rulesOf(component) }) {
-				return fmt.Errorf("%w: something was heard of #%d", forge.ErrConflict, row.Number)
-			}
+	rows, err := ga.readUnsettled(ctx, ev, slices.Sorted(maps.Keys(ev.pulls)))
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if matters(row) && !slices.ContainsFunc(ev.pulls[row.Component][row.Environment],
+			func(p *pullRecord) bool { return p.PR.Number == row.Number && p.row.Rules != ev.rulesOf(row.Component) }) {
+			return fmt.Errorf("%w: something was heard of #%d", forge.ErrConflict, row.Number)
 		}
 	}
 	return nil

@@ -40,7 +40,7 @@ type pullGatherer struct {
 type pullStore interface {
 	Pull(ctx context.Context, repo string, number int) (store.Pull, bool, error)
 	OpenPulls(ctx context.Context, repo, branchPrefix string) ([]store.Pull, error)
-	UnsettledPulls(ctx context.Context, repo, pipeline, component, rules string) ([]store.Pull, error)
+	UnsettledPulls(ctx context.Context, repo, pipeline string, of ...store.PullsByRules) ([]store.Pull, error)
 	PullsAt(ctx context.Context, repo, head string) ([]store.Pull, error)
 	PullsMergedAs(ctx context.Context, repo, commit string) ([]store.Pull, error)
 	PastPullsVersion(ctx context.Context, repo, pipeline, component string) (int64, error)

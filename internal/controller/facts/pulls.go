@@ -64,14 +64,14 @@ func (ga *Gatherer) readPulls(ctx context.Context, ev *Evaluation) (pullIndex, e
 	}
 	for _, component := range branches {
 		out[component] = map[string][]*pullRecord{}
-		rows, err := ga.PullCache.store.UnsettledPulls(ctx, ev.Snapshot.Repo.ID, ev.Unit.Pipeline, component, ev.rulesOf(component))
-		if err != nil {
+	}
+	rows, err := ga.readUnsettled(ctx, ev, branches)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		if _, err := ga.PullCache.addPull(ev, out, row, nil); err != nil {
 			return nil, err
-		}
-		for _, row := range rows {
-			if _, err := ga.PullCache.addPull(ev, out, row, nil); err != nil {
-				return nil, err
-			}
 		}
 	}
 	for _, c := range ev.Components {
@@ -80,6 +80,16 @@ func (ga *Gatherer) readPulls(ctx context.Context, ev *Evaluation) (pullIndex, e
 		}
 	}
 	return out, nil
+}
+
+// readUnsettled reads the pull requests on branches that name one of the components which are open, or of which what
+// they moved isn't worked out.
+func (ga *Gatherer) readUnsettled(ctx context.Context, ev *Evaluation, components []string) ([]store.Pull, error) {
+	of := make([]store.PullsByRules, len(components))
+	for i, component := range components {
+		of[i] = store.PullsByRules{Component: component, Rules: ev.rulesOf(component)}
+	}
+	return ga.PullCache.store.UnsettledPulls(ctx, ev.Unit.Repo, ev.Unit.Pipeline, of...)
 }
 
 // hasBatches says that there may be pull requests of all components.

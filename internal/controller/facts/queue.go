@@ -28,8 +28,8 @@ var queued = record.Declare[record.Unit, queuedSince](record.Declaration{
 })
 
 // listQueued lists the components of a pipeline that wait for a place.
-func (rg *recordGatherer) listQueued(ctx context.Context, repo, pipeline string) ([]record.Stored[record.Unit, queuedSince], error) {
-	return queued.List(ctx, rg.store, record.Within{Repo: repo, NamePrefix: record.PipelinePrefix(pipeline)})
+func listQueued(ctx context.Context, records record.Lister, repo, pipeline string) ([]record.Stored[record.Unit, queuedSince], error) {
+	return queued.List(ctx, records, record.Within{Repo: repo, NamePrefix: record.PipelinePrefix(pipeline)})
 }
 
 // RecordQueued notes whether a component waits for a place, as a decision says. It
@@ -64,8 +64,8 @@ func onlyLimitBlocks(e *promotion.EnvState) bool {
 
 // countAhead counts the components that have waited longer for a place in an
 // environment, as their own last decisions say.
-func (rg *recordGatherer) countAhead(ctx context.Context, u promotion.Unit, l *promotion.Limits) error {
-	all, err := rg.listQueued(ctx, u.Repo, u.Pipeline)
+func (rg *recordGatherer) countAhead(ctx context.Context, u promotion.Unit, records record.Lister, l *promotion.Limits) error {
+	all, err := listQueued(ctx, records, u.Repo, u.Pipeline)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (rg *recordGatherer) readySince(ctx context.Context, u promotion.Unit) (que
 func (rg *recordGatherer) NextQueued(ctx context.Context, s *branch.Snapshot) ([]promotion.Unit, error) {
 	var out []promotion.Unit
 	for _, p := range s.Pipelines {
-		all, err := rg.listQueued(ctx, s.Repo.ID, p.Name())
+		all, err := listQueued(ctx, rg.store, s.Repo.ID, p.Name())
 		if err != nil {
 			return nil, err
 		}

@@ -75,7 +75,7 @@ func TestCountAhead(t *testing.T) {
 		"new":  {"qa": 4}, // was never judged
 	} {
 		l := promotion.Limits{QueuedAhead: map[string]int{}}
-		if err := g.countAhead(t.Context(), unit(component), &l); err != nil {
+		if err := g.countAhead(t.Context(), unit(component), s, &l); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, l.QueuedAhead); diff != "" {
@@ -87,7 +87,7 @@ func TestCountAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := promotion.Limits{QueuedAhead: map[string]int{}}
-	if err := g.countAhead(t.Context(), unit("db"), &l); err != nil || len(l.QueuedAhead) > 0 {
+	if err := g.countAhead(t.Context(), unit("db"), s, &l); err != nil || len(l.QueuedAhead) > 0 {
 		t.Errorf("after api left: %v, %v", l.QueuedAhead, err)
 	}
 }

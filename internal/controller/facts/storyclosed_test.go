@@ -186,7 +186,7 @@ func TestSquashedIsSettled(t *testing.T) {
 	w.startProcess()
 	ev, d = w.evaluate("web", false)
 	w.storeComponent(ev.Components[0], &d.Components[0], nil, nil)
-	left, err := w.store.UnsettledPulls(w.ctx(), w.repo.ID, "shop", "web", ev.rulesOf("web"))
+	left, err := w.store.UnsettledPulls(w.ctx(), w.repo.ID, "shop", store.PullsByRules{Component: "web", Rules: ev.rulesOf("web")})
 	w.must(err)
 	if len(left) > 0 {
 		t.Errorf("#%d isn't settled", left[0].Number)

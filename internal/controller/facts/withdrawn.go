@@ -132,7 +132,7 @@ func (ga *Gatherer) inspectReset(ctx context.Context, c *ComponentEvaluation, en
 		}
 	}
 	if at > 0 && !env.Source() {
-		keepPersonsWord(env, at, l)
+		env.KeepPersonsWord(at, l)
 	}
 	gone, err := ga.countGone(ctx, c.Snapshot.Repo, env, at)
 	if err != nil || !slices.ContainsFunc(env.History[:gone], changed) {
@@ -158,20 +158,6 @@ func (ga *Gatherer) inspectReset(ctx context.Context, c *ComponentEvaluation, en
 		l.By, l.Author, l.Pull, l.ResetFrom = promotion.ByPerson, "", 0, env.History[0].Name
 	}
 	return nil
-}
-
-// keepPersonsWord keeps a person's own change of an environment theirs where a reset of the branch
-// left the same release there by an older commit. The release that they withdrew with it isn't
-// wanted again.
-func keepPersonsWord(env *promotion.Env, at int, l *promotion.Landed) {
-	newest := &env.History[0]
-	if newest.Release != env.Release.Value.ID || newest.By != promotion.ByPerson {
-		return
-	}
-	l.By, l.Author, l.Pull = newest.By, newest.Author, 0
-	if at < len(env.History) && env.History[at].By == promotion.ByHand {
-		l.By = promotion.ByHand
-	}
 }
 
 // countGone counts the newest arrivals in an environment that aren't on its branch any more, as far

@@ -25,7 +25,7 @@ func (noPulls) HasDeployments() bool { return true }
 type newStore struct{ facts.Store }
 
 func (newStore) OpenPulls(context.Context, string, string) ([]store.Pull, error) { return nil, nil }
-func (newStore) UnsettledPulls(context.Context, string, string, string, string) ([]store.Pull, error) {
+func (newStore) UnsettledPulls(context.Context, string, string, ...store.PullsByRules) ([]store.Pull, error) {
 	return nil, nil
 }
 func (newStore) PullsAt(context.Context, string, string) ([]store.Pull, error) { return nil, nil }

@@ -196,18 +196,18 @@ type Within struct {
 // List reads the records within, sorted by repository, pull request and name. In a strict kind, a
 // record that can't be read is an error.
 func (k Kind[S, T]) List(ctx context.Context, l Lister, in Within) ([]Stored[S, T], error) {
-	rows, err := l.Records(ctx, store.RecordFilter{Kind: k.declaration.Name, Repo: in.Repo, Pull: in.Pull, NamePrefix: in.NamePrefix})
+	rows, err := ReadAll(ctx, l, in, k)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]Stored[S, T], 0, len(rows))
-	for i := range rows {
+	out := make([]Stored[S, T], 0, len(rows.all))
+	for i := range rows.all {
 		var about S
-		value, ok, err := k.decode(rows[i].RecordKey, rows[i].Data)
+		value, ok, err := k.decode(rows.all[i].RecordKey, rows.all[i].Data)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, Stored[S, T]{about.of(rows[i].RecordKey), value, ok})
+		out = append(out, Stored[S, T]{about.of(rows.all[i].RecordKey), value, ok})
 	}
 	return out, nil
 }

@@ -151,3 +151,41 @@ func TestDeclareTwice(t *testing.T) {
 	}()
 	record.Declare[record.Pull, string](record.Declaration{Name: "test-seen"})
 }
+
+// TestReadAll holds that what was read at once says the same as the store does.
+func TestReadAll(t *testing.T) {
+	s, ctx := open(t), t.Context()
+	web := record.Unit{Repo: "r", Pipeline: "shop", Component: "web"}
+	must(t, seenHeads.Put(ctx, s, record.OfPull("r", 7), seen{Head: "a"}))
+	must(t, seenHeads.Put(ctx, s, record.OfPull("r", 8), seen{Head: "b"}))
+	must(t, seenHeads.Put(ctx, s, record.OfPull("other", 7), seen{Head: "c"}))
+	must(t, counts.Put(ctx, s, web, 3))
+	must(t, repos.Put(ctx, s, record.Repository("r"), true))
+	rows, err := record.ReadAll(ctx, s, record.Within{Repo: "r"}, seenHeads, counts)
+	must(t, err)
+	for _, from := range []interface {
+		record.Reader
+		record.Lister
+	}{s, rows} {
+		if got, found, err := seenHeads.Get(ctx, from, record.OfPull("r", 8)); got.Head != "b" || !found || err != nil {
+			t.Errorf("%T: the head of #8 is %v, %v, %v", from, got, found, err)
+		}
+		if got, err := seenHeads.List(ctx, from, record.Within{Repo: "r"}); len(got) != 2 || err != nil || got[0].About.Number != 7 {
+			t.Errorf("%T: the heads are %v, %v", from, got, err)
+		}
+		if got, err := seenHeads.List(ctx, from, record.Within{Repo: "r", Pull: 8}); len(got) != 1 || err != nil {
+			t.Errorf("%T: the heads of #8 are %v, %v", from, got, err)
+		}
+		for prefix, want := range map[string]int{record.PipelinePrefix("shop"): 1, record.PipelinePrefix("sho"): 0} {
+			if got, err := counts.List(ctx, from, record.Within{Repo: "r", NamePrefix: prefix}); len(got) != want || err != nil {
+				t.Errorf("%T: below %q there are %v, %v", from, prefix, got, err)
+			}
+		}
+	}
+	if has, err := repos.Has(ctx, rows, record.Repository("r")); has || err != nil {
+		t.Errorf("a kind that wasn't read is there: %v", err)
+	}
+	if has, err := seenHeads.Has(ctx, rows, record.OfPull("other", 7)); has || err != nil {
+		t.Errorf("another repository's is there: %v", err)
+	}
+}

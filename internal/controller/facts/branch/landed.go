@@ -18,7 +18,7 @@ import (
 // GitGatherer says what Git's history tells of environments.
 type GitGatherer struct {
 	Releases *ReleaseReader
-	store    record.Reader
+	store    GitStore
 
 	Origins        *cache.Cache[string, OriginMemo]      // by environment and overlay
 	ReleaseChanges *cache.Cache[string, []releaseChange] // of components, by environment and commits
@@ -28,7 +28,14 @@ type GitGatherer struct {
 	indexing       sync.Mutex                            // is held while a line is indexed
 }
 
-func NewGitGatherer(releases *ReleaseReader, store record.Reader, group *cache.Group) *GitGatherer {
+// GitStore is what is read of the store about branches.
+type GitStore interface {
+	record.Reader
+	record.Lister
+}
+
+// NewGitGatherer makes a gatherer that keeps what it found out in the group's caches.
+func NewGitGatherer(releases *ReleaseReader, store GitStore, group *cache.Group) *GitGatherer {
 	return &GitGatherer{Releases: releases, store: store,
 		Origins:        NewCache[string, OriginMemo](group, "origins", MaxEnvironments),
 		ReleaseChanges: NewCache[string, []releaseChange](group, "release_changes", 10_000),

@@ -43,7 +43,12 @@ func (g *GitGatherer) FindHolds(ctx context.Context, r *Repository) (head, own s
 	if err != nil {
 		return "", "", fmt.Errorf("read where the holds are: %w", err)
 	}
-	known, _, err := StateCommits.Get(ctx, g.store, record.Repository(r.ID))
+	of := record.Repository(r.ID)
+	stored, err := record.ReadAll(ctx, g.store, record.Within{Repo: r.ID}, StateCommits, SeenHeads)
+	if err != nil {
+		return "", "", err
+	}
+	known, _, err := StateCommits.Get(ctx, stored, of)
 	if err != nil {
 		return "", "", err
 	}
@@ -56,7 +61,7 @@ func (g *GitGatherer) FindHolds(ctx context.Context, r *Repository) (head, own s
 	case known != "":
 		return "", known, nil
 	}
-	seen, err := g.SeenHeads(ctx, r)
+	seen, _, err := SeenHeads.Get(ctx, stored, of)
 	return "", seen[history.StateBranch], err
 }
 
