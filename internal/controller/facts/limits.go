@@ -21,13 +21,10 @@ func (rg *recordGatherer) gatherLimits(ctx context.Context, c *ComponentEvaluati
 		return promotion.Limits{}, err
 	}
 	l, err := rg.countUsedLimits(ctx, c, records)
-	if err != nil {
-		return l, err
+	if err == nil && !c.Pipeline.Spec.BatchesByEnvironment() { // one pull request an environment: none waits for a place
+		err = rg.countAhead(ctx, c.Facts.Unit, records, &l)
 	}
-	if c.Pipeline.Spec.BatchesByEnvironment() {
-		return l, nil // one pull request an environment: none waits for a place
-	}
-	return l, rg.countAhead(ctx, c.Facts.Unit, records, &l)
+	return l, err
 }
 
 // readLimitRecords reads at once what is on record of a repository's merges that are under way and of who waits for a
